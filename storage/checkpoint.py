@@ -11,7 +11,7 @@ Guaranteed after a crash: the file is the old one or the new one (`storage.repla
 anything else malformed is a `CheckpointError` that names the line, and the caller decides what
 follows from it (S-FL-3).
 
-`read_entries`/`encode_entries` are shared with `storage.epochs`.
+`read_entries`/`encode_entries`/`number` are shared with `storage.epochs`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -101,7 +101,15 @@ def read_entries(
 def _parse_offset(words: list[str]) -> tuple[TopicPartition, int] | None:
     if len(words) != 3:
         return None
-    return TopicPartition(words[0], int(words[1])), int(words[2])
+    return TopicPartition(words[0], number(words[1], bits=32)), number(words[2], bits=64)
+
+
+def number(text: str, *, bits: int) -> int:
+    """A number of that many bits, as Kafka's. Raises ValueError."""
+    value = int(text)
+    if not -1 << (bits - 1) <= value < 1 << (bits - 1):
+        raise ValueError(f"{text} has more than {bits} bits")
+    return value
 
 
 def _number(path: str, line: int, text: str) -> int:

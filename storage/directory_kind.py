@@ -58,17 +58,18 @@ def directory_kind(fs: FileSystem, path: str) -> DirectoryKind:
         return DirectoryKind.EMPTY
     if not _OF_A_LOG_DIR.isdisjoint(names):
         return DirectoryKind.LOG_DIR
-    if _is_partition(names):
+    if is_partition(names):
         return DirectoryKind.PARTITION
     for name in names:
         if parse_partition_dir(name) is not None:
             within = join(path, name)
-            if fs.is_dir(within) and _is_partition(fs.list_dir(within)):
+            if fs.is_dir(within) and is_partition(fs.list_dir(within)):
                 return DirectoryKind.LOG_DIR
     return DirectoryKind.FOREIGN
 
 
-def _is_partition(names: list[str]) -> bool:
+def is_partition(names: list[str]) -> bool:
+    """Tell whether a directory with these files is a partition's."""
     return not _OF_A_PARTITION.isdisjoint(names) or any(
         is_offset_prefix(name[:OFFSET_DIGITS]) and parse_segment_file(name) is not None
         for name in names

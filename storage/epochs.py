@@ -18,7 +18,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from protocol.types import NO_LEADER_EPOCH
-from storage.checkpoint import encode_entries, read_entries
+from storage.checkpoint import encode_entries, number, read_entries
 from storage.errors import CheckpointError
 from storage.filesystem import FileSystem
 from storage.paths import file_name, join
@@ -241,4 +241,4 @@ def _encode(table: Table) -> bytes:
 def _parse(words: list[str]) -> tuple[int, int] | None:
     if len(words) != 2:
         return None
-    return int(words[0]), int(words[1])
+    return number(words[0], bits=32), number(words[1], bits=64)

@@ -40,10 +40,6 @@ class FileMapping(Protocol):
         """A copy of these bytes."""
         ...
 
-    def view(self) -> memoryview:
-        """A read-only view of the whole mapping; callers must not keep it."""
-        ...
-
 
 class File(Protocol):
     """One open file. Positions and sizes are bytes; nothing here moves a shared file offset."""
@@ -173,7 +169,10 @@ class FileSystem(Protocol):
         ...
 
     def lock(self, path: str) -> File | None:
-        """Take an exclusive lock on the file (made when absent); None when another holds it."""
+        """Take an exclusive lock on the file (made when absent) and on its directory.
+
+        None when another holds one of them, even if the file was removed since.
+        """
         ...
 
     def usage(self, path: str) -> tuple[int, int]:

@@ -18,6 +18,10 @@
     version: 0
     topic_id: <22 characters>
 
+`.lock` keeps Kafka and this broker apart, and two of this broker. Who removes the file while a
+broker runs lets Kafka in, as with two Kafkas; a second broker of this kind stays out, because the
+directory itself is locked as well (not on NFS).
+
 `.kafka_cleanshutdown` was empty up to Kafka 3.6; now it holds `{"version":0,"brokerEpoch":<n>}`.
 Its existence alone means a clean stop.
 
@@ -105,9 +109,12 @@ def _parse_meta(properties: Mapping[str, str]) -> MetaProperties:
 
 def _integer(key: str, text: str) -> int:
     try:
-        return int(text)
+        value = int(text)
     except ValueError:
         raise ValueError(f"{key}={text} is no number") from None
+    if not -1 << 31 <= value < 1 << 31:
+        raise ValueError(f"{key}={text} is no number of 32 bits")
+    return value
 
 
 def write_meta_properties(fs: FileSystem, directory: str, meta: MetaProperties) -> None:
@@ -203,6 +210,20 @@ class LogDir:
             self._lock.close()
             self._lock = None
 
+    def is_in_use(self) -> bool:
+        """Whether a broker has claimed the directory. Raises OSError where that cannot be known.
+
+        No query works for every kind of lock, so it takes the lock and gives it up.
+        """
+        if not self._fs.exists(join(self.path, LOCK_FILE)):
+            return False
+        try:
+            self.lock()
+        except DirectoryLocked:
+            return True
+        self.unlock()
+        return False
+
     def was_cleanly_shut_down(self) -> bool:
         """Whether the clean-shutdown marker exists."""
         return self._fs.exists(join(self.path, CLEAN_SHUTDOWN_FILE))
@@ -224,7 +245,7 @@ class LogDir:
         data = self._fs.read_bytes(join(self.path, CLEAN_SHUTDOWN_FILE))
         try:
             return int(json.loads(data)["brokerEpoch"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return NO_BROKER_EPOCH  # Kafka up to 3.6 left the file empty.
 
     def clean_shutdown_marker(self, broker_epoch: int = NO_BROKER_EPOCH) -> bytes:

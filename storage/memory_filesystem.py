@@ -109,10 +109,6 @@ class MemoryMapping:
         self._expect(stop)
         return bytes(self._inode.store[start:stop])
 
-    def view(self) -> memoryview:
-        there = min(self._size, self._inode.length)
-        return memoryview(self._inode.store)[:there].toreadonly()
-
     def _expect(self, size: int) -> None:
         if size > self._inode.length:
             raise BufferError(f"{size} bytes are wanted of a file that was cut to less")
@@ -215,6 +211,8 @@ class MemoryFileSystem:
         self.total_bytes = total_bytes
         # By path, so that only renaming or removing a directory walks the tree.
         self._directories: dict[str, Entries] = {"/": {}, ".": {}}
+        self._locks: dict[str, MemoryFile] = {}
+        """By directory, the file that was locked there last."""
 
     def _before(self, operation: str, path: str) -> None:
         """Called ahead of every operation, which raises what this raises."""
@@ -340,9 +338,10 @@ class MemoryFileSystem:
     def lock(self, path: str) -> MemoryFile | None:
         path = self._begin("lock", path)
         file = self.open(path, create=True)
-        if file.inode.lock_holder is not None:
+        held = self._locks.get(_split(path)[0], file)
+        if held.inode.lock_holder is not None:
             return None
-        file.inode.lock_holder = file
+        file.inode.lock_holder = self._locks[_split(path)[0]] = file
         return file
 
     def usage(self, path: str) -> tuple[int, int]:

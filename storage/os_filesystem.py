@@ -106,9 +106,6 @@ _NO_SPARES: Final = SpareDescriptors(0)
 class OsMapping(mmap.mmap):
     """See `storage.filesystem.FileMapping`; `size` is an fstat of the descriptor it holds."""
 
-    def view(self) -> memoryview:
-        return memoryview(self)
-
 
 class OsFile:
     """One open descriptor; see `storage.filesystem.File`."""
@@ -205,6 +202,33 @@ class OsFile:
         if fd >= 0:
             os.close(fd)
             self._spares.refill()
+
+
+class OsLock(OsFile):
+    """A locked file. Its directory is locked too: a removed file must not let a second owner in."""
+
+    __slots__ = ("_directory",)
+
+    def __init__(self, path: str, fd: int, spares: SpareDescriptors) -> None:
+        super().__init__(path, fd, spares)
+        self._directory = -1
+
+    def lock_directory(self) -> None:
+        """Lock the directory, where its file system can. Raises BlockingIOError."""
+        parent = os.path.dirname(self.path) or "."
+        try:
+            self._directory = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:  # NFS locks only what is open for writing
+            pass
+
+    def close(self) -> None:
+        super().close()
+        fd, self._directory = self._directory, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 class OsFileSystem:
@@ -318,12 +342,13 @@ class OsFileSystem:
         self.fsync_dir(os.path.dirname(path) or ".")
 
     def lock(self, path: str) -> OsFile | None:
-        file = self.open(path, create=True)
+        file = OsLock(path, self._open(path, os.O_RDWR | os.O_CREAT), self._spares)
         try:
             # flock excludes a second owner in this process; lockf excludes a Java broker, whose
             # FileChannel.tryLock takes that kind of lock.
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.lock_directory()
         except (BlockingIOError, PermissionError):
             file.close()
             return None

@@ -65,6 +65,9 @@ _DIGITS: Final = 20
 MAX_NAME_LENGTH: Final = 255
 """The most bytes that a path component may have on common file systems."""
 
+_MAX_PARTITION: Final = 2**31 - 1
+_MAX_OFFSET: Final = 2**63 - 1
+
 _UNIQUE_LENGTH = 1 + 32
 """A dot and 32 hexadecimal digits before `-delete` and its kin."""
 
@@ -164,7 +167,8 @@ def parse_segment_file(name: str) -> SegmentFile | None:
     suffix = dot + rest
     if suffix not in SUFFIXES or not (digits.isascii() and digits.isdigit()):
         return None
-    return SegmentFile(int(digits), suffix, state)
+    base_offset = int(digits)
+    return SegmentFile(base_offset, suffix, state) if base_offset <= _MAX_OFFSET else None
 
 
 def partition_dir_name(topic_partition: TopicPartition) -> str:
@@ -186,7 +190,7 @@ def parse_partition_dir(name: str) -> PartitionDir | None:
     """Parse a directory name, split at the *last* dash (topics may contain dashes, dots).
 
     None when the name is not one of a partition: no dash, an empty topic, a partition that is no
-    number, or a state suffix without its 32 hexadecimal digits.
+    number of Kafka's (it has 32 bits), or a state suffix without its 32 hexadecimal digits.
     """
     state = DirState.LIVE
     for candidate in (DirState.DELETE, DirState.FUTURE, DirState.STRAY):
@@ -198,6 +202,8 @@ def parse_partition_dir(name: str) -> PartitionDir | None:
             return None
     topic, _, partition = name.rpartition("-")
     if not topic or not (partition.isascii() and partition.isdigit()):
+        return None
+    if int(partition) > _MAX_PARTITION:
         return None
     return PartitionDir(TopicPartition(topic, int(partition)), state)
 

@@ -7,6 +7,7 @@ UNSUPPORTED_VERSION and the range of this API (KIP-511).
 * v0-v2 requests are empty. v1 adds the throttle time.
 * v3 is flexible; the request names the client's software, the response the features of the cluster.
 * v4 lets a supported feature begin at level 0.
+* v5: the request names the cluster and the broker that the client means to ask (KIP-1242).
 """
 
 from protocol.api_keys import ApiKey
@@ -15,9 +16,11 @@ from protocol.schema import Api, Array, Bool, Group, Int16, Int32, Int64, Str, V
 # fmt: off
 
 ApiVersionsRequest = Api(
-    ApiKey.API_VERSIONS, "ApiVersionsRequest", "0-4", "3+",
+    ApiKey.API_VERSIONS, "ApiVersionsRequest", "0-5", "3+",
     "client_software_name"    / V("3+", Str),
     "client_software_version" / V("3+", Str),
+    "cluster_id"              / V("5+", Str, nullable="5+"),
+    "node_id"                 / V("5+", Int32, default=-1),
 )
 
 ApiVersion = Group(
@@ -42,7 +45,7 @@ FinalizedFeatureKey = Group(
 )
 
 ApiVersionsResponse = Api(
-    ApiKey.API_VERSIONS, "ApiVersionsResponse", "0-4", "3+",
+    ApiKey.API_VERSIONS, "ApiVersionsResponse", "0-5", "3+",
     "error_code"               / V("0+", Int16),
     "api_keys"                 / V("0+", Array(ApiVersion)),
     "throttle_time_ms"         / V("1+", Int32),

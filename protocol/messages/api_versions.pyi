@@ -7,11 +7,15 @@ from protocol.schema.lazy import Elements
 class ApiVersionsRequest(Message, metaclass=Api):
     client_software_name: str
     client_software_version: str
+    cluster_id: str | None
+    node_id: int
     def __init__(
         self,
         *,
         client_software_name: str = ...,
         client_software_version: str = ...,
+        cluster_id: str | None = ...,
+        node_id: int = ...,
     ) -> None: ...
 
 class ApiVersion(Value, metaclass=Group):

@@ -15,11 +15,13 @@ class DeleteGroupsRequest(Message, metaclass=Api):
 class DeletableGroupResult(Value, metaclass=Group):
     group_id: str
     error_code: int
+    error_message: str | None
     def __init__(
         self,
         *,
         group_id: str = ...,
         error_code: int = ...,
+        error_message: str | None = ...,
     ) -> None: ...
 
 class DeleteGroupsResponse(Message, metaclass=Api):

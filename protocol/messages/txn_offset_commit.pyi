@@ -20,11 +20,13 @@ class TxnOffsetCommitRequestPartition(Value, metaclass=Group):
 
 class TxnOffsetCommitRequestTopic(Value, metaclass=Group):
     name: str
+    topic_id: bytes
     partitions: ArrayField[TxnOffsetCommitRequestPartition]
     def __init__(
         self,
         *,
         name: str = ...,
+        topic_id: bytes = ...,
         partitions: Elements[TxnOffsetCommitRequestPartition] = ...,
     ) -> None: ...
 
@@ -33,7 +35,7 @@ class TxnOffsetCommitRequest(Message, metaclass=Api):
     group_id: str
     producer_id: int
     producer_epoch: int
-    generation_id: int
+    generation_id_or_member_epoch: int
     member_id: str
     group_instance_id: str | None
     topics: ArrayField[TxnOffsetCommitRequestTopic]
@@ -44,7 +46,7 @@ class TxnOffsetCommitRequest(Message, metaclass=Api):
         group_id: str = ...,
         producer_id: int = ...,
         producer_epoch: int = ...,
-        generation_id: int = ...,
+        generation_id_or_member_epoch: int = ...,
         member_id: str = ...,
         group_instance_id: str | None = ...,
         topics: Elements[TxnOffsetCommitRequestTopic] = ...,
@@ -62,11 +64,13 @@ class TxnOffsetCommitResponsePartition(Value, metaclass=Group):
 
 class TxnOffsetCommitResponseTopic(Value, metaclass=Group):
     name: str
+    topic_id: bytes
     partitions: ArrayField[TxnOffsetCommitResponsePartition]
     def __init__(
         self,
         *,
         name: str = ...,
+        topic_id: bytes = ...,
         partitions: Elements[TxnOffsetCommitResponsePartition] = ...,
     ) -> None: ...
 

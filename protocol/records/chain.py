@@ -31,15 +31,16 @@ _table: list[tuple[int, ...]] = []
 def distances() -> list[tuple[int, ...]]:
     """`[first byte][second byte]` of a length: bytes from there to the next record, or FAR."""
     if not _table:
-        _fill_table()
+        _table[:] = _rows()  # all at once: another thread may be here, or read it
     return _table
 
 
-def _fill_table() -> None:
+def _rows() -> list[tuple[int, ...]]:
+    rows: list[tuple[int, ...]] = []
     for first in range(128):
         body = first >> 1
         legal = not first & 1 and body >= LEAST_BODY
-        _table.append((body + 1 if legal else FAR,) * 256)
+        rows.append((body + 1 if legal else FAR,) * 256)
     for first in range(128, 256):
         low = first & 0x7F
         row = [
@@ -48,7 +49,8 @@ def _fill_table() -> None:
             else ((high << 7 | low) >> 1) + 2
             for high in range(128)
         ]
-        _table.append((*row, *(FAR,) * 128))
+        rows.append((*row, *(FAR,) * 128))
+    return rows
 
 
 def record_starts(payload: bytes, count: int) -> list[int]:

@@ -12,10 +12,14 @@ Libraries are imported at first use: a broker that stores batches as they come s
 """
 
 import struct
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 from protocol.records.errors import UnsupportedCompression
 
@@ -88,9 +92,7 @@ def compress(
         return _lz4(data, level, magic)
     if magic < 2:
         raise UnsupportedCompression("zstd needs message format version 2")
-    import cramjam
-
-    return bytes(cramjam.zstd.compress(data, ZSTD_DEFAULT_LEVEL if level is None else level))
+    return _zstd(data, ZSTD_DEFAULT_LEVEL if level is None else level)
 
 
 # ---- gzip
@@ -143,23 +145,39 @@ def _lz4(data: BytesLike, level: int | None, magic: int) -> bytes:
     return out if magic else out[:6] + lz4_header_checksum(out[:6]) + out[7:]
 
 
-def lz4_header_checksum(descriptor: bytes) -> bytes:
+def lz4_header_checksum(descriptor: BytesLike) -> bytes:
     """The checksum byte of a frame's descriptor, which in format 0 includes the frame magic."""
-    return bytes(((_xxh32_of_short(descriptor) >> 8) & 0xFF,))
+    from xxhash import xxh32_intdigest
+
+    return bytes(((xxh32_intdigest(descriptor) >> 8) & 0xFF,))
 
 
-def _xxh32_of_short(data: bytes) -> int:
-    """XXH32 with seed 0 of fewer than 16 bytes: all that a frame descriptor needs."""
-    word = 0xFFFFFFFF
-    p1, p2, p3, p4, p5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
-    acc = (p5 + len(data)) & word
-    whole = len(data) & ~3
-    for (lane,) in struct.iter_unpack("<I", data[:whole]):
-        acc = (acc + lane * p3) & word
-        acc = (((acc << 17) | (acc >> 15)) & word) * p4 & word
-    for byte in data[whole:]:
-        acc = (acc + byte * p5) & word
-        acc = (((acc << 11) | (acc >> 21)) & word) * p1 & word
-    acc = (acc ^ (acc >> 15)) * p2 & word
-    acc = (acc ^ (acc >> 13)) * p3 & word
-    return acc ^ (acc >> 16)
+# ---- zstd
+
+_SMALL: Final = 64 * 1024
+ZSTD_MODULE: Final = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+
+
+def zstd_library() -> "ModuleType":
+    """The standard library's zstd module; before Python 3.14, which has it, its backport."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd
+
+
+def _zstd(data: BytesLike, level: int) -> bytes:
+    library = zstd_library()
+    if level != ZSTD_DEFAULT_LEVEL or len(data) > _SMALL:
+        whole: bytes = library.compress(data, level)
+        return whole
+    # Making a compressor takes longer than a small frame; a list's pop and append are atomic.
+    compressor = _idle.pop() if _idle else library.ZstdCompressor(level)
+    frame: bytes = compressor.compress(data, compressor.FLUSH_FRAME)
+    _idle.append(compressor)
+    return frame
+
+
+_idle: Final[list[Any]] = []
+"""Compressors of the default level, for small data, that nobody uses now."""

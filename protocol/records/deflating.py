@@ -17,6 +17,7 @@ from protocol.records.compression import (
     compress,
     lz4_level,
     snappy_frame,
+    zstd_library,
 )
 
 _AT_ONCE: Final = 1 << 20
@@ -76,11 +77,7 @@ def _streamed(
         return _run(gzip.compress, gzip.flush, pieces)
     if codec is CompressionType.LZ4:
         return _lz4(pieces, level)
-    import zstandard
-
-    zstd = zstandard.ZstdCompressor(
-        level=ZSTD_DEFAULT_LEVEL if level is None else level
-    ).compressobj()
+    zstd = zstd_library().ZstdCompressor(ZSTD_DEFAULT_LEVEL if level is None else level)
     return _run(zstd.compress, zstd.flush, pieces)
 
 

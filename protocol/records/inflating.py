@@ -4,20 +4,29 @@
         ...                     # bytes, about CHUNK of them at most
 
 The greatest size of a piece is known before it is inflated, so nineteen kilobytes of zstd that
-inflate to hundreds of megabytes take the memory of one piece. `decompress` joins the pieces, for
-small data and for tools. Both are bounded by `max_size`: a client chooses what the broker inflates.
+inflate to hundreds of megabytes take the memory of one piece. `decompress` joins the pieces. Both
+are bounded by `max_size`: a client chooses what the broker inflates.
 
-* gzip    members, one after the other.
+This is the only decoder: what a producer was told is valid, the cleaner, every reader and the tools
+read alike. It takes the forms that Kafka's takes and refuses the others, because Kafka's consumers
+read the same bytes (`tests/support/compressed_forms.py` lists them).
+
+* gzip    members, one after the other. What follows one and is none is ignored, as Java ignores it.
 * snappy  snappy-java's frame, or a raw block. A block is inflated whole, as the library offers
           nothing else. No block inflates to more than `_SNAPPY_RATIO` times its bytes, so one that
-          claims more is refused unread.
-* lz4     frames. In format 0 the header checksum is not checked, as in Kafka (`compression`).
-* zstd    frames, cut at their blocks (RFC 8878, 3.1.1), whose headers bound their inflated size.
+          claims more is refused unread. Up to three bytes behind the last block are ignored.
+* lz4     one frame of independent blocks. What follows it, or a block of no bytes, is ignored, and
+          its content checksum is not checked. In format 0 the header checksum is not checked
+          either (`compression`).
+* zstd    frames, also skippable ones, one after the other. The library limits the window that a
+          frame may ask for to 128 MB, as Java's does. A frame behind the first that ends before it
+          has given a byte is ignored.
 """
 
+import struct
 import zlib
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from protocol.records.compression import (
     INT32,
@@ -27,7 +36,9 @@ from protocol.records.compression import (
     BytesLike,
     CompressionType,
     lz4_header_checksum,
+    zstd_library,
 )
+from protocol.records.effort import Effort, EffortSpent
 from protocol.records.errors import InvalidRecord, UnsupportedCompression
 
 CHUNK: Final = 1 << 20
@@ -38,18 +49,20 @@ _INPUT: Final = 64 * 1024
 _SNAPPY_RATIO: Final = 22
 """Snappy's best ratio: a copy element of three bytes makes 64."""
 
-_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+_GZIP_START: Final = b"\x1f\x8b\x08"
+_GZIP_LEAST: Final = 19
+"""Fewer bytes behind a member are no other one: Java does not look at them."""
 
-_ZSTD_SKIPPABLE: Final = b"\x2a\x4d\x18"  # behind a byte of 0x50 to 0x5f
-_ZSTD_BLOCK_MAX: Final = 128 * 1024
-_ZSTD_BLOCK_LEAST: Final = 8 * 1024
-"""The least bytes a block counts as: blocks of three bytes inflate to nothing but take time."""
-_ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
-_ZSTD_SIZE_AND_MAGIC: Final = 8
-_ZSTD_GUESS: Final = 64
-"""Data is decompressed at once only up to so many times its bytes."""
-_zstd: "list[tuple[Any, type[Exception]]]" = []
-"""A decompressor for reuse (making one takes longer than a small frame), and its error class."""
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+_LZ4_FLAGS: Final = 0x60
+"""Kafka's decoder insists on version 1 and independent blocks, without a dictionary."""
+_LZ4_FLAGS_MASK: Final = 0xE3
+_LZ4_BLOCK_CHECKSUM, _LZ4_CONTENT_SIZE, _LZ4_CONTENT_CHECKSUM = 0x10, 0x08, 0x04
+_LZ4_UNCOMPRESSED: Final = 1 << 31
+_LZ4_RATIO: Final = 255
+_LZ4_BLOCKS: Final = 16
+"""The most blocks of a piece: a block of one byte takes as much time as kilobytes."""
+_UINT32: Final = struct.Struct("<I")
 
 
 def inflate(
@@ -59,13 +72,16 @@ def inflate(
     magic: int = 2,
     chunk: int = CHUNK,
     max_size: int = MAX_DECOMPRESSED_SIZE,
+    effort: Effort | None = None,
 ) -> Iterator[BytesLike]:
     """The plain bytes behind `data`, in pieces (some may be empty); uncompressed data in slices.
 
     Raises InvalidRecord, as soon as it shows, when `data` is not what the codec says, ends early or
-    inflates to more than `max_size` bytes; UnsupportedCompression for an unknown codec.
+    inflates to more than `max_size` bytes; UnsupportedCompression for an unknown codec; EffortSpent
+    when the pieces, or the bytes of `data` itself, are more than `effort` grants.
     """
-    return _bounded(_pieces(codec, data, magic, chunk, max_size), max_size)
+    pieces = _pieces(codec, data, magic, chunk, max_size)
+    return _bounded(pieces, max_size, effort or Effort(), len(data) if codec else 0)
 
 
 def decompress(
@@ -82,53 +98,6 @@ def decompress(
     return b"".join(pieces)
 
 
-def inflate_at_once(codec: int, data: BytesLike, most: int) -> bytes | None:
-    """The plain bytes behind `data`, if one call of the library gives all of them.
-
-    None otherwise: for more than `most` bytes, several frames, or damage. Then call `inflate` or
-    `decompress`. Much faster than those for small data, of which there may be thousands in a row.
-    Format 2 only.
-    """
-    if codec == CompressionType.LZ4:
-        from lz4 import frame
-
-        lz4 = frame.LZ4FrameDecompressor()
-        try:
-            plain: bytes = lz4.decompress(data, max_length=most)
-        except (RuntimeError, EOFError, ValueError):
-            return None
-        return plain if lz4.eof and not lz4.unused_data else None
-    if codec == CompressionType.ZSTD:
-        return _unzstd_at_once(data, most)
-    if codec == CompressionType.GZIP:
-        gzip = zlib.decompressobj(16 + zlib.MAX_WBITS)
-        try:
-            plain = gzip.decompress(data, most)
-        except zlib.error:
-            return None
-        return plain if gzip.eof and not gzip.unused_data else None
-    try:
-        return decompress(codec, data, max_size=most)
-    except (InvalidRecord, UnsupportedCompression):
-        return None
-
-
-def _unzstd_at_once(data: BytesLike, most: int) -> bytes | None:
-    if not _zstd:
-        import zstandard
-
-        _zstd.append((zstandard.ZstdDecompressor(), zstandard.ZstdError))
-    decompressor, error = _zstd[0]
-    try:
-        # For a frame that does not give its size, the library allocates max_output_size bytes.
-        plain: bytes = decompressor.decompress(
-            data, max_output_size=min(most, _ZSTD_GUESS * len(data)), allow_extra_data=False
-        )
-    except error:
-        return None
-    return plain if len(plain) <= most else None
-
-
 def _pieces(
     codec: int, data: BytesLike, magic: int, chunk: int, max_size: int
 ) -> Iterator[BytesLike]:
@@ -137,7 +106,7 @@ def _pieces(
     if codec == CompressionType.SNAPPY:
         return _unsnappy(data, max_size)
     if codec == CompressionType.LZ4:
-        return _unlz4(data if magic else _mended_lz4(data), chunk)
+        return _unlz4(data, magic, chunk)
     if codec == CompressionType.ZSTD:
         return _unzstd(data, chunk)
     if codec == CompressionType.NONE:
@@ -156,9 +125,14 @@ def _too_large(max_size: int) -> InvalidRecord:
     return InvalidRecord(f"Record stream inflates to more than {max_size} bytes")
 
 
-def _bounded(pieces: Iterator[BytesLike], max_size: int) -> Iterator[BytesLike]:
+def _bounded(
+    pieces: Iterator[BytesLike], max_size: int, effort: Effort, packed: int
+) -> Iterator[BytesLike]:
+    if packed > effort.bytes:
+        raise EffortSpent  # a stream of blocks that hold nothing takes time as well
     left = max_size
     for piece in pieces:
+        effort.spend_piece(len(piece))
         left -= len(piece)
         if left < 0:
             raise _too_large(max_size)
@@ -176,16 +150,14 @@ def _gunzip(data: BytesLike, chunk: int) -> Iterator[bytes]:
                 rest = view[at : at + _INPUT]
                 at += len(rest)
             piece = inflater.decompress(rest, chunk)
+            yield piece
             if inflater.eof:
-                yield piece
                 at -= len(inflater.unused_data)
-                if at == len(view):
+                if len(view) - at < _GZIP_LEAST or bytes(view[at : at + 3]) != _GZIP_START:
                     return
                 inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)  # another member
             elif not rest and not piece:
                 raise _failed("gzip", "premature end of stream")
-            else:
-                yield piece
     except zlib.error as error:
         raise _failed("gzip", error) from None
 
@@ -196,6 +168,8 @@ def _unsnappy(data: BytesLike, max_size: int) -> Iterator[bytes]:
     snappy = cramjam.snappy
     try:
         for block in _snappy_blocks(data):
+            if not block:
+                raise _failed("snappy", "block of no bytes")
             size = snappy.decompress_raw_len(block)
             if size > _SNAPPY_RATIO * len(block) or size > max_size:
                 raise _too_large(max_size)
@@ -216,11 +190,11 @@ def _snappy_blocks(data: BytesLike) -> Iterator[memoryview]:
     at, end = XERIAL_HEADER.size, len(view)
     if end < at:
         raise _failed("snappy", "premature end of header")
-    while at < end:
-        if end - at < INT32.size:
-            raise _failed("snappy", "premature end of block length")
+    while end - at >= INT32.size:
         if bytes(view[at : at + 8]) == XERIAL_MAGIC:
             at += XERIAL_HEADER.size  # streams may be concatenated (snappy-java 1.1.2+)
+            if at > end:
+                raise _failed("snappy", "premature end of header")
             continue
         (size,) = INT32.unpack_from(view, at)
         at += INT32.size
@@ -230,103 +204,98 @@ def _snappy_blocks(data: BytesLike) -> Iterator[memoryview]:
         at += size
 
 
-def _unlz4(data: BytesLike, chunk: int) -> Iterator[bytes]:
-    from lz4 import frame
-
+def _unlz4(data: BytesLike, magic: int, chunk: int) -> Iterator[bytes]:
     view = memoryview(data)
-    inflater = frame.LZ4FrameDecompressor()
-    at = 0
+    flags, most, at = _lz4_header(view, magic)
+    pieces: list[BytesLike] = []
+    size = 0
     try:
         while True:
-            rest = b""
-            if wanted := inflater.needs_input:
-                rest = bytes(view[at : at + _INPUT])
-                at += len(rest)
-            piece: bytes = inflater.decompress(rest, max_length=chunk)
-            if inflater.eof:
-                yield piece
-                at -= len(inflater.unused_data or b"")
-                if at == len(view):
-                    return
-                inflater = frame.LZ4FrameDecompressor()  # another frame
-            elif wanted and not rest and not piece:
+            (word,) = _UINT32.unpack_from(view, at)
+            at += _UINT32.size
+            length = word & ~_LZ4_UNCOMPRESSED
+            if not length:
+                break
+            if length > most:
+                raise _failed("lz4", f"block of {length} bytes, where {most} are the most")
+            block = view[at : at + length]
+            at += length
+            if flags & _LZ4_BLOCK_CHECKSUM:
+                _check_lz4_block(block, _UINT32.unpack_from(view, at)[0])
+                at += _UINT32.size
+            if len(block) < length:
                 raise _failed("lz4", "premature end of stream")
-            else:
-                yield piece
-    except (RuntimeError, EOFError, ValueError) as error:
-        raise _failed("lz4", error) from None
+            plain = block if word & _LZ4_UNCOMPRESSED else _lz4_block(block, most)
+            if not plain:
+                break
+            pieces.append(plain)
+            size += len(plain)
+            if size >= chunk or len(pieces) == _LZ4_BLOCKS:
+                yield b"".join(pieces)
+                pieces, size = [], 0
+        if not length and flags & _LZ4_CONTENT_CHECKSUM:
+            _UINT32.unpack_from(view, at)
+    except struct.error:
+        raise _failed("lz4", "premature end of stream") from None
+    yield b"".join(pieces)
 
 
-def _mended_lz4(data: BytesLike) -> bytes:
-    """`data` with the header checksum that the LZ4 frame format asks for."""
-    raw = bytes(data)
-    if raw[:4] != _LZ4_MAGIC or len(raw) < 7:
+def _lz4_header(view: memoryview, magic: int) -> tuple[int, int, int]:
+    """(flags, the greatest size of a block, where the first one begins) of the frame."""
+    if len(view) < 7 or bytes(view[:4]) != _LZ4_MAGIC:
         raise _failed("lz4", "not an LZ4 frame")
-    length = 6 + (8 if raw[4] & 0x08 else 0)
-    return raw[:length] + lz4_header_checksum(raw[4:length]) + raw[length + 1 :]
+    flags, sizes = view[4], view[5]
+    if flags & _LZ4_FLAGS_MASK != _LZ4_FLAGS or sizes & 0x8F or sizes < 0x40:
+        raise _failed(
+            "lz4",
+            f"frame descriptor {flags:#04x} {sizes:#04x}; Kafka reads version 1 with independent "
+            "blocks of at most 64 KB to 4 MB and without a dictionary",
+        )
+    end = 6 + (8 if flags & _LZ4_CONTENT_SIZE else 0)
+    if len(view) <= end:
+        raise _failed("lz4", "premature end of stream")
+    if magic and view[end] != lz4_header_checksum(view[4:end])[0]:
+        raise _failed("lz4", "wrong checksum of the frame descriptor")
+    return flags, 1 << (2 * (sizes >> 4) + 8), end + 1
+
+
+def _lz4_block(block: memoryview, most: int) -> bytes:
+    from lz4 import block as lz4
+
+    try:
+        plain: bytes = lz4.decompress(block, uncompressed_size=min(most, _LZ4_RATIO * len(block)))
+    except lz4.LZ4BlockError as error:
+        raise _failed("lz4", error) from None
+    return plain
+
+
+def _check_lz4_block(block: memoryview, checksum: int) -> None:
+    from xxhash import xxh32_intdigest
+
+    if xxh32_intdigest(block) != checksum:
+        raise _failed("lz4", "wrong checksum of a block")
 
 
 def _unzstd(data: BytesLike, chunk: int) -> Iterator[bytes]:
-    import zstandard
-
+    zstd = zstd_library()
     view = memoryview(data)
-    # The library limits the window that a stream may ask for, as Java's does.
-    decompressor = zstandard.ZstdDecompressor()
     at, end = 0, len(view)
-    if not end:
-        raise _failed("zstd", "premature end of stream")
+    is_first = True
     try:
-        while at < end:
-            magic = bytes(view[at : at + 4])
-            if magic[1:] == _ZSTD_SKIPPABLE and magic[0] & 0xF0 == 0x50:
-                size = int.from_bytes(view[at + 4 : at + _ZSTD_SIZE_AND_MAGIC], "little")
-                at += _ZSTD_SIZE_AND_MAGIC + size
-                if at > end:
+        while at < end or is_first:
+            inflater = zstd.ZstdDecompressor()
+            is_empty = True
+            while not inflater.eof:
+                rest = view[at : at + _INPUT] if inflater.needs_input else view[:0]
+                at += len(rest)
+                piece = inflater.decompress(rest, chunk)
+                yield piece
+                is_empty = is_empty and not piece
+                if inflater.needs_input and at == end and not inflater.eof:
+                    if is_empty and not is_first:
+                        return
                     raise _failed("zstd", "premature end of stream")
-                yield b""
-                continue
-            start = at
-            inflater = decompressor.decompressobj()
-            for cut in _zstd_cuts(view, start, chunk):
-                yield inflater.decompress(view[at:cut])
-                at = cut
-            if not inflater.eof:
-                raise _failed("zstd", "premature end of stream")
-    except zstandard.ZstdError as error:
+            at -= len(inflater.unused_data)
+            is_first = False
+    except zstd.ZstdError as error:
         raise _failed("zstd", error) from None
-
-
-def _zstd_cuts(view: memoryview, at: int, chunk: int) -> Iterator[int]:
-    """Positions that cut the frame at `at` into pieces of `chunk` inflated bytes or little more.
-
-    The last one is the frame's end.
-    """
-    import zstandard
-
-    parameters = zstandard.get_frame_parameters(view[at : at + 18])
-    at += zstandard.frame_header_size(view[at : at + 18])
-    end = len(view)
-    most = 0
-    last = 0
-    while not last:
-        if end - at < 3:
-            raise _failed("zstd", "premature end of stream")
-        head = int.from_bytes(view[at : at + 3], "little")
-        last, kind, size = head & 1, head >> 1 & 3, head >> 3
-        if kind > _ZSTD_COMPRESSED:
-            raise _failed("zstd", "unknown kind of block")
-        at += 3 + (1 if kind == _ZSTD_RLE else size)
-        # The library refuses a block that claims more than a block may hold.
-        if kind == _ZSTD_COMPRESSED:
-            size = _ZSTD_BLOCK_MAX
-        most += min(max(size, _ZSTD_BLOCK_LEAST), _ZSTD_BLOCK_MAX)
-        if at > end:
-            raise _failed("zstd", "premature end of stream")
-        if most >= chunk and not last:
-            yield at
-            most = 0
-    if parameters.has_checksum:
-        at += 4
-    if at > end:
-        raise _failed("zstd", "premature end of stream")
-    yield at

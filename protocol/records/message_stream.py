@@ -147,8 +147,8 @@ def _messages(
 def _inner(outer: Message, effort: Effort) -> Iterator[Message]:
     rest = Rest()
     count = 0
-    for piece in inflate(outer.codec, content_of(outer), magic=outer.magic, chunk=_PIECE):
-        effort.spend_piece(len(piece))
+    content = content_of(outer)
+    for piece in inflate(outer.codec, content, magic=outer.magic, chunk=_PIECE, effort=effort):
         if not rest.add(piece):
             continue
         data = rest.take()

@@ -10,7 +10,8 @@ after the last one claimed. The caller reads the fields of the records.
 `Effort` bounds the cost of one opening. A caller that runs out of it (`EffortSpent`) opens the
 batch again where more time is allowed, in a child process for example.
 
-Chunks are cut between records, so a record larger than `chunk` is a chunk of its own.
+Chunks are cut between records, so a record larger than `chunk` is a chunk of its own, and memory
+is bounded by the largest record.
 """
 
 from collections.abc import Iterator
@@ -48,13 +49,14 @@ def open_chunks(
     *,
     chunk: int = CHUNK,
     max_size: int = MAX_DECOMPRESSED_SIZE,
+    max_record: int | None = None,
     effort: Effort | None = None,
 ) -> Iterator[Chunk]:
     """The records of the v2 batch at `pos`, in order; the checksum is not checked.
 
     Raises CorruptBatch when the buffer ends before the batch, UnsupportedCompression, EffortSpent,
-    and InvalidRecord as soon as the batch cannot be what its header says (or inflates beyond
-    `max_size`).
+    and InvalidRecord as soon as the batch cannot be what its header says, inflates beyond
+    `max_size`, or has or claims a record of more bytes than `max_record`.
     """
     from protocol.records.walk import walk
 
@@ -68,8 +70,7 @@ def open_chunks(
     data = memoryview(buf)[pos + BATCH_OVERHEAD : end]
     first = 0
     rest = Rest()
-    for piece in inflate(header.codec, data, chunk=chunk, max_size=max_size):
-        effort.spend_piece(len(piece))
+    for piece in inflate(header.codec, data, chunk=chunk, max_size=max_size, effort=effort):
         if not rest.add(piece):
             continue
         if first == count:
@@ -82,7 +83,11 @@ def open_chunks(
         if used < len(payload):
             rest.add(payload[used:])
             rest.needed = _size_of_record(payload, used)
+            if max_record is not None and rest.needed > max_record:
+                raise _too_large(first + len(starts) - 1, rest.needed, max_record)
             payload = payload[:used]
+        if max_record is not None and len(payload) > max_record:
+            _check_sizes(starts, first, max_record)
         if len(starts) > 1:
             yield Chunk(first, payload, starts, first + len(starts) - 1 == count)
             first += len(starts) - 1
@@ -93,6 +98,20 @@ def open_chunks(
             f"Incorrect declared batch size, premature EOF reached: {count} records were declared, "
             f"{first} are there"
         )
+
+
+def _check_sizes(starts: "Ints", first: int, max_record: int) -> None:
+    sizes = starts[1:] - starts[:-1]
+    if (sizes > max_record).any():
+        index = int((sizes > max_record).argmax())
+        raise _too_large(first + index, int(sizes[index]), max_record)
+
+
+def _too_large(index: int, size: int, most: int) -> InvalidRecord:
+    return InvalidRecord(
+        f"Record {index} of the batch has {size} bytes decompressed; {most} are allowed "
+        "(max.decompressed.message.bytes, or 32 times max.message.bytes)"
+    )
 
 
 def _size_of_record(payload: bytes, at: int) -> int:

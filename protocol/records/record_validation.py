@@ -12,6 +12,7 @@ The rules, whose violation is `InvalidRecord`:
 * as many records as the header says fill the batch exactly;
 * every field has the length it claims, and a record's fields fill the record;
 * names of record headers are not null;
+* the body of a compressed record has at most `max.decompressed.message.bytes`;
 * offset deltas are 0, 1, 2 … Kafka leaves wrong deltas in plain batches as they are, and fails on
   them in compressed ones (UNKNOWN_SERVER_ERROR). Here they are invalid in both, as a consumer's
   position follows them.
@@ -33,6 +34,7 @@ from protocol.records.layouts import Layouts
 from protocol.records.opened import open_chunks
 from protocol.records.runs import delta_of_one, greatest_delta_of, is_odd, is_regular
 from protocol.records.scan_fields import Fields
+from protocol.records.varint import encode_varint
 from protocol.types import NO_TIMESTAMP
 
 SMALL = 128 * 1024
@@ -59,6 +61,8 @@ class RecordRules(NamedTuple):
     least_timestamp: int | None = None
     """None: no bound, here and below. A record without timestamp (-1) is never out of bounds."""
     greatest_timestamp: int | None = None
+    largest_inflated: int = MAX_DECOMPRESSED_SIZE
+    """The most bytes that a record's body may have in a compressed batch."""
 
 
 class Findings(NamedTuple):
@@ -115,7 +119,7 @@ def check_batch(
     effort = effort or Effort()
     view = memoryview(buf)[pos + BATCH_OVERHEAD : pos + header.size]
     payload = _at_once(view, header, effort, max_size)
-    if payload is not None:
+    if payload is not None and not _too_large_inside(len(payload), header, rules):
         if (
             rules.least_timestamp is None
             and (
@@ -136,14 +140,18 @@ def check_batch(
     return _chunks(buf, pos, header, rules, effort, max_size)
 
 
+def _too_large_inside(size: int, header: BatchHeader, rules: RecordRules) -> bool:
+    """Whether a record larger than allowed may be among inflated ones of `size` bytes."""
+    return size > rules.largest_inflated and header.is_compressed
+
+
 def _at_once(view: memoryview, header: BatchHeader, effort: Effort, max_size: int) -> bytes | None:
     """The plain records, if they may be checked in one piece; else None."""
     if not header.is_compressed:
         return bytes(view) if len(view) <= PLAIN_AT_ONCE else None
     pieces: list[BytesLike] = []
     size = 0
-    for piece in inflate(header.codec, view, chunk=SMALL + 1, max_size=max_size):
-        effort.spend_piece(len(piece))
+    for piece in inflate(header.codec, view, chunk=SMALL + 1, max_size=max_size, effort=effort):
         pieces.append(piece)
         size += len(piece)
         if size > SMALL:
@@ -171,16 +179,19 @@ def _chunks(
 ) -> Findings:
     from protocol.records.scan_numpy import read_fields
 
-    return _judge(
-        (
-            (
+    most = rules.largest_inflated + len(encode_varint(rules.largest_inflated))
+    max_record = most if header.is_compressed else None
+
+    def read() -> Iterator[tuple[int, Fields]]:
+        for chunk in open_chunks(
+            buf, pos, header, effort=effort, max_size=max_size, max_record=max_record
+        ):
+            yield (
                 chunk.first,
                 read_fields(chunk.payload, chunk.starts, header.base_timestamp, effort),
             )
-            for chunk in open_chunks(buf, pos, header, effort=effort, max_size=max_size)
-        ),
-        rules,
-    )
+
+    return _judge(read(), rules)
 
 
 def _judge(

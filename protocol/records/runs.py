@@ -248,8 +248,8 @@ def _field_sizes() -> list[tuple[int, ...]]:
     """`[first byte][second byte]` of a key's or value's length: bytes of both length and content;
     FAR if two bytes do not tell."""
     if not _fields:
-        _fields.extend((1 if byte & 1 else 1 + (byte >> 1),) * 256 for byte in range(0x80))
-        _fields.extend(distances()[0x80:])
+        short = [(1 if byte & 1 else 1 + (byte >> 1),) * 256 for byte in range(0x80)]
+        _fields[:] = [*short, *distances()[0x80:]]  # all at once, as in `distances`
     return _fields
 
 
@@ -262,7 +262,7 @@ def _two_bytes_up_to(count: int) -> Sequence[int]:
         return ()
     if not _two_bytes:
         pairs = zip(_LOW[ONE_BYTE:], _HIGH[ONE_BYTE:], strict=True)
-        _two_bytes.extend(high << 8 | low for low, high in pairs)
+        _two_bytes[:] = [high << 8 | low for low, high in pairs]
     return _two_bytes[: count - ONE_BYTE]
 
 

@@ -28,7 +28,6 @@ class Problem(Enum):
     INDEX_MISSING = "the index is missing", Severity.PROBLEM
     INDEX_CORRUPT = "the index contradicts itself", Severity.PROBLEM
     INDEX_MISMATCH = "the index says something else than the log", Severity.PROBLEM
-    INDEX_PADDED = "the index still has its pre-sized length", Severity.NOTE
     ORPHAN = "a file of a segment that has no record file", Severity.PROBLEM
     LEFTOVER = "left over from a deletion or compaction", Severity.PROBLEM
     SNAPSHOT_CORRUPT = "the producer snapshot cannot be read", Severity.PROBLEM
@@ -91,7 +90,6 @@ SETTLED_BY_START: Final = (
     Problem.CHECKPOINT_CORRUPT,
     Problem.START_BEYOND,
     Problem.METADATA_CORRUPT,
-    Problem.INDEX_PADDED,
 )
 """Problems that a start corrects, though not at once in the files that the finding names."""
 

@@ -16,7 +16,6 @@ from storage.errors import CheckpointError, CorruptSnapshot
 from storage.log.batch_flaws import flaw_of
 from storage.log.scan import Ended
 from storage.paths import (
-    DELETED_SUFFIX,
     INDEX_SUFFIXES,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
@@ -44,6 +43,8 @@ class Inspection:
     """Index files that a rebuild would correct."""
     epochs: list[EpochEntry] = field(default_factory=list)
     """The leader epochs in the batches: (epoch, first offset) at each change."""
+    first_offset: int = 0
+    """The first segment's base offset."""
     end_offset: int = 0
     """After the last good batch."""
     batches: int = 0
@@ -74,6 +75,7 @@ def inspect_partition(
     names = view.names()
     _look_at_names(view, names, seen, in_use=in_use)
     segments = view.segments()
+    seen.first_offset = segments[0].base_offset if segments else 0
     for at, segment in enumerate(segments):
         active = at == len(segments) - 1
         ticker = _Ticker(progress)
@@ -109,7 +111,7 @@ def _look_at_names(
             if not expected and not (in_use and is_temporary(name)):
                 seen.add(Problem.UNKNOWN_FILE, path)
         elif file.state:
-            if not (in_use and file.state == DELETED_SUFFIX):
+            if not in_use:
                 seen.add(Problem.LEFTOVER, path)
         elif file.suffix in INDEX_SUFFIXES and file.base_offset not in bases:
             seen.add(Problem.ORPHAN, path)
@@ -180,8 +182,7 @@ def _walk(segment: SegmentView, seen: Inspection, *, records: bool, ticker: _Tic
             seen.epochs.append(EpochEntry(epoch, header.base_offset))
         if records:
             try:
-                for _ in batch.records():
-                    pass
+                batch.check_records()
             except RecordsError as error:
                 seen.add(Problem.BAD_RECORDS, segment.path, error, batch.position)
     else:
@@ -210,13 +211,11 @@ def _look_at_indexes(
     insane = segment.sanity_check()
     corrupt = {problem.path for problem in insane}
     for problem in insane:
-        padded = "ends in zeros" in problem.detail
-        if padded and padding_is_fine:
-            seen.add(Problem.INDEX_PADDED, problem.path)
-        else:
-            seen.add(Problem.INDEX_CORRUPT, problem.path, problem.detail)
-            # Recovery notices that an offset index is missing, and then rebuilds all three.
-            seen.bad_indexes += {problem.path, segment.offset_index_path}
+        if problem.is_padding and padding_is_fine:
+            continue
+        seen.add(Problem.INDEX_CORRUPT, problem.path, problem.detail)
+        # Recovery notices that an offset index is missing, and then rebuilds all three.
+        seen.bad_indexes += {problem.path, segment.offset_index_path}
     mismatches: dict[str, list[str]] = {}
     for problem in segment.compare_indexes():
         mismatches.setdefault(problem.path, []).append(problem.detail)

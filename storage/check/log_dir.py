@@ -5,25 +5,34 @@
     check.findings                         # of the directories themselves, complete afterwards
     check.repair(verdict, backup)          # after `lock()`
 
-A directory that a broker has locked can be checked (what it leaves to its clean stop is no problem
-then), not repaired.
+A directory that a broker has locked can be checked, not repaired. A restart follows a clean stop
+then: what that stop settles is no problem, and neither is what is gone at a second look, as the
+broker rolls, cleans and deletes segments meanwhile.
 """
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
-from storage.check.findings import BLOCKS_START, Finding, PartitionVerdict, Problem, reason_of
-from storage.check.inspect import Progress, inspect_partition
+from storage.check.findings import (
+    BLOCKS_START,
+    LOSES_RECORDS,
+    Finding,
+    PartitionVerdict,
+    Problem,
+    Severity,
+    reason_of,
+)
+from storage.check.inspect import Inspection, Progress, inspect_partition
 from storage.check.plan import Plan, rehearse
 from storage.check.repair import Backup, Repaired, repair_partition
 from storage.checkpoint import OffsetCheckpoint
 from storage.clock import Clock
-from storage.errors import CheckpointError, DirectoryLocked, InconsistentMetaProperties
+from storage.errors import CheckpointError, InconsistentMetaProperties
 from storage.filesystem import FileSystem
 from storage.log_dir import LogDir, MetaProperties
 from storage.log_loading import METADATA_TOPIC, LoadJob
@@ -118,7 +127,7 @@ class LogDirCheck:
             view, LogDir(self._fs, view.directory), only=path if single else None
         )
         directory.clean = CLEAN_SHUTDOWN_FILE in names
-        directory.in_use = LOCK_FILE in names and self._is_locked(view.directory)
+        directory.in_use = self._is_in_use(directory.lock)
         for name in OFFSET_CHECKPOINTS:
             try:
                 directory.checkpoints[name] = view.offsets(name)
@@ -134,18 +143,12 @@ class LogDirCheck:
             self._look_at(directory)
         return directory
 
-    def _is_locked(self, path: str) -> bool:
-        # No query works for every kind of lock, so take the lock and release it.
-        lock = LogDir(self._fs, path)
+    def _is_in_use(self, log_dir: LogDir) -> bool:
         try:
-            lock.lock()
-        except DirectoryLocked:
-            return True
+            return log_dir.is_in_use()
         except OSError as error:
-            self._find(Problem.LOCK_UNKNOWN, join(path, LOCK_FILE), reason_of(error))
+            self._find(Problem.LOCK_UNKNOWN, join(log_dir.path, LOCK_FILE), reason_of(error))
             return False
-        lock.unlock()
-        return False
 
     def _look_at(self, directory: _Directory) -> None:
         view = directory.view
@@ -225,7 +228,30 @@ class LogDirCheck:
         """A verdict on each partition directory that a start would open. Raises OSError."""
         for directory in self._dirs:
             for view in self._views(directory):
-                yield self._verdict(directory, view)
+                if not directory.in_use:
+                    yield self._verdict(directory, view)
+                    continue
+                verdict = self._verdict_in_use(directory, view)
+                if verdict is not None:
+                    yield verdict
+
+    def _verdict_in_use(
+        self, directory: _Directory, view: PartitionView
+    ) -> PartitionVerdict | None:
+        """What two looks have both found; None if the partition was deleted meanwhile."""
+        first = self._verdict(directory, view)
+        if first.is_sound and not first.actions:
+            return first
+        second = self._verdict(directory, view)
+        if not self._fs.is_dir(view.directory):
+            return None
+        found = {(finding.problem, finding.path) for finding in first.findings}
+        planned = {(action.kind, action.path) for action in first.actions}
+        return replace(
+            second,
+            findings=tuple(one for one in second.findings if (one.problem, one.path) in found),
+            actions=tuple(one for one in second.actions if (one.kind, one.path) in planned),
+        )
 
     def _verdict(self, directory: _Directory, view: PartitionView) -> PartitionVerdict:
         tp = view.topic_partition
@@ -245,7 +271,7 @@ class LogDirCheck:
         if others:
             detail = f"also in {', '.join(others)}"
             findings.append(Finding(problem=Problem.DUPLICATE, path=view.directory, detail=detail))
-        plan = rehearse(self._fs, self._job(directory, view))
+        plan = self._plan(directory, view, seen, findings)
         self._rebuilt[view.directory] = tuple(seen.bad_indexes)
         self._plans[view.directory] = plan
         return PartitionVerdict(
@@ -258,6 +284,25 @@ class LogDirCheck:
             batches=seen.batches,
             bytes=seen.bytes,
         )
+
+    def _plan(
+        self, directory: _Directory, view: PartitionView, seen: Inspection, findings: list[Finding]
+    ) -> Plan:
+        if not directory.in_use or self._from_start:
+            return rehearse(self._fs, self._job(directory, view))
+        wrong = {one.path for one in findings if one.severity is Severity.PROBLEM}
+        if wrong:
+            with contextlib.suppress(OSError):  # the broker changed the files meanwhile
+                plan = rehearse(self._fs, self._job(directory, view))
+                # The stop trims the active indexes, writes snapshot and epochs.
+                left = [
+                    one for one in plan.actions if one.path in wrong or one.kind in LOSES_RECORDS
+                ]
+                return replace(plan, actions=tuple(left))
+        assert view.topic_partition is not None
+        starts = directory.checkpoints[LOG_START_OFFSET_CHECKPOINT]
+        start = max(starts.get(view.topic_partition, 0), seen.first_offset)
+        return Plan(actions=(), changes=(), log_start_offset=start, log_end_offset=seen.end_offset)
 
     def _against_checkpoints(
         self, directory: _Directory, tp: TopicPartition, end: int
@@ -285,7 +330,7 @@ class LogDirCheck:
             topic_partition=tp,
             # Of the topic's configuration recovery needs only the density of the indexes.
             config=TopicConfig(),
-            clean=directory.clean and not self._from_start,
+            clean=(directory.clean or directory.in_use) and not self._from_start,
             recovery_point=0 if self._from_start else points.get(tp, 0),
             log_start_offset=directory.checkpoints[LOG_START_OFFSET_CHECKPOINT].get(tp, 0),
             fs=self._fs,

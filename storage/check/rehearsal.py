@@ -71,9 +71,12 @@ class _Node:
         assert self.source is not None
         file = self._fs.open(self.source, writable=False)
         try:
-            return file.pread(size, position)
+            data = file.pread(size, position)
         finally:
             file.close()
+        if len(data) < size:
+            raise OSError(errno.ESTALE, "the file was cut while it was read", self.source)
+        return data
 
     def write(self, data: Piece, position: int) -> None:
         end = position + len(data)
@@ -120,9 +123,6 @@ class _RehearsalMapping:
     def __getitem__(self, part: slice) -> bytes:
         start, stop, _ = part.indices(self._size)
         return self._node.read(stop - start, start)
-
-    def view(self) -> memoryview:
-        return memoryview(self._node.read(self._size, 0))
 
 
 class _RehearsalFile:

@@ -99,6 +99,7 @@ def request_for(  # noqa: PLR0913 - what the log does not know
         segments=sources,
         first_dirty_offset=first_dirty_offset,
         first_uncleanable_offset=first_uncleanable_offset,
+        high_watermark=log.high_watermark,
         now_ms=now_ms,
         delete_retention_ms=config.delete_retention_ms,
         segment_bytes=config.segment_bytes,

@@ -57,5 +57,5 @@ class BatchFate(IntEnum):
     EMPTIED_FOR_PRODUCER = 2
     """Only its header is kept: it is the last batch of an active producer."""
     EMPTIED_FOR_OFFSET = 3
-    """Only its header is kept: it is the last batch of the cleaned part (S-CMP-8)."""
+    """Only its header is kept: it is the last batch below the high watermark (S-CMP-8)."""
     GONE = 4

@@ -1,6 +1,6 @@
 """Messages of formats 0 and 1 in a compacted log: judged by the same rules, rewritten in format 2.
 
-Kafka writes no older format since 4.0, so its cleaner converts an old log (as 4.3.1 does: a message
+Kafka writes no older format since 4.0, so its cleaner converts an old log (as 4.4.0 does: a message
 that is kept becomes a batch, whether or not others are dropped). A plain message becomes a batch of
 its own; a wrapper becomes one batch with its codec, from the first to the last of its messages that
 are kept. A tombstone of the old formats has no delete horizon: at the first cleaning the date of

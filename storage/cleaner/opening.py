@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from protocol.records.batch import BATCH_OVERHEAD, CODEC_MASK, read_header
 from protocol.records.errors import RecordsError, UnsupportedCompression
-from protocol.records.inflating import inflate_at_once
+from protocol.records.inflating import decompress
 from protocol.records.opened import open_chunks
 from protocol.records.scan_numpy import RecordColumns, read_columns
 from protocol.records.starts import PAD, starts_of_batches
@@ -185,8 +185,9 @@ class _Group:
         """Inflate a batch; False if it is too large to be opened here, or damaged."""
         at = self._frames.starts[index]
         packed = self._frames.chunk[at + BATCH_OVERHEAD : at + int(self._sizes[index])]
-        payload = inflate_at_once(codec, packed, _LARGE_INFLATED)
-        if payload is None:
+        try:
+            payload = decompress(codec, packed, max_size=_LARGE_INFLATED)
+        except RecordsError:
             return False
         begin = self._inflated_size
         self._pieces.append(payload)

@@ -349,7 +349,7 @@ def cleanable_extent(facts: LogFacts) -> Questions[Extent]:
         if young is not None:
             segment, timestamp = young
             first = segment.base_offset
-            limits = (LagNotOver(base_offset=first, until_ms=timestamp + lag_ms),)
+            limits = (LagNotOver(base_offset=first, until_ms=min(timestamp + lag_ms, LONG_MAX)),)
     # A segment is cleaned whole or not at all: the one that holds that offset is left out.
     end = _floor(segments, max(first, dirty))
     begin = min(_floor(segments, dirty), end)
@@ -409,7 +409,7 @@ def _due_at(facts: LogFacts, dirty: int) -> Questions[int | None]:
         timestamp = facts.first_timestamp_of(segment)
         if timestamp > 0 and (oldest is None or timestamp < oldest):
             oldest = timestamp
-    return None if oldest is None else oldest + lag_ms
+    return None if oldest is None else min(oldest + lag_ms, LONG_MAX)
 
 
 def _floor(segments: Sequence[SegmentView], offset: int) -> int:

@@ -19,7 +19,7 @@ class NewDates:
         self._batch_greatest = batches["max_timestamp"][indexes]
         self._by_log = (batches["attributes"][indexes] & TIMESTAMP_TYPE_BIT) != 0
         horizons: Ints = np.where(has_delete_horizon(batches)[indexes], self._batch_base, -1)
-        horizons[new_horizon[indexes]] = request.now_ms + request.delete_retention_ms
+        horizons[new_horizon[indexes]] = request.new_horizon_ms
         self.horizons = horizons
         """Delete horizons in milliseconds; -1: none."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from config.key_building import LONG_MAX
 from protocol.types import TopicPartition
 from storage.cleaner.fates import RecordFate
 from storage.index.transaction_index import Checksum
@@ -41,6 +42,7 @@ class CleanRequest:
     first_dirty_offset: int
     first_uncleanable_offset: int
     """The base of a segment: no record at or above it is read (S-CMP-8)."""
+    high_watermark: int
     now_ms: int
     delete_retention_ms: int
     segment_bytes: int
@@ -58,6 +60,12 @@ class CleanRequest:
     aborted: bytes = b""
     """Index entries (`storage.cleaner.aborted`) of all aborted transactions with data below
     `first_uncleanable_offset`, in the order of their markers."""
+
+    @property
+    def new_horizon_ms(self) -> int:
+        """The delete horizon of a batch that gets one now. (Kafka's sum overflows, so that the
+        longest `delete.retention.ms` drops tombstones at once.)"""
+        return min(self.now_ms + self.delete_retention_ms, LONG_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ A batch (Kafka's `MemoryRecords.filterTo`): it is kept unchanged if all its reco
 needs no new horizon, and it is of format 2. It is rewritten if only some are kept, if its first
 horizon is set, or if its format is old. If no record is kept it is dropped, unless its header is
 still needed: that of the last batch of an active producer gives the next sequence, and without that
-of the last batch of the cleaned part the log would seem to end earlier.
+of the last batch below the high watermark the log would seem to end earlier.
 
 The cleaner and `explain-cleaner` both use these rules.
 """
@@ -100,15 +100,14 @@ def is_transactional(batches: Columns) -> Flags:
 
 
 def if_empty(
-    batches: Columns, active_producers: Mapping[int, tuple[int, int]], last_of_round: int
+    batches: Columns, active_producers: Mapping[int, tuple[int, int]], high_watermark: int
 ) -> Codes:
     """The `BatchFate` of each batch if none of its records is kept.
 
-    `active_producers`: producer id to (epoch, last data offset or -1); `last_of_round` is the first
-    offset above the cleaned part.
+    `active_producers`: producer id to (epoch, last data offset or -1).
     """
     found = np.full(len(batches["base_offset"]), BatchFate.GONE, np.uint8)
-    found[batches["last_offset"] + 1 == last_of_round] = BatchFate.EMPTIED_FOR_OFFSET
+    found[batches["last_offset"] + 1 == high_watermark] = BatchFate.EMPTIED_FOR_OFFSET
     if not active_producers:
         return found
     ids, epochs, last = batches["producer_id"], batches["producer_epoch"], batches["last_offset"]

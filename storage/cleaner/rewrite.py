@@ -201,7 +201,7 @@ class GroupRewriter:
         return BatchPlan(
             rules,
             sets_horizon,
-            if_empty(batches, request.active_producers, request.first_uncleanable_offset),
+            if_empty(batches, request.active_producers, request.high_watermark),
             tombstones_stay(batches, request.now_ms, legacy_stay=legacy_stay),
         )
 
@@ -432,14 +432,13 @@ class GroupRewriter:
         self.messages_written += int(kept.sum())
         rebuilt: dict[int, tuple[bytes, int]] = {}
         last = batches["last_offset"].copy()
-        new_horizon = self._request.now_ms + self._request.delete_retention_ms
         for index in np.flatnonzero(verdicts.fates == BatchFate.REWRITTEN).tolist():
             rows = np.flatnonzero(kept & (legacy.owners == index)).tolist()
             rebuilt[index] = converted(
                 read_header(frames.chunk, frames.starts[index]),
                 _place(batches, index),
                 [legacy.records[row] for row in rows],
-                new_horizon if verdicts.new_horizon[index] else -1,
+                self._request.new_horizon_ms if verdicts.new_horizon[index] else -1,
             )
             last[index] = legacy.records[rows[-1]].offset
         # A message whose last offset must be kept becomes an empty batch (decision 53). (Kafka

@@ -133,7 +133,7 @@ def _kept(log: Log, verdict: RetentionVerdict, now_ms: int) -> tuple[Kept | None
         return Kept.HIGH_WATERMARK, _NEVER
     if config.retention_ms < 0:
         return Kept.UNLIMITED, _NEVER
-    due = verdict.largest_timestamp + config.retention_ms + 1
+    due = min(verdict.largest_timestamp + config.retention_ms + 1, _NEVER)
     return (Kept.YOUNG if due > now_ms else None), due
 
 

@@ -441,8 +441,7 @@ class MappedIndex:
         table = numpy.zeros(self._entries, dtype=self._dtype())
         stored = self._stored
         if stored:
-            mapping = self._mapped(stored * self.ENTRY_SIZE)
-            table[:stored] = numpy.frombuffer(mapping.view(), table.dtype, stored)
+            table[:stored] = numpy.frombuffer(self._block(0, stored), table.dtype)
         if self._tail:
             table[stored:] = numpy.frombuffer(self._tail, table.dtype)
         table.flags.writeable = False

@@ -33,7 +33,6 @@ class PendingAppend:
         "error",
         "headers",
         "info",
-        "is_begun",
         "opening",
         "refused",
         "segment",
@@ -59,8 +58,6 @@ class PendingAppend:
         """The checks left to `write` (see `LeaderValidator`); None if there are none."""
         self.settled = False
         """True: there is nothing to write (a duplicate, or no whole batch)."""
-        self.is_begun = False
-        """Whether `write` was called."""
         self.error: OSError | None = None
         self.refused: KafkaError | None = None
         """Why `write` refused the batch and wrote nothing."""
@@ -74,7 +71,6 @@ class PendingAppend:
 
     def write(self) -> None:
         """Do the checks of `opening`, then write. May block; never raises."""
-        self.is_begun = True
         if self.settled:
             return
         try:

@@ -101,6 +101,7 @@ class Log:
         "begin_append",
         "complete_append",
         "config",
+        "end_base",
         "leader_epochs",
         "opening",
         "producers",
@@ -162,9 +163,7 @@ class Log:
         self._deleter = deleter = SegmentDeleter(
             tp, store, offsets, producers, durability, reader, roller, guard
         )
-        self._truncator = Truncator(
-            store, offsets, producers, leader_epochs, durability, reader, deleter
-        )
+        self._truncator = Truncator(store, offsets, producers, leader_epochs, durability, reader)
         self._replacer = Replacer(store, durability, deleter)
         # Methods that every request calls are those of the parts, which saves a call.
         self.append_as_leader = appender.append_as_leader
@@ -172,6 +171,7 @@ class Log:
         self.begin_append = appender.begin_append
         self.complete_append = appender.complete_append
         self.read = reader.read
+        self.end_base = reader.end_base
         self.update_high_watermark = offsets.update_high_watermark
         self.visible_end = offsets.visible_end
 

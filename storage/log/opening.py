@@ -41,6 +41,10 @@ from protocol.records.inflating import inflate
 from protocol.records.record_validation import Findings, RecordRules, check_batch
 
 _SHOWN_ERRORS: Final = 3
+_LEAST_MAX_RECORD: Final = 32 << 20
+_MAX_RECORD_RATIO: Final = 32
+"""A record may inflate to so many times `max.message.bytes`, and to 32 MB in any case. It is held
+in memory whole, also when it is searched or converted, and 8 KB may be a record of 256 MB."""
 _BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
 _LENGTH: Final = struct.Struct(">i")
 _ATTRIBUTES: Final = struct.Struct(">h")
@@ -99,6 +103,8 @@ class TopicRules(NamedTuple):
     name: str
     """Topic and partition, for messages."""
     max_message_bytes: int
+    largest_inflated: int
+    """Bytes of one record's body in a compressed batch."""
     target_codec: int | None
     """The codec that the topic stores; None keeps the producer's."""
     level: int | None
@@ -178,7 +184,15 @@ def _open(
         records,
         0,
         header,
-        RecordRules(rules.need_keys, rules.least_timestamp, rules.greatest_timestamp),
+        RecordRules(
+            rules.need_keys,
+            rules.least_timestamp,
+            rules.greatest_timestamp,
+            min(
+                rules.largest_inflated,
+                max(_LEAST_MAX_RECORD, _MAX_RECORD_RATIO * rules.max_message_bytes),
+            ),
+        ),
         effort=effort,
     )
     if found.keyless or found.outside:

@@ -74,7 +74,7 @@ class LogReader:
         with_aborted = isolation is _TXN_COMMITTED
         limit = offsets.visible_end(isolation)
         if offset >= limit:
-            return nothing(offset, with_aborted=with_aborted)
+            return nothing(offset, with_aborted=with_aborted, urgent=offset > limit)
         if self._guard.offline is not None:
             self._guard.check()  # raises
         try:
@@ -110,6 +110,12 @@ class LogReader:
             offsets.high_watermark_place = place
         return place
 
+    def end_base(self, isolation: FetchIsolation) -> int:
+        """Base offset of the segment in which the next record that `isolation` shows will lie."""
+        limit = self._offsets.visible_end(isolation)
+        segment = self._segment_of(limit)
+        return limit if segment is None else segment.base_offset
+
     def locate(self, offset: int) -> Place | None:
         """The start of the batch that holds `offset`, or of the next one; None at the log's end."""
         found = self._find(offset)
@@ -136,6 +142,8 @@ class LogReader:
         if found is None:
             return nothing(offset, with_aborted=with_aborted)
         segment, position, first_size = found
+        newest = self._segment_of(limit)
+        urgent = newest is not None and segment.base_offset < newest.base_offset
         if segment is limit_segment:
             end = limit_position
         elif segment.base_offset < limit_segment.base_offset:
@@ -152,9 +160,9 @@ class LogReader:
         elif segment is limit_segment:
             self._remember(limit, limit_place)
         if size <= 0:
-            return nothing(offset, with_aborted=with_aborted)
+            return nothing(offset, with_aborted=with_aborted, urgent=urgent)
         records = FileSlice(segment.file, position, size)
-        info = ReadInfo(offset, records, segment.base_offset, position, incomplete)
+        info = ReadInfo(offset, records, segment.base_offset, position, incomplete, urgent=urgent)
         if with_aborted:
             whole = segment is limit_segment and position + size == end
             upper = limit if whole else self._upper_bound(segment, position, size, limit)
@@ -231,9 +239,9 @@ class LogReader:
             ends[offset] = place
 
 
-def nothing(offset: int, *, with_aborted: bool) -> ReadInfo:
-    """An answer without records: the reader is at its limit."""
-    return ReadInfo(offset, b"", aborted=[] if with_aborted else None)
+def nothing(offset: int, *, with_aborted: bool, urgent: bool = False) -> ReadInfo:
+    """An answer without records: the reader is at its limit, or may have no bytes."""
+    return ReadInfo(offset, b"", aborted=[] if with_aborted else None, urgent=urgent)
 
 
 def _before(segment: LogSegment, offset: int, position: int, size: int) -> FileSlice:

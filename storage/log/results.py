@@ -166,6 +166,9 @@ class ReadInfo:
     """Even the first batch did not fit into max_bytes (only without minOneMessage)."""
     aborted: "list[AbortedTxn] | None" = None
     """Aborted transactions that overlap `records`; None unless read_committed was asked."""
+    urgent: bool = False
+    """A fetch of this must not wait for more: `offset` lies in an older segment than the reader's
+    limit, or above the limit (S-READ-6)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

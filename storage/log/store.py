@@ -169,36 +169,34 @@ class SegmentStore:
         taken, self._pending = self._pending, []
         return taken
 
-    def truncate_to(self, offset: int) -> list[Deleted]:
+    def truncate_to(self, offset: int) -> None:
         """Drop all batches from the one that holds `offset` on; a segment starts at or below it."""
         self.generation += 1
         doomed = [segment for segment in self.segments if segment.base_offset > offset]
         # The last first: a crash in between leaves a shorter log, not one with a hole.
-        gone = self.delete(reversed(doomed), DeletionReason.TRUNCATION)
+        self.delete(reversed(doomed), DeletionReason.TRUNCATION)
         self.fs.fsync_dir(self.directory)
         active = self.segments.active
         if active.truncate_to(offset, self.clock.wall_ms()):
             # After a power loss the bytes cut off must not come back behind the next append.
             active.file.fsync()
-        return gone
 
-    def restart_at(self, offset: int) -> list[Deleted]:
+    def restart_at(self, offset: int) -> None:
         """Drop everything; one empty segment at `offset` is left."""
         self.generation += 1
         later = [segment for segment in self.segments if segment.base_offset > offset]
         earlier = [segment for segment in self.segments if segment.base_offset < offset]
         # Delete from the end, as in `truncate_to`, and never be without the segment at `offset`
         # once others are gone: a crash then would leave a log that begins at 0.
-        gone = self.delete(reversed(later), DeletionReason.TRUNCATION)
+        self.delete(reversed(later), DeletionReason.TRUNCATION)
         stays = self.segments.get(offset)
         if stays is None:
             self.create(offset)
         else:
             self.fs.fsync_dir(self.directory)
             self._renew(stays).file.fsync()
-        gone += self.delete(earlier, DeletionReason.TRUNCATION)
+        self.delete(earlier, DeletionReason.TRUNCATION)
         self.fs.fsync_dir(self.directory)
-        return gone
 
     def open_cleaned(self, base_offset: int, *, size: int | None = None) -> LogSegment:
         """A segment over `.cleaned` files, to be filled or already filled; not added to the list.

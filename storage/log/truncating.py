@@ -9,7 +9,6 @@ from collections.abc import Callable
 from storage.epochs import LeaderEpochCache
 from storage.errors import OutOfResources
 from storage.log import replay
-from storage.log.deleting import SegmentDeleter
 from storage.log.durability import Durability
 from storage.log.offsets import LogOffsets
 from storage.log.reading import LogReader
@@ -21,7 +20,6 @@ class Truncator:
     """Cuts one log at its end, or empties it. Everything raises OSError."""
 
     __slots__ = (
-        "_deleter",
         "_durability",
         "_epochs",
         "_offsets",
@@ -39,7 +37,6 @@ class Truncator:
         epochs: LeaderEpochCache,
         durability: Durability,
         reader: LogReader,
-        deleter: SegmentDeleter,
     ) -> None:
         self._store = store
         self._offsets = offsets
@@ -47,7 +44,6 @@ class Truncator:
         self._epochs = epochs
         self._durability = durability
         self._reader = reader
-        self._deleter = deleter
         self.lowered: Callable[[], None] | None = None
         """Called when the recovery point was lowered, before anything is cut off."""
 
@@ -64,7 +60,7 @@ class Truncator:
         self._lower_recovery_point(offset)
         # Before the segments: cutting them syncs the names, so no snapshot comes back after it.
         self._producers.snapshots.delete_above(offset)
-        self._deleter.forget(self._store.truncate_to(offset))
+        self._store.truncate_to(offset)
         self._epochs.truncate_from_end(offset)
         self._shrunk_to(min(offset, offsets.start), offset)
         return True
@@ -73,7 +69,7 @@ class Truncator:
         """Drop everything; the next record gets `offset`."""
         self._lower_recovery_point(offset)
         self._producers.truncate_fully_and_start_at(offset)
-        self._deleter.forget(self._store.restart_at(offset))
+        self._store.restart_at(offset)
         self._epochs.clear()
         self._shrunk_to(log_start_offset, offset)
         self._offsets.update_high_watermark(offset)

@@ -42,7 +42,7 @@ from protocol.records.batch import (
     set_place,
     verify_crc,
 )
-from protocol.records.compression import CompressionType
+from protocol.records.compression import ZSTD_MODULE, CompressionType
 from protocol.records.effort import Effort, EffortSpent
 from protocol.records.errors import (
     InvalidRecord,
@@ -144,6 +144,7 @@ class LeaderValidator:
         "_after_max_ms",
         "_before_max_ms",
         "_clock",
+        "_largest_inflated",
         "_log_append_time",
         "_max_message_bytes",
         "_name",
@@ -157,6 +158,7 @@ class LeaderValidator:
         self._clock = clock
         self._name = name
         self._max_message_bytes = config.max_message_bytes
+        self._largest_inflated = config.max_decompressed_message_bytes
         self._need_keys = "compact" in config.cleanup_policy
         self._log_append_time = config.message_timestamp_type == "LogAppendTime"
         self._before_max_ms = config.message_timestamp_before_max_ms
@@ -323,10 +325,11 @@ class LeaderValidator:
             if self._before_max_ms != _NO_LIMIT:
                 least = now - self._before_max_ms
             if self._after_max_ms != _NO_LIMIT:
-                greatest = now + self._after_max_ms
+                greatest = min(now + self._after_max_ms, _NO_LIMIT)
         return TopicRules(
             self._name,
             self._max_message_bytes,
+            self._largest_inflated,
             self._target_codec,
             self._target_level,
             self._need_keys,
@@ -444,7 +447,7 @@ def check_codec(codec: int, request_version: int) -> None:
 
 def _needs_import(header: BatchHeader) -> bool:
     """Whether opening the batch would import a library, which takes a tenth of a second."""
-    if header.attributes & CODEC_MASK == _ZSTD and "zstandard" not in sys.modules:
+    if header.attributes & CODEC_MASK == _ZSTD and ZSTD_MODULE not in sys.modules:
         return True
     return header.record_count > NUMPY_FROM and "numpy" not in sys.modules
 

@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from storage.errors import DirectoryLocked, StorageError, is_shortage, storage_error
+from storage.errors import (
+    DirectoryLocked,
+    OutOfResources,
+    StorageError,
+    is_shortage,
+    storage_error,
+)
 from storage.filesystem import FileSystem
 from storage.log_dir import LogDir
 from storage.paths import parent_dir
@@ -56,7 +62,7 @@ class LogDirectories:
         """Make, lock and list every directory; bad ones are offline from the start.
 
         Raises DirectoryLocked when another broker uses one, StorageError when none is left
-        (S-REC-7).
+        (S-REC-7), OutOfResources when no descriptor or memory is left to look at one.
         """
         for path in self.paths:
             log_dir = LogDir(self.fs, path)
@@ -67,6 +73,9 @@ class LogDirectories:
                 self.fs.list_dir(path)
                 log_dir.lock()
             except OSError as error:
+                if is_shortage(error):
+                    self.unlock_all()
+                    raise OutOfResources(path, error) from error
                 _log.error("Failed to create or validate data directory %s: %s", path, error)
                 self.offline[path] = error
             except DirectoryLocked:

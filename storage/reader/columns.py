@@ -8,6 +8,9 @@ large ones.
     for chunk in iter_record_columns(segment.frames()):     # ~8 MB of log each
         chunk["offset"], chunk["key_length"], …
 
+A few kilobytes of log may inflate to millions of records, so a chunk of log is cut where its
+records or their bytes get many; a batch of very many is opened piece by piece.
+
 Batches that cannot be decoded (an unknown codec, records that do not fill their batch) are left out
 and listed (`RecordChunk.unreadable`), never raised, so that the rest can be used. Checksums are
 checked by `checksums_hold` only.
@@ -33,6 +36,7 @@ from protocol.records.batch import (
 )
 from protocol.records.chain import record_starts
 from protocol.records.errors import RecordsError
+from protocol.records.opened import Chunk, open_chunks
 from protocol.records.payload import payload_of
 from protocol.records.record import iter_records, read_headers
 from protocol.records.scan_numpy import RecordColumns, read_columns
@@ -95,7 +99,13 @@ _HEADER = np.dtype(
 )
 assert _HEADER.itemsize == BATCH_OVERHEAD
 
-_MAX_SEQUENCE: Final = 0x7FFFFFFF
+_MAX_INT32: Final = 0x7FFFFFFF
+MANY: Final = 1 << 18
+"""Records that are decoded together; a batch that claims more is opened in pieces."""
+_INFLATED: Final = 64 << 20
+"""Uncompressed bytes after which a chunk is cut; its last batch may exceed them."""
+_PIECE: Final = 1 << 20
+"""Bytes of a piece of a batch with more than `MANY` records."""
 
 
 @dataclass(slots=True)
@@ -121,14 +131,15 @@ class RecordChunk:
         """The values themselves; only for chunks with a payload."""
         return _slices(self.payload, self.value_starts, self.columns["value_length"])
 
-    def headers(self) -> list[list[tuple[str, bytes | None]]]:
+    def headers(self, most: int = _MAX_INT32) -> list[list[tuple[str, bytes | None]]]:
         """The headers themselves; only for chunks with a payload.
 
-        Decoded one by one, for the records that have some.
+        Decoded one by one, for the records that have some; not for those that have more than
+        `most`: a few kilobytes inflate to millions of them.
         """
         counts = self.columns["header_count"]
         found: list[list[tuple[str, bytes | None]]] = [[] for _ in range(len(counts))]
-        some = np.flatnonzero(counts)
+        some = np.flatnonzero((counts != 0) & (counts <= most))
         behind = self.value_starts[some] + np.maximum(self.columns["value_length"][some], 0)
         for row, at in zip(some.tolist(), behind.tolist(), strict=True):
             found[row] = read_headers(self.payload, at)
@@ -202,23 +213,77 @@ def _legacy_batches(frames: Frames) -> Columns:
 def iter_record_columns(frames: Iterable[Frames]) -> Iterator[RecordChunk]:
     """The records of each chunk of frames; see RECORD_COLUMNS."""
     for chunk in frames:
-        yield record_columns(chunk)
+        yield from record_columns(chunk)
 
 
-def record_columns(frames: Frames, batches: Columns | None = None) -> RecordChunk:
-    """The records of one chunk; `batches` are its columns, if the caller has them already."""
+def record_columns(frames: Frames, batches: Columns | None = None) -> Iterator[RecordChunk]:
+    """The records of one chunk, as one unless there are very many; `batches` are its columns, if
+    the caller has them already.
+    """
     if frames.legacy:
-        return _legacy_records(frames)
+        yield _legacy_records(frames)
+        return
     if batches is None:
         batches = batch_columns(frames)
-    laid = _lay_out(frames, batches)
+    before = records_before(batches["record_count"])
+    first = 0
+    while first < len(frames.starts):
+        end = end_of_group(before, first)
+        if end == first:
+            yield from _in_pieces(frames, batches, first)
+            first += 1
+            continue
+        laid = _lay_out(frames, batches, first, end)
+        try:
+            fields = read_columns(laid.payload, laid.starts, laid.ends)
+        except RecordsError:
+            # One of these records is bad: find its batch and leave that out.
+            laid = _lay_out(frames, batches, first, end, careful=True)
+            fields = read_columns(laid.payload, laid.starts, laid.ends)
+        yield _assemble(batches, laid, fields)
+        first = laid.end
+
+
+def records_before(counts: npt.NDArray[Any]) -> Ints:
+    """How many records batches of these counts have before each batch, and after the last."""
+    before = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(np.maximum(counts, 0), out=before[1:])
+    return before
+
+
+def end_of_group(before: Ints, first: int) -> int:
+    """The end of the batches from `first` on that have `MANY` records together at most; `first` if
+    that one has more.
+    """
+    return int(np.searchsorted(before, before[first] + MANY, "right")) - 1
+
+
+def check_records(chunk: memoryview, at: int) -> None:
+    """Decode the batch of format 2 at `at`. Raises the records errors if it cannot be read."""
+    for opened in opened_in_pieces(chunk, at):
+        read_columns(opened.payload, opened.starts[:-1], opened.starts[1:])
+
+
+def opened_in_pieces(chunk: memoryview, at: int) -> Iterator[Chunk]:
+    """The batch of format 2 at `at`, piece by piece. Raises the records errors."""
+    return open_chunks(chunk, at, read_header(chunk, at), chunk=_PIECE)
+
+
+def _in_pieces(frames: Frames, batches: Columns, index: int) -> Iterator[RecordChunk]:
+    at = frames.starts[index]
     try:
-        fields = read_columns(laid.payload, laid.starts, laid.ends)
-    except RecordsError:
-        # One of these records is bad: find its batch and leave that out.
-        laid = _lay_out(frames, batches, careful=True)
-        fields = read_columns(laid.payload, laid.starts, laid.ends)
-    return _assemble(batches, laid, fields)
+        check_records(frames.chunk, at)  # first, as no record of a bad batch is yielded
+    except RecordsError as error:
+        yield RecordChunk(empty(RECORD_COLUMNS), unreadable=[(frames.position + at, str(error))])
+        return
+    for opened in opened_in_pieces(frames.chunk, at):
+        laid = _of_piece(opened, index)
+        yield _assemble(batches, laid, read_columns(laid.payload, laid.starts, laid.ends))
+
+
+def _of_piece(opened: Chunk, index: int) -> "_Laid":
+    begins, ends = opened.starts[:-1], opened.starts[1:]
+    return _Laid(opened.payload, begins, ends, np.full(len(begins), index), [], index + 1)
 
 
 @dataclass(slots=True)
@@ -233,9 +298,14 @@ class _Laid:
     batches: Ints
     """Which batch each record is from."""
     unreadable: list[tuple[int, str]]
+    end: int
+    """The batch after the last one that was looked at."""
 
 
-def _lay_out(frames: Frames, batches: Columns, *, careful: bool = False) -> _Laid:
+def _lay_out(
+    frames: Frames, batches: Columns, first: int, end: int, *, careful: bool = False
+) -> _Laid:
+    """Lay out batches [first, end), or fewer if they inflate to very much."""
     data = bytes(frames.chunk)
     at = np.array(frames.starts, np.int64)
     counts = batches["record_count"]
@@ -243,13 +313,18 @@ def _lay_out(frames: Frames, batches: Columns, *, careful: bool = False) -> _Lai
     # A plain batch of one record: the record is what follows the header. Whether its length agrees
     # shows when its fields are read.
     single = (counts == 1) & ~compressed & (not careful)
-    alone = np.flatnonzero(single)
+    alone = first + np.flatnonzero(single[first:end])
     starts, ends = [at[alone] + BATCH_OVERHEAD], [at[alone] + batches["size"][alone]]
     owners = [alone]
     pieces = [data]
     base = len(data)
     unreadable: list[tuple[int, str]] = []
-    for index in np.flatnonzero(~single & (counts != 0)).tolist():
+    for index in (first + np.flatnonzero((~single & (counts != 0))[first:end])).tolist():
+        if base - len(data) > _INFLATED:
+            end = index
+            kept = alone < end
+            starts[0], ends[0], owners[0] = starts[0][kept], ends[0][kept], alone[kept]
+            break
         start = frames.starts[index]
         header = read_header(data, start)
         try:
@@ -270,11 +345,11 @@ def _lay_out(frames: Frames, batches: Columns, *, careful: bool = False) -> _Lai
         ends.append(bounds[1:])
         owners.append(np.full(header.record_count, index))
     rows = np.concatenate(owners)
-    begin, end = np.concatenate(starts), np.concatenate(ends)
+    begin, stop = np.concatenate(starts), np.concatenate(ends)
     if len(alone) and len(owners) > 1:
         order = np.argsort(rows, kind="stable")
-        rows, begin, end = rows[order], begin[order], end[order]
-    return _Laid(b"".join(pieces), begin, end, rows, unreadable)
+        rows, begin, stop = rows[order], begin[order], stop[order]
+    return _Laid(b"".join(pieces), begin, stop, rows, unreadable, end)
 
 
 def _assemble(batches: Columns, laid: _Laid, fields: RecordColumns) -> RecordChunk:
@@ -290,7 +365,7 @@ def _assemble(batches: Columns, laid: _Laid, fields: RecordColumns) -> RecordChu
         timestamps = np.where(by_log, of_batch("max_timestamp"), timestamps)
     first_sequence = of_batch("base_sequence").astype(np.int64)
     sequences = np.where(
-        first_sequence < 0, -1, (first_sequence + fields.offset_deltas) & _MAX_SEQUENCE
+        first_sequence < 0, -1, (first_sequence + fields.offset_deltas) & _MAX_INT32
     )
     columns: Columns = {
         "offset": of_batch("base_offset") + fields.offset_deltas,

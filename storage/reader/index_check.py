@@ -67,6 +67,23 @@ def offset_mismatches(path: str, index: Columns, batches: Columns) -> list[Index
     return problems
 
 
+def oversized(
+    path: str, index: Columns, batches: Columns, max_batch_size: int
+) -> list[IndexProblem]:
+    """Entries that point to a batch of more than `max_batch_size` bytes."""
+    at = np.searchsorted(batches["position"], index["position"])
+    starts_there = _at(batches["position"], at, default=-1) == index["position"]
+    sizes = np.where(starts_there, _at(batches["size"], at, default=0), 0)
+    problems = []
+    for slot in np.flatnonzero(sizes > max_batch_size).tolist():
+        detail = (
+            f"offset: {index['offset'][slot]} position: {index['position'][slot]}: the batch there,"
+            f" of {sizes[slot]} bytes, is larger than --max-message-size"
+        )
+        problems.append(IndexProblem(flaw=IndexFlaw.CORRUPT, path=path, detail=detail))
+    return problems
+
+
 def time_mismatches(path: str, index: Columns, batches: Columns) -> list[IndexProblem]:
     """Entries at whose offset no batch ends, with a time not that batch's, or that do not rise."""
     lasts = batches["last_offset"]

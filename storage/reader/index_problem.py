@@ -28,5 +28,10 @@ class IndexProblem:
     log_value: int | None = None
     """The offset or timestamp that the log has there; -1: none."""
 
+    @property
+    def is_padding(self) -> bool:
+        """Whether the index has its pre-sized length, as the active segment's has."""
+        return self.flaw is IndexFlaw.CORRUPT and "ends in zeros" in self.detail
+
     def __str__(self) -> str:
         return f"{self.path}: {self.flaw}" + (f": {self.detail}" if self.detail else "")

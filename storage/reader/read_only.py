@@ -2,7 +2,8 @@
 
 It enforces two promises of `storage.reader`: nothing is made, cut, renamed or locked (every such
 call raises OSError EROFS), and nothing is mapped. A broker that rolls a segment cuts its index
-file, and touching a mapping beyond the new end kills the process (SIGBUS), so `map` returns a copy.
+file, and touching a mapping beyond the new end kills the process (SIGBUS), so `map` returns an
+object that reads the bytes it is asked for: of an index that is pre-sized to 10 MB, the entries.
 """
 # ruff: noqa: D102 - the methods are documented once, on the protocols they implement
 
@@ -20,12 +21,13 @@ def _refuse(path: str) -> NoReturn:
 
 
 class ReadOnlyFile:
-    """A file that is read, and mapped as a copy; everything else raises OSError EROFS."""
+    """A file that is read, and mapped without a mapping; all else raises OSError EROFS."""
 
-    __slots__ = ("_file",)
+    __slots__ = ("_file", "_is_mapped")
 
     def __init__(self, file: File) -> None:
         self._file = file
+        self._is_mapped = False
 
     @property
     def path(self) -> str:
@@ -59,27 +61,39 @@ class ReadOnlyFile:
     def allocate(self, size: int) -> None:
         _refuse(self.path)
 
-    def map(self, size: int) -> "CopiedMapping":
-        # If the file was cut meanwhile, the rest reads as the zeros of a pre-sized file.
-        return CopiedMapping(self._file.pread(size, 0).ljust(size, b"\0"))
+    def map(self, size: int) -> "ReadMapping":
+        self._is_mapped = True
+        return ReadMapping(self, size)
 
     def fsync(self) -> None:
         _refuse(self.path)
 
     def close(self) -> None:
-        self._file.close()
+        # A mapping outlives its file: then the descriptor is closed with the last reference to it.
+        if not self._is_mapped:
+            self._file.close()
 
 
-class CopiedMapping(bytes):
-    """See `storage.filesystem.FileMapping`: a copy, which changes of the file do not affect."""
+class ReadMapping:
+    """See `storage.filesystem.FileMapping`: reads each part from the file when it is asked for."""
 
-    __slots__ = ()
+    __slots__ = ("_file", "_size")
+
+    def __init__(self, file: ReadOnlyFile, size: int) -> None:
+        self._file = file
+        self._size = size
 
     def size(self) -> int:
-        return len(self)
+        return self._file.size()
 
-    def view(self) -> memoryview:
-        return memoryview(self)
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(self._size)
+        wanted = max(stop - start, 0)
+        # If the file was cut meanwhile, the rest reads as the zeros of a pre-sized file.
+        return self._file.pread(wanted, start).ljust(wanted, b"\0")
 
 
 class ReadOnlyFileSystem:

@@ -66,8 +66,8 @@ class SegmentView(RecordFileView):
 
     def time_index(self) -> list[tuple[int, int]]:
         """(timestamp, offset) of each entry, padding left out."""
-        index = self._time_index()
-        return [(time, self.base_offset + entry) for time, entry in index.as_array().tolist()]
+        times = self._times().tolist()
+        return [(time, self.base_offset + entry) for time, entry in times]
 
     def aborted(self) -> list[AbortedTxn]:
         """Aborted transactions with their marker in this segment."""
@@ -103,7 +103,7 @@ class SegmentView(RecordFileView):
 
     def time_index_columns(self) -> "Columns":
         """`timestamp` (int64, ms) and `offset` (int64, absolute), shape (entries,)."""
-        table = self._table(self._time_index())
+        table = self._times()
         return {
             "timestamp": table["timestamp"].astype("i8"),
             "offset": table["relative_offset"].astype("i8") + self.base_offset,
@@ -133,19 +133,18 @@ class SegmentView(RecordFileView):
         parts = (self._offset_index(), self._time_index(), self._txn_index())
         return sanity_of(*parts, self.size if self._fs.exists(self.path) else None)
 
-    def compare_indexes(self, batches: "Columns | None" = None) -> "list[IndexProblem]":
-        """Entries of offset and time index that contradict the log.
+    def compare_indexes(self, max_batch_size: int | None = None) -> "list[IndexProblem]":
+        """Entries of offset and time index that contradict the log, or lead to a larger batch."""
+        from storage.reader.index_check import offset_mismatches, oversized, time_mismatches
 
-        `batches` are this segment's `batch_columns()`, if the caller has them already.
-        """
-        from storage.reader.index_check import offset_mismatches, time_mismatches
-
-        if batches is None:
-            batches = self.batch_columns()
-        return [
-            *offset_mismatches(self.offset_index_path, self.offset_index_columns(), batches),
-            *time_mismatches(self.time_index_path, self.time_index_columns(), batches),
-        ]
+        # The indexes first: a broker appends to the log and then to them.
+        offsets, times = self.offset_index_columns(), self.time_index_columns()
+        batches = self.batch_columns()
+        problems = offset_mismatches(self.offset_index_path, offsets, batches)
+        problems += time_mismatches(self.time_index_path, times, batches)
+        if max_batch_size is not None:
+            problems += oversized(self.offset_index_path, offsets, batches, max_batch_size)
+        return problems
 
     def check_indexes(self) -> list[str]:
         """What is wrong with the indexes, a sentence each: themselves, and against the batches."""
@@ -156,6 +155,12 @@ class SegmentView(RecordFileView):
 
     def _time_index(self) -> TimeIndex:
         return TimeIndex(self._fs, self.time_index_path, self.base_offset, _ANY_SIZE)
+
+    def _times(self) -> Any:
+        """The time index's entries. One of zeros is a record of 1970, or padding if more follow."""
+        table = self._table(self._time_index())
+        padded = len(table) == 1 and self.time_index_size > table.nbytes and not any(table[0])
+        return table[:0] if padded else table
 
     def _txn_index(self) -> TransactionIndex:
         return TransactionIndex(self._fs, self.txn_index_path, self.base_offset)

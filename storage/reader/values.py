@@ -5,6 +5,7 @@ before it are yielded and the error is raised at the bad one. So are formats 0 a
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Final
 
 from protocol.records.batch import read_header
@@ -29,22 +30,24 @@ def iter_values(chunks: Iterable[Frames], start_offset: int = 0) -> Iterator[Rec
             for at in frames.starts:
                 yield from iter_records(frames.chunk, at)
             continue
-        chunk = record_columns(frames)
-        if chunk.unreadable:
-            for at in frames.starts:
-                yield from iter_records(frames.chunk, at)
-            continue
-        columns = chunk.columns
-        offsets = columns["offset"].tolist()
-        yield from map(
-            _make,
-            zip(
-                offsets,
-                columns["timestamp"].tolist(),
-                chunk.keys(),
-                chunk.values(),
-                chunk.headers(),
-                [0] * len(offsets),  # record attributes have no meaning in format 2
-                strict=True,
-            ),
-        )
+        done = 0
+        for chunk in record_columns(frames):
+            if chunk.unreadable:
+                one_by_one = (iter_records(frames.chunk, at) for at in frames.starts)
+                yield from islice(chain.from_iterable(one_by_one), done, None)
+                break
+            columns = chunk.columns
+            offsets = columns["offset"].tolist()
+            yield from map(
+                _make,
+                zip(
+                    offsets,
+                    columns["timestamp"].tolist(),
+                    chunk.keys(),
+                    chunk.values(),
+                    chunk.headers(),
+                    [0] * len(offsets),  # record attributes have no meaning in format 2
+                    strict=True,
+                ),
+            )
+            done += len(offsets)

@@ -6,6 +6,8 @@ import java.io.File;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -26,7 +28,6 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
-import org.apache.kafka.tools.DumpLogSegments;
 
 /**
  * Apache Kafka's own log cleaner as an oracle: each line of input is a question in JSON, each line of
@@ -36,12 +37,18 @@ import org.apache.kafka.tools.DumpLogSegments;
  *               `firstDirty` up to `firstUncleanable`, closes it. Answers the end offset and statistics.
  *   op "plan"   what LogCleanerManager would take of it, given `checkpoint` (absent: none).
  *   op "open"   opens and closes it; answers its offsets and producers.
- *   op "dump"   runs DumpLogSegments with `arguments`; answers what it printed.
+ *   op "dump"   runs DumpLogSegments with `arguments`; answers what it printed. The tool has a class
+ *               loader of its own, for the jars of the program's first argument: it is not in every release.
  */
 public class CleanerOracle {
     static final ObjectMapper JSON = new ObjectMapper();
 
+    static ClassLoader tools;
+
     public static void main(String[] args) throws Exception {
+        List<URL> jars = new ArrayList<>();
+        for (File jar : new File(args[0]).listFiles((directory, name) -> name.endsWith(".jar"))) jars.add(jar.toURI().toURL());
+        tools = new URLClassLoader(jars.toArray(new URL[0]), ClassLoader.getPlatformClassLoader());
         PrintStream answers = System.out;
         System.setOut(System.err);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
@@ -162,7 +169,9 @@ public class CleanerOracle {
         }
     }
 
-    static void facts(UnifiedLog log, ObjectNode answer) {
+    /** The last thing that is done to a log: closing it leaves the indexes of the active segment as they are. */
+    static void facts(UnifiedLog log, ObjectNode answer) throws Exception {
+        log.prepareActiveSegmentForClose();
         answer.put("logStartOffset", log.logStartOffset());
         answer.put("logEndOffset", log.logEndOffset());
         answer.put("lastStableOffset", log.lastStableOffset());
@@ -186,9 +195,13 @@ public class CleanerOracle {
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
         System.setOut(new PrintStream(printed, true));
         System.setErr(new PrintStream(printed, true));
+        ClassLoader own = Thread.currentThread().getContextClassLoader();
+        Thread.currentThread().setContextClassLoader(tools);
         try {
-            DumpLogSegments.main(arguments.toArray(new String[0]));
+            tools.loadClass("org.apache.kafka.tools.DumpLogSegments").getMethod("main", String[].class)
+                .invoke(null, (Object) arguments.toArray(new String[0]));
         } finally {
+            Thread.currentThread().setContextClassLoader(own);
             System.setOut(before);
             System.setErr(errors);
         }

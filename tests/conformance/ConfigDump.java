@@ -22,7 +22,8 @@ public class ConfigDump {
             String value = !key.hasDefault() ? "(required)"
                 : key.defaultValue == null ? "null"
                 : ConfigDef.convertToString(key.defaultValue, key.type);
-            System.out.println(String.join("\t", table, key.name, key.type.name(), value, key.importance.name()));
+            System.out.println(String.join("\t", table, key.name, key.type.name(), value, key.importance.name(),
+                key.validator instanceof ConfigDef.Range ? key.validator.toString() : ""));
         }
     }
 }

@@ -1,4 +1,4 @@
-"""What this broker answers is what Apache Kafka 4.3.1 answers, but for differences with a reason.
+"""What this broker answers is what Apache Kafka 4.4.0 answers, but for differences with a reason.
 
 A sample of what `scripts/compare-answers` asks; PYKAFKALOG_COMPARED_REQUESTS is its size.
 """
@@ -10,6 +10,7 @@ import pytest
 
 from tests.answers.pair import Pair
 from tests.answers.run import Comparison, compare, plan, versions_of
+from tests.answers.waits import CASES, compare_waits
 from tests.answers.walks import WALKS, walk
 
 pytestmark = pytest.mark.conformance
@@ -38,6 +39,12 @@ def test_walks(pair: Pair, name: str) -> None:
     for seed in range(3):
         walk(pair, comparison, name, seed, 60)
     check(comparison, at_least=3 * 60)
+
+
+def test_s_read_6_what_comes_at_once_and_what_waits(pair: Pair) -> None:
+    comparison = Comparison()
+    compare_waits(pair, comparison)
+    check(comparison, at_least=len(CASES))
 
 
 def check(comparison: Comparison, *, at_least: int) -> None:

@@ -28,7 +28,7 @@ from storage.os_filesystem import OsFileSystem
 from storage.recovery import LoadOptions, load_log
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
-from tests.support.kafka_jars import SHORT_LIVED
+from tests.support.kafka_jars import KAFKA_VERSION, SHORT_LIVED
 from tests.support.manual_clock import ManualClock
 from tests.support.scripted_workload import TOPICS, Outcome, run_script, transactions
 
@@ -94,7 +94,7 @@ def differences(kafkas: dict[str, bytes], ours: dict[str, bytes]) -> list[str]:
     return found
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "3.9.0"])
+@pytest.fixture(scope="module", params=[KAFKA_VERSION, "3.9.0"])
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
     return Written(tmp_path_factory.mktemp("equal"), request.param)
 

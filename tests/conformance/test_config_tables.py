@@ -1,5 +1,6 @@
 """The tables of keys against Apache Kafka's own: names, types, defaults, importance, synonyms."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,17 @@ NOT_IN_KAFKAS_TABLE = {
 """Dynamic only: they cannot stand in server.properties."""
 
 
+SMALL_SEGMENTS = ("[14,...]", "[1048576,...]")
+OTHER_RANGES = {
+    "segment.bytes": SMALL_SEGMENTS,
+    "log.segment.bytes": SMALL_SEGMENTS,
+    "node.id": ("", "[0,...]"),
+    "offsets.topic.compression.codec": ("[0,...,4]", ""),
+}
+"""(Here, in Kafka): docs/differences.md has the reasons."""
+RANGE = re.compile(r"\[[-0-9.]*,?\.\.\.,?[-0-9.]*\]")
+
+
 @pytest.fixture(scope="module")
 def kafka() -> list[list[str]]:
     source = Path(__file__).with_name("ConfigDump.java")
@@ -30,7 +42,7 @@ def kafka() -> list[list[str]]:
 
 def compare(table: ConfigTable, rows: list[list[str]]) -> list[str]:
     differences = []
-    for name, kind, default, importance in rows:
+    for name, kind, default, importance, _ in rows:
         key = table.get(name)
         if key is None:
             if name not in OTHER_HERE:
@@ -45,6 +57,20 @@ def compare(table: ConfigTable, rows: list[list[str]]) -> list[str]:
         if ours != theirs:
             differences.append(f"{name}: {ours} here, {theirs} there")
     return differences
+
+
+def ranges(table: ConfigTable, rows: list[list[str]]) -> dict[str, tuple[str, str]]:
+    """(Here, in Kafka) of each key whose numbers are bounded differently."""
+    found = {}
+    for name, *_, theirs in rows:
+        key = table.get(name)
+        if key is None:
+            continue
+        text = key.validator.text if key.validator else ""
+        ours = text if RANGE.fullmatch(text) else ""
+        if ours != theirs:
+            found[name] = (ours, theirs)
+    return found
 
 
 def test_broker_keys(kafka: list[list[str]]) -> None:
@@ -67,3 +93,12 @@ def test_update_modes(kafka: list[list[str]]) -> None:
         if key.dynamic is not UpdateMode.READ_ONLY
     }
     assert ours == theirs
+
+
+def test_ranges(kafka: list[list[str]]) -> None:
+    """Those of KIP-1030 among them."""
+    found = {
+        **ranges(BROKER_KEYS, [row[1:] for row in kafka if row[0] == "broker"]),
+        **ranges(TOPIC_KEYS, [row[1:] for row in kafka if row[0] == "topic"]),
+    }
+    assert found == OTHER_RANGES

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kafka_jars import ROOT, java
+from tests.support.kafka_jars import KAFKA_VERSION, ROOT, java
 from tests.support.shared_directory import (
     SharedDirectory,
     commit_some,
@@ -58,7 +58,7 @@ Said = tuple[list[str], dict[str, list[str]]]
 @pytest.fixture(scope="module", params=["kafka", "ours"])
 def log_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cleanly stopped log directory with records of every codec, transactions and commits."""
-    shared = SharedDirectory(tmp_path_factory.mktemp(request.param), "4.3.1")
+    shared = SharedDirectory(tmp_path_factory.mktemp(request.param), KAFKA_VERSION)
     with shared.kafka() if request.param == "kafka" else shared.ours() as broker:
         make_topics(broker.bootstrap)
         write(broker.bootstrap, "mark")
@@ -165,7 +165,8 @@ def test_every_format_and_codec(
 def test_control_records_of_kraft(
     log_dir: Path, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = [*files_of([log_dir / "__cluster_metadata-0"]), log_dir / "bootstrap.checkpoint"]
+    metadata = log_dir / "__cluster_metadata-0"
+    files = [*files_of([metadata]), *metadata.glob("*.checkpoint")]
     out, _ = compare(files, options, capsys)
     told = {word for line in out for word in re.findall(r"LeaderChange|Snapshot\w+", line)}
     assert told == ({"LeaderChange", "SnapshotHeader", "SnapshotFooter"} if options else set())

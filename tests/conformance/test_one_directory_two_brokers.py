@@ -9,7 +9,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
-from tests.support.kafka_jars import java
+from tests.support.kafka_jars import KAFKA_VERSION, java
 from tests.support.scripted_workload import Send, produce
 from tests.support.shared_directory import (
     SharedDirectory,
@@ -26,7 +26,7 @@ from tests.support.wire_client import WireClient
 
 pytestmark = pytest.mark.conformance
 
-NEW, OLD = "4.3.1", "3.9.0"
+NEW, OLD = KAFKA_VERSION, "3.9.0"
 COMPLAINTS = ("Mismatch", "mismatch", "Non-", "Found", "isvalid: false", "Exception", "not match")
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 DUMP_FILES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")

@@ -8,19 +8,24 @@ astray (wrong offset deltas in a plain batch) it is refused here. `docs/decision
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.batch import crc_of, read_header
 from protocol.records.builder import assemble_batch, encode_record
 from protocol.records.compression import CompressionType, compress
-from protocol.records.varint import encode_varint
+from protocol.records.varint import encode_varint, read_varint
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.wire_client import WireClient, read_response, request_frame
@@ -81,14 +86,24 @@ def cases() -> Iterator[tuple[str, bytes]]:
 class Answers:
     """One broker's."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, **configs: str) -> None:
         self.client = WireClient(port, timeout_s=60)
         self.ask(
             ApiKey.CREATE_TOPICS,
             4,
             CreateTopicsRequest(
                 timeout_ms=30_000,
-                topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)],
+                topics=[
+                    CreatableTopic(
+                        name="t",
+                        num_partitions=1,
+                        replication_factor=1,
+                        configs=[
+                            CreatableTopicConfig(name=name.replace("_", "."), value=value)
+                            for name, value in configs.items()
+                        ],
+                    )
+                ],
             ),
         )
         self.offset = 0
@@ -159,12 +174,13 @@ def test_both_refuse_the_same_batches(tmp_path: Path) -> None:
         BrokerProcess(tmp_path / "ours") as ours,
     ):
         theirs, mine = Answers(kafka.port), Answers(ours.port)
-        different = {}
-        for name, records in cases():
-            expected, found = theirs.produce(records), mine.produce(records)
-            print(f"{name:32} Kafka {expected[0].name:26} here {found[0].name}")
-            if found != expected:
-                different[name] = (expected[0], found[0])
+        with closing(theirs.client), closing(mine.client):
+            different = {}
+            for name, records in cases():
+                expected, found = theirs.produce(records), mine.produce(records)
+                print(f"{name:32} Kafka {expected[0].name:26} here {found[0].name}")
+                if found != expected:
+                    different[name] = (expected[0], found[0])
     # Kafka's validator meets what it does not expect, or looks away.
     for name, (expected, found) in different.items():
         assert found is INVALID, name
@@ -181,3 +197,22 @@ LAXER = {
 }
 """Stored by Kafka, whose leader skips through compressed records without looking at their lengths;
 its consumers stop at them."""
+
+
+def test_s_app_14_both_bound_a_compressed_record_at_the_same_size(tmp_path: Path) -> None:
+    with (
+        ApacheKafka(tmp_path / "kafka") as kafka,
+        BrokerProcess(tmp_path / "ours") as ours,
+    ):
+        sides = [
+            Answers(side.port, max_decompressed_message_bytes="1000") for side in (kafka, ours)
+        ]
+        with closing(sides[0].client), closing(sides[1].client):
+            for size in (980, 985, 986, 987, 988, 989, 990, 991, 992, 993, 2000, 300_000):
+                large = record(1, value=b"v" * size)
+                for codec in CompressionType:
+                    sent = batch(compress(codec, record(0) + large), 2, codec)
+                    length, _ = read_varint(large, 0)
+                    told = [side.produce(sent)[0] for side in sides]
+                    wanted = INVALID if codec and length > 1000 else ErrorCode.NONE
+                    assert told == [wanted, wanted], (size, codec)

@@ -24,7 +24,7 @@ from protocol.records.record import iter_records
 from tests.integration.test_transactions import committed, uncommitted
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
-from tests.support.kafka_jars import SHORT_LIVED
+from tests.support.kafka_jars import KAFKA_VERSION, SHORT_LIVED
 from tests.support.raw_transactions import RawTransaction
 
 pytestmark = pytest.mark.conformance
@@ -131,7 +131,9 @@ def kafka_on(root: Path, version: str) -> ApacheKafka:
     return ApacheKafka(root, SETTINGS, version=version, heap="512m", java_options=SHORT_LIVED)
 
 
-@pytest.mark.parametrize(("kafka", "version"), [("4.3.1", 2), ("4.3.1", 1), ("3.9.0", 1)])
+@pytest.mark.parametrize(
+    ("kafka", "version"), [(KAFKA_VERSION, 2), (KAFKA_VERSION, 1), ("3.9.0", 1)]
+)
 def test_s_txn_6_what_kafka_left_open_goes_on_here(
     tmp_path: Path, kafka: str, version: int
 ) -> None:
@@ -144,7 +146,9 @@ def test_s_txn_6_what_kafka_left_open_goes_on_here(
         go_on(ours, mine, version)
 
 
-@pytest.mark.parametrize(("kafka", "version"), [("4.3.1", 2), ("4.3.1", 1), ("3.9.0", 1)])
+@pytest.mark.parametrize(
+    ("kafka", "version"), [(KAFKA_VERSION, 2), (KAFKA_VERSION, 1), ("3.9.0", 1)]
+)
 def test_s_txn_6_what_was_left_open_here_goes_on_at_kafka(
     tmp_path: Path, kafka: str, version: int
 ) -> None:

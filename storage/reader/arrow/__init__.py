@@ -8,6 +8,13 @@ comes with the extras that read logs by columns. `dataset` shows a topic as an A
 imported separately, because that takes longer.
 """
 
+try:
+    import pyarrow  # noqa: F401
+except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+        "topics in Arrow need pyarrow: python -m pip install 'pykafkalog[sql]'", name="pyarrow"
+    ) from None
+
 from storage.reader.arrow.reading import read_task
 from storage.reader.arrow.schema import SCHEMA, schema_of
 

@@ -22,10 +22,16 @@ from protocol.records.batch import (
     TRANSACTIONAL_BIT,
 )
 from protocol.records.errors import InvalidRecord, RecordsError
-from protocol.records.inflating import decompress, inflate_at_once
+from protocol.records.inflating import decompress
 from protocol.records.scan_numpy import RecordColumns, read_columns
 from protocol.records.starts import PAD, BadBatch, starts_of_batches
-from storage.reader.columns import Columns, batch_columns
+from storage.reader.columns import (
+    Columns,
+    batch_columns,
+    end_of_group,
+    opened_in_pieces,
+    records_before,
+)
 from storage.reader.frames import Frames
 from storage.reader.scan import ScanTask
 
@@ -34,11 +40,12 @@ Ints = npt.NDArray[np.int64]
 _PADDING: Final = bytes(PAD)
 _INFLATED: Final = 64 * 1024 * 1024
 """Decompressed bytes that are handled at once; a single batch may be larger."""
-_GUESS: Final = 64
-"""Batches that grow at most so many times, as nearly all do, are decompressed in one call."""
 
 Complain = Callable[[int, int, str], Exception]
 """(base offset of a batch, its position in the file, message) -> the exception to raise."""
+
+Wrong = Callable[[int, str], Exception]
+"""(batch of the chunk, message) -> the exception to raise."""
 
 
 @dataclass(slots=True)
@@ -118,13 +125,40 @@ def found_in(frames: Frames, task: ScanTask, complain: Complain) -> Iterator[Fou
         begin = frames.starts[index]
         if crc32c(view[begin + ATTRIBUTES_OFFSET : begin + int(sizes[index])]) != stored[index]:
             raise wrong(index, "the checksum of the batch does not match its bytes")
-    compressed = (batches["attributes"][wanted] & CODEC_MASK) != 0
-    if not compressed.any():
-        froms = begins[wanted] + BATCH_OVERHEAD
-        tos = begins[wanted] + sizes[wanted]
-        pieces: Iterator[tuple[bytes, Ints, Ints, Ints]] = iter([(data, froms, tos, wanted)])
-    else:
-        pieces = _inflated(view, begins, sizes, batches, wanted, wrong)
+    before = records_before(batches["record_count"][wanted])
+    first = 0
+    while first < len(wanted):
+        end = end_of_group(before, first)
+        if end == first:
+            end = first + 1
+            index = int(wanted[first])
+            try:
+                for opened in opened_in_pieces(view, frames.starts[index]):
+                    begin, stop = opened.starts[:-1], opened.starts[1:]
+                    fields = read_columns(opened.payload, begin, stop)
+                    rows = np.full(len(begin), index)
+                    yield _found(opened.payload, fields, batches, rows)
+            except RecordsError as error:
+                raise wrong(index, str(error)) from None
+        else:
+            pieces = _pieces(data, begins, sizes, batches, wanted[first:end], wrong)
+            yield from _located(pieces, batches, wrong)
+        first = end
+
+
+def _pieces(
+    data: bytes, begins: Ints, sizes: Ints, batches: Columns, wanted: Ints, wrong: Wrong
+) -> Iterator[tuple[bytes, Ints, Ints, Ints]]:
+    """Yield (plain records, where those of each batch begin, end, the batches)."""
+    if ((batches["attributes"][wanted] & CODEC_MASK) != 0).any():
+        return _inflated(memoryview(data), begins, sizes, batches, wanted, wrong)
+    ends = begins[wanted] + sizes[wanted]
+    return iter([(data, begins[wanted] + BATCH_OVERHEAD, ends, wanted)])
+
+
+def _located(
+    pieces: Iterator[tuple[bytes, Ints, Ints, Ints]], batches: Columns, wrong: Wrong
+) -> Iterator[Found]:
     for payload, froms, tos, part in pieces:
         counts = batches["record_count"][part].astype(np.int64)
         try:
@@ -135,10 +169,12 @@ def found_in(frames: Frames, task: ScanTask, complain: Complain) -> Iterator[Fou
             fields = read_columns(payload, starts, stops, is_padded=True)
         except InvalidRecord as error:
             raise wrong(_culprit(payload, starts, stops, owners, part), str(error)) from None
-        rows = part[owners]
-        found = Found(payload, fields, batches, rows, batches["base_offset"][rows])
-        found.offsets = found.offsets + fields.offset_deltas
-        yield found
+        yield _found(payload, fields, batches, part[owners])
+
+
+def _found(payload: bytes, fields: RecordColumns, batches: Columns, rows: Ints) -> Found:
+    offsets = batches["base_offset"][rows] + fields.offset_deltas
+    return Found(payload, fields, batches, rows, offsets)
 
 
 def _padded(frames: Frames) -> bytes:
@@ -156,7 +192,7 @@ def _inflated(
     sizes: Ints,
     batches: Columns,
     wanted: Ints,
-    wrong: Callable[[int, str], Exception],
+    wrong: Wrong,
 ) -> Iterator[tuple[bytes, Ints, Ints, Ints]]:
     pieces: list[Any] = []
     lengths: list[int] = []
@@ -168,9 +204,8 @@ def _inflated(
         begin = int(begins[index])
         piece: Any = view[begin + BATCH_OVERHEAD : begin + int(sizes[index])]
         if codec:
-            plain = inflate_at_once(codec, piece, _GUESS * len(piece) + 4096)
             try:
-                piece = decompress(codec, piece) if plain is None else plain
+                piece = decompress(codec, piece)
             except RecordsError as error:
                 raise wrong(index, str(error)) from None
         pieces.append(piece)

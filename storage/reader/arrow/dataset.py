@@ -20,7 +20,7 @@ from storage.os_filesystem import OsFileSystem
 from storage.reader.arrow.metering import MeteredFileSystem
 from storage.reader.arrow.reading import read_task
 from storage.reader.arrow.schema import SCHEMA, schema_of
-from storage.reader.scan import ScanPlan, ScanRequest, ScanTask, plan
+from storage.reader.scan import IsolationLevel, ScanPlan, ScanRequest, ScanTask, plan
 
 GRAIN: Final = 8 * 1024 * 1024
 """Bytes of log that a filter takes or leaves out. The indexes would allow smaller tasks, but each
@@ -115,18 +115,43 @@ class LogDataset(ds.Dataset):  # type: ignore[misc]
     def _batches(self, condition: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
         scanned = self.scanned
         try:
-            whole = plan(self._request, scanned.fs).tasks
-            kept = _surviving(whole, condition) if condition is not None else range(len(whole))
-            scanned.tasks_left_out += len(whole) - len(kept)
-            if len(kept) < len(whole) and any(task.oldest is not None for task in whole):
-                exact = [replace(task, oldest=None) for task in whole]
-                scanned.tasks_believed_late += len(_surviving(exact, condition)) - len(kept)
+            whole = plan(self._without_excluded(condition), scanned.fs).tasks
+            kept = self._left_in(whole, condition)
             for index in kept:
                 scanned.tasks += 1
                 yield from read_task(whole[index], names, fs=scanned.fs)
         except Exception as error:
             scanned.failure = error
             raise
+
+    def _left_in(self, tasks: Sequence[ScanTask], condition: Any) -> Sequence[int]:
+        """Return the indexes of the tasks that the condition leaves in, and count the others."""
+        if condition is None:
+            return range(len(tasks))
+        kept = _surviving(tasks, condition)
+        self.scanned.tasks_left_out += len(tasks) - len(kept)
+        if len(kept) < len(tasks) and any(task.oldest is not None for task in tasks):
+            exact = [replace(task, oldest=None) for task in tasks]
+            self.scanned.tasks_believed_late += len(_surviving(exact, condition)) - len(kept)
+        return kept
+
+    def _without_excluded(self, condition: Any) -> ScanRequest:
+        """Return the request without the partitions that the condition excludes whole.
+
+        Which records of a partition are committed is found out in its log, which is read from the
+        newest producer snapshot on. So see first, by the indexes alone, what is wanted of it.
+        """
+        request = self._request
+        if condition is None or request.isolation is not IsolationLevel.READ_COMMITTED:
+            return request
+        rough = replace(request, isolation=IsolationLevel.READ_UNCOMMITTED)
+        tasks = plan(rough, self.scanned.fs).tasks
+        wanted = {tasks[index].topic_partition for index in _surviving(tasks, condition)}
+        excluded = [task for task in tasks if task.topic_partition not in wanted]
+        if not excluded:
+            return request
+        self._left_in(excluded, condition)
+        return replace(request, topics=None, pattern=None, assign=tuple(sorted(wanted)))
 
 
 class LogScanner:

@@ -6,7 +6,9 @@ for each segment that it touches, or several for a large one. Reads indexes and 
 and records only to find a position by timestamp.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from protocol.types import TopicPartition
 from storage.filesystem import FileSystem
@@ -199,23 +201,35 @@ class PartitionPlanner:
             end_position = seeker.end_of(high)
         cuts = [*seeker.cuts(start_position, end_position, request.split_bytes)]
         cuts = [(offset, position) for offset, position in cuts if low < offset < high]
-        offsets = [low, *(offset for offset, _ in cuts), high]
-        positions = [start_position, *(position for _, position in cuts), end_position]
+        parts = [
+            (first[0], last[0], first[1], last[1])
+            for first, last in pairwise([(low, start_position), *cuts, (high, end_position)])
+        ]
+        if request.split_offsets:
+            parts = [part for one in parts for part in self._fewer_offsets(seeker, *one)]
         return [
             ScanTask(
                 directory=self._directory,
                 topic=self._where.topic,
                 partition=self._where.partition,
                 base_offset=place.base_offset,
-                start_position=positions[at],
-                end_position=positions[at + 1],
-                start_offset=offsets[at],
-                end_offset=offsets[at + 1],
+                start_position=start_position,
+                end_position=end_position,
+                start_offset=first,
+                end_offset=last,
                 start_timestamp=since,
                 end_timestamp=before,
-                aborted=None
-                if transactions is None
-                else transactions.touching(offsets[at], offsets[at + 1]),
+                aborted=None if transactions is None else transactions.touching(first, last),
             )
-            for at in range(len(offsets) - 1)
+            for first, last, start_position, end_position in parts
         ]
+
+    def _fewer_offsets(
+        self, seeker: SegmentSeeker, low: int, high: int, start_position: int, end_position: int
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """Yield parts of (offsets, positions) with at most as many offsets as requested."""
+        for first in range(low, high, self._request.split_offsets):
+            last = min(first + self._request.split_offsets, high)
+            found = seeker.find(first) if first > low else None
+            position = start_position if found is None else found.position
+            yield first, last, position, seeker.end_of(last - 1) if last < high else end_position

@@ -99,3 +99,5 @@ class ScanRequest:
     """Read up to the log end; for uncommitted reads only."""
     split_bytes: int = 128 * 1024 * 1024
     """Segments larger than this become several tasks; 0: none does."""
+    split_offsets: int = 0
+    """Segments of more offsets become several tasks; 0: only `split_bytes` decides."""

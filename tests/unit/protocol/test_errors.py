@@ -8,7 +8,12 @@ from protocol.errors import ErrorCode, KafkaError
 def test_names_numbers_and_retriability() -> None:
     ours = {(code.name, code.value, code.retriable) for code in ErrorCode}
     theirs = {(code.name.upper(), code.value, code.retriable) for code in KioErrorCode}
-    assert ours == theirs
+    assert ours - theirs == {
+        ("GROUP_DELETION_FAILED", 134, False),
+        ("STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED", 135, False),
+        ("CONTROLLER_ID_NOT_REGISTERED", 136, False),
+    }, "kio does not know 4.4 yet"
+    assert theirs <= ours
 
 
 def test_an_error_speaks_for_itself_or_with_the_message_given() -> None:

@@ -73,11 +73,11 @@ def test_a_client_id_that_is_no_utf8() -> None:
 
 
 def test_trap_1_an_unknown_version_of_api_versions_carries_what_an_answer_takes() -> None:
-    data = kio_header(KioHeaderV2, ApiKey.API_VERSIONS, 5, "new-client")
+    data = kio_header(KioHeaderV2, ApiKey.API_VERSIONS, 6, "new-client")
     with pytest.raises(UnsupportedVersion) as caught:
         parse(data + b"whatever")
     header = caught.value.header
-    assert (header.api_key, header.api_version) == (ApiKey.API_VERSIONS, 5)
+    assert (header.api_key, header.api_version) == (ApiKey.API_VERSIONS, 6)
     assert (header.correlation_id, header.client_id) == (77, "new-client")
 
 

@@ -14,9 +14,11 @@ from protocol.types import TopicPartition
 from storage.check import inspect
 from storage.check.findings import ActionKind, PartitionVerdict, Problem, Severity, Verdict
 from storage.check.log_dir import LogDirCheck
+from storage.check.rehearsal import RehearsalFileSystem
 from storage.check.repair import Repaired
 from storage.checkpoint import OffsetCheckpoint
 from storage.errors import DirectoryLocked
+from storage.filesystem import File
 from storage.jobs import perform_all
 from storage.log_dir import LogDir
 from storage.log_manager import LogManager
@@ -403,9 +405,94 @@ def test_a_broker_in_the_directory_may_be_looked_at_and_keeps_repair_out(bench: 
     log.append_as_leader(build_batch([(1, b"k", b"v" * 400, ())] * 1), leader_epoch=3)
     check, verdict = bench.check()
     assert check.in_use
-    assert verdict.is_sound, verdict.findings
+    assert (verdict.verdict, verdict.findings, verdict.actions) == (Verdict.SOUND, (), ())
     with pytest.raises(DirectoryLocked):
         bench.repair()
+    manager.shutdown()
+
+
+def test_damage_is_told_while_a_broker_runs(bench: Bench) -> None:
+    manager = bench.manager()
+    bench.file(0, ".timeindex").write_bytes(bytes(12))
+    bench.file(1, ".index").unlink()
+    bench.file(-1, ".index").write_bytes(b"\0\0\0\5\0\0\0\7\0")
+    damaged = bytearray(bench.file(2).read_bytes())
+    damaged[100] ^= 1
+    bench.file(2).write_bytes(damaged)
+    _, verdict = bench.check()
+    assert {(found.problem, found.path) for found in verdict.findings} == {
+        (Problem.INDEX_MISMATCH, str(bench.file(0, ".timeindex"))),
+        (Problem.INDEX_MISSING, str(bench.file(1, ".index"))),
+        (Problem.BAD_BATCH, str(bench.file(2))),
+        (Problem.INDEX_CORRUPT, str(bench.file(-1, ".index"))),
+    }
+    assert verdict.verdict is Verdict.STAYS_DAMAGED
+    manager.shutdown()
+
+
+class Meanwhile(OsFileSystem):
+    """Something happens whenever a file with this suffix is about to be opened for reading."""
+
+    def __init__(self, suffix: str, happens: Callable[[], None]) -> None:
+        super().__init__()
+        self.suffix, self.happens = suffix, happens
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        if path.endswith(self.suffix) and not writable:
+            self.happens()
+        return super().open(path, create=create, writable=writable)
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
+def test_a_log_that_grows_while_it_is_read_is_sound(bench: Bench, suffix: str) -> None:
+    manager = bench.manager()
+    log = manager.get_log(TP)
+    assert log is not None
+
+    def grow() -> None:
+        for _ in range(20):
+            bench.clock.advance(1)
+            batch = build_batch([(bench.clock.wall_ms(), b"k", b"v" * 150, ())])
+            log.append_as_leader(batch, leader_epoch=3)
+        log.segments.active.offset_index.write_entries()
+        log.segments.active.time_index.write_entries()
+
+    grow()
+    check = LogDirCheck(Meanwhile(suffix, grow), bench.clock, Random(1), [str(bench.path)])
+    (verdict,) = check.partitions()
+    assert (verdict.verdict, verdict.findings) == (Verdict.SOUND, ())
+    manager.shutdown()
+
+
+def test_a_segment_that_is_deleted_while_it_is_looked_at_is_no_problem(bench: Bench) -> None:
+    manager = bench.manager()
+
+    def delete() -> None:
+        for suffix in (".log", ".index", ".timeindex"):
+            file = bench.file(0, suffix)
+            if file.exists():
+                file.rename(f"{file}.deleted")
+
+    fs = Meanwhile(".log", delete)
+    check = LogDirCheck(fs, bench.clock, Random(1), [str(bench.path)])
+    (verdict,) = check.partitions()
+    assert (verdict.verdict, verdict.findings) == (Verdict.SOUND, ())
+    assert verdict.log_start_offset == bench.bases[1]
+    manager.shutdown()
+
+
+def test_a_partition_that_is_deleted_while_it_is_looked_at_is_left_out(bench: Bench) -> None:
+    manager = bench.manager()
+    gone = bench.directory.with_name("gone")
+
+    def delete() -> None:
+        if bench.directory.exists():
+            bench.directory.rename(gone)
+
+    fs = Meanwhile(".log", delete)
+    check = LogDirCheck(fs, bench.clock, Random(1), [str(bench.path)])
+    assert list(check.partitions()) == []
+    gone.rename(bench.directory)
     manager.shutdown()
 
 
@@ -431,3 +518,13 @@ def test_progress_within_a_segment_adds_up_to_its_size(
     list(check.partitions())
     assert sum(told) == check.total_bytes()
     assert len(told) > 2 * len(list((bench.path / str(TP)).glob("*.log")))
+
+
+def test_a_rehearsed_file_ends_where_it_was_cut(tmp_path: Path) -> None:
+    path = str(tmp_path / "file")
+    FS.write_atomic(path, (b"abcdef",))
+    rehearsed = RehearsalFileSystem(FS)
+    file = rehearsed.open(path)
+    file.truncate(3)
+    assert [file.pread(2, at) for at in (0, 1, 2, 3, 4)] == [b"ab", b"bc", b"c", b"", b""]
+    assert FS.read_bytes(path) == b"abcdef"

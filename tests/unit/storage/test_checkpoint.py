@@ -47,6 +47,9 @@ def test_absent_and_empty_files_read_as_empty(fs: MemoryFileSystem, content: byt
         (b"0\n1\nt 0\n", 3),
         (b"0\n2\nt 0 5\nt one 6\n", 4),
         (b"0\n1\nt 0 5 6\n", 3),
+        (b"0\n1\nt 2147483648 5\n", 3),
+        (b"0\n1\nt 0 9223372036854775808\n", 3),
+        (b"0\n1\nt 0 -9223372036854775809\n", 3),
         (b"0\n1\n\n", 3),
         (b"0\n1\n\xff 0 5\n", 0),
     ],
@@ -94,3 +97,8 @@ def test_text_cut_anywhere_never_reads_as_something_else(fs: MemoryFileSystem) -
             continue
         # The format itself cannot tell a number that lost its last digits; nothing else passes.
         assert read in ({}, OFFSETS) or end > last_number
+
+
+def test_the_largest_numbers_of_kafka_are_read(fs: MemoryFileSystem) -> None:
+    fs.write_bytes(PATH, b"0\n1\nt 2147483647 9223372036854775807\n")
+    assert OffsetCheckpoint(fs, PATH).read() == {TopicPartition("t", 2**31 - 1): 2**63 - 1}

@@ -157,7 +157,17 @@ def test_truncation_is_written_by_flush(fs: MemoryFileSystem, cache: LeaderEpoch
     assert cache.path == "/q/leader-epoch-checkpoint"
 
 
-@pytest.mark.parametrize("content", [b"0\n1\n1 2 3\n", b"0\n1\na b\n", b"0\n2\n1 2\n", b"9\n"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"0\n1\n1 2 3\n",
+        b"0\n1\na b\n",
+        b"0\n2\n1 2\n",
+        b"9\n",
+        b"0\n1\n2147483648 0\n",
+        b"0\n1\n0 9223372036854775808\n",
+    ],
+)
 def test_a_damaged_file_is_reported(fs: MemoryFileSystem, content: bytes) -> None:
     fs.write_bytes(PATH, content)
     with pytest.raises(CheckpointError, match="leader-epoch-checkpoint"):

@@ -78,6 +78,7 @@ def test_version_0_may_be_nearly_empty(fs: MemoryFileSystem) -> None:
         b"version=1\nnode.id=1\n",
         b"version=1\ncluster.id=c\n",
         b"version=0\nbroker.id=one\n",
+        b"version=0\nbroker.id=2147483648\n",
         b"version=0\ndirectory.id=short\n",
         b"version=\\u12\n",
     ],
@@ -179,6 +180,7 @@ def test_the_epoch_in_a_kraft_brokers_marker_is_handed_on() -> None:
         (b'{"version":0,"brokerEpoch":12}', b'{"version":0,"brokerEpoch":12}'),
         (b"", b'{"version":0,"brokerEpoch":-1}'),
         (b"[1]", b'{"version":0,"brokerEpoch":-1}'),
+        (b"[" * 100_000, b'{"version":0,"brokerEpoch":-1}'),
     ):
         fs.write_atomic("/d/.kafka_cleanshutdown", (found,))
         log_dir = LogDir(fs, "/d")

@@ -7,7 +7,7 @@ import pytest
 
 from config.broker_config import BrokerConfig
 from protocol.types import TopicPartition
-from storage.errors import DirectoryLocked, StorageError
+from storage.errors import DirectoryLocked, OutOfResources, StorageError
 from storage.log_manager import LogManager
 from tests.support.managed_logs import CONFIG, ID, Managed
 
@@ -49,6 +49,18 @@ def test_s_rec_7_an_unreadable_directory_is_offline_and_others_go_on() -> None:
     assert manager.get_or_create_log(TopicPartition("n", 0), ID, CONFIG, is_new=True)
 
 
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENOMEM])
+def test_a_start_without_descriptors_or_memory_calls_no_directory_failed(code: int) -> None:
+    managed = Managed()
+    managed.fill(managed.log(partition=0))
+    managed.manager.shutdown()
+    managed.fs.fail("list_dir", "/b", errno=code)
+    with pytest.raises(OutOfResources, match="/b"):
+        managed.start()
+    managed.start()  # the locks were given back
+    assert managed.manager.offline_dirs == ()
+
+
 def test_s_rec_7_none_left_is_an_error() -> None:
     managed = Managed()
     managed.manager.shutdown()
@@ -87,6 +99,19 @@ def test_s_rec_11_a_failing_disk_takes_its_directory_only(code: int) -> None:
     managed.manager.shutdown()
     assert managed.fs.exists("/b/.kafka_cleanshutdown")
     assert not managed.fs.exists("/a/.kafka_cleanshutdown")
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_a_shortage_makes_room_and_takes_no_directory(
+    code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    managed = Managed()
+    made: list[str] = []
+    monkeypatch.setattr(managed.manager._directories, "make_room", lambda: made.append("room"))
+    managed.manager.report_failure("/a", OSError(code, "short"))
+    assert (made, managed.offline) == (["room"], [])
+    managed.manager.report_failure("/a", OSError(errno.EIO, "broken"))
+    assert made == ["room"]
 
 
 def test_s_rec_11_the_last_directory() -> None:

@@ -44,6 +44,8 @@ def test_segment_files_are_named_by_twenty_digits() -> None:
         (".log", None),
         ("٣.log", None),
         ("00000000000000000042.log.tmp", None),
+        ("09223372036854775807.log", SegmentFile(2**63 - 1, ".log", "")),
+        ("09223372036854775808.log", None),
     ],
 )
 def test_segment_file_names_are_read_back(name: str, expected: SegmentFile | None) -> None:
@@ -67,6 +69,8 @@ def test_segment_file_names_are_read_back(name: str, expected: SegmentFile | Non
         ("t-0.abc-delete", None),
         ("-delete", None),
         ("lost+found", None),
+        ("t-2147483647", PartitionDir(TopicPartition("t", 2**31 - 1), DirState.LIVE)),
+        ("t-2147483648", None),
     ],
 )
 def test_partition_directories_are_split_at_the_last_dash(

@@ -159,6 +159,23 @@ def test_s_rec_9_zero_length_and_missing_record_files(clean: bool) -> None:
     assert offsets(built) == list(range(16))
 
 
+@pytest.mark.parametrize("kind", ["index", "timeindex", "txnindex"])
+def test_s_rec_9_any_index_of_an_empty_segment_is_emptied(kind: str) -> None:
+    built = LogBuilder()
+    built.append(8)
+    built.log.roll()
+    built.stopped()
+    built.fs.write_bytes(path(8, kind), built.fs.read_bytes(path(0, "timeindex")) * 17)
+    log = built.open(clean=True)
+    active = log.segments.active
+    assert (active.base_offset, active.size) == (8, 0)
+    built.append(1)
+    assert built.log.search_timestamp(0) is not None
+    entries = [active.offset_index, active.time_index]
+    assert [len(index.as_array()) for index in entries] == [0, 0]
+    assert not (f"{8:020d}.txnindex" in built.names() and built.fs.size(path(8, "txnindex")))
+
+
 def test_s_rec_9_an_index_longer_than_its_log() -> None:
     built = filled()
     built.stopped()
@@ -216,6 +233,18 @@ def test_s_rec_4_a_log_start_beyond_the_end_starts_over() -> None:
     assert log.producers.is_empty
     assert log.leader_epochs.is_empty
     assert built.append().first_offset == 100
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize(("start", "bases"), [(23, [0, 8, 16]), (24, [0, 8, 16]), (25, [25])])
+def test_s_rec_4_only_a_log_start_beyond_the_end_starts_over(
+    start: int, bases: list[int], clean: bool
+) -> None:
+    built = filled()
+    built.stopped()
+    log = built.open(clean=clean, log_start_offset=start)
+    assert log.segments.base_offsets == bases
+    assert (log.log_start_offset, log.log_end_offset) == (start, max(24, start))
 
 
 def test_log_start_from_the_checkpoint_or_the_first_segment() -> None:

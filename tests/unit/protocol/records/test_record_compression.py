@@ -104,19 +104,28 @@ def test_s_fmt_5_lz4_frames_are_what_java_reads() -> None:
     assert info["content_size"] == 0
 
 
-@pytest.mark.parametrize("linked", [True, False])
+@pytest.mark.parametrize("size", [4, 5, 6, 7])
 @pytest.mark.parametrize("store_size", [True, False])
 @pytest.mark.parametrize("checksum", [True, False])
-def test_lz4_frames_of_other_writers_are_read(
-    linked: bool, store_size: bool, checksum: bool
-) -> None:
+def test_lz4_frames_of_other_writers_are_read(size: int, store_size: bool, checksum: bool) -> None:
     data = content(200_000)
     frame = lz4.frame.compress(
-        data, block_linked=linked, store_size=store_size, content_checksum=checksum
+        data,
+        block_size=size,
+        block_linked=False,
+        store_size=store_size,
+        content_checksum=checksum,
+        block_checksum=checksum,
     )
-    assert decompress(CompressionType.LZ4, frame) == data
-    assert decompress(CompressionType.LZ4, frame, magic=0) == data
-    assert decompress(CompressionType.LZ4, frame + frame) == data + data
+    for magic in (0, 1, 2):
+        assert decompress(CompressionType.LZ4, frame, magic=magic) == data
+        assert decompress(CompressionType.LZ4, frame + frame, magic=magic) == data
+
+
+def test_lz4_blocks_that_need_each_other_are_refused_as_kafka_does() -> None:
+    frame = lz4.frame.compress(content(200_000), block_linked=True)
+    with pytest.raises(InvalidRecord, match="independent"):
+        decompress(CompressionType.LZ4, frame)
 
 
 def test_lz4_of_format_0_has_the_old_header_checksum() -> None:

@@ -6,6 +6,8 @@ S-CMP-1, S-CMP-2, S-CMP-11, S-CMP-13, S-CMP-14.
 import logging
 from dataclasses import replace
 
+import pytest
+
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from storage import log_tasks
@@ -14,6 +16,7 @@ from storage.cleaner.planner import Due, NotDue, OpenTransaction, RatioBelow
 from storage.cleaner.states import Aborted, InProgress, Paused
 from storage.errors import BeingRepaired
 from storage.jobs import perform_all
+from storage.log.log import Log
 from storage.log.results import StartOffsetReason
 from tests.support.compacted_logs import CompactedLogs, compacted
 from tests.support.log_tasks import run_task
@@ -32,6 +35,28 @@ def test_s_cmp_1_the_filthiest_log_comes_first_and_then_the_next() -> None:
     assert first.log.topic_partition.topic == "two"
     order = [logs.cleaner.grab_filthiest() for _ in range(3)]
     assert [one and one.log.topic_partition.topic for one in order] == ["three", "one", None]
+
+
+def test_s_cmp_1_a_log_without_anything_new_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = CompactedLogs()
+    log = logs.filled()
+    read: list[str] = []
+    real = logs.cleaner.facts_of
+
+    def noting(log: Log) -> object:
+        read.append(log.topic_partition.topic)
+        return real(log)
+
+    monkeypatch.setattr(logs.cleaner, "facts_of", noting)
+    work = logs.grab()
+    assert work is not None
+    assert read
+    read.clear()
+    logs.cleaner.done_cleaning(work, log.segments.active.base_offset)
+    assert (logs.grab(), read) == (None, [])
+    log.roll()
+    logs.grab()
+    assert read
 
 
 def test_s_cmp_1_a_log_that_is_being_cleaned_is_not_given_to_another_cleaner() -> None:

@@ -115,3 +115,16 @@ def test_s_cmp_8_only_the_header_of_the_last_batch_may_be_left() -> None:
     assert [record.offset for record in first] == [0]
     assert (header.base_offset, header.record_count, last) == (1, 0, [])
     assert (header.size, header.base_timestamp) == (BATCH_OVERHEAD, -1)
+
+
+def test_s_cmp_8_an_empty_batch_below_the_high_watermark_goes() -> None:
+    log = CompactedLog()
+    log.keys(1)
+    log.append_unchecked((None, b"x"))
+    log.log.roll()
+    log.keys(2)
+    log.clean(roll=False)
+    assert [(header.base_offset, header.record_count) for header, _ in log.batches()] == [
+        (0, 1),
+        (2, 1),
+    ]

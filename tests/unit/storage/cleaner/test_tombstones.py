@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from config.key_building import LONG_MAX
 from protocol.records.batch import DELETE_HORIZON_BIT, crc_of
 from protocol.records.compression import CompressionType
 from protocol.records.message_set import build_message_set
@@ -160,3 +161,31 @@ def test_a_clients_horizon_goes_when_its_batch_is_compressed_anew(
     ((header, records),) = log.batches()
     assert bool(header.attributes & DELETE_HORIZON_BIT) is stands
     assert [record.timestamp for record in records] == [log.clock.wall_ms()] * 2
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("beyond", [-1, 0, 1, None])
+@pytest.mark.parametrize("magic", [1, 2])
+def test_s_cmp_6_no_horizon_lies_behind_the_last_moment(
+    codec: CompressionType, beyond: int | None, magic: int
+) -> None:
+    """`beyond`: how far now and the retention lie beyond it; None: the longest retention."""
+    dated = CompactedLog().clock.wall_ms()
+    retention = LONG_MAX if beyond is None else LONG_MAX - dated + beyond
+    log = CompactedLog(delete_retention_ms=retention)
+    if magic == 2:
+        log.put((b"a", None), (b"b", b"1"), codec=codec)
+    else:
+        old = [(0, dated, b"a", None), (1, dated, b"b", b"1")]
+        codec = codec if codec != CompressionType.ZSTD else CompressionType.NONE
+        log.log.append_as_follower(build_message_set(old, magic=1, codec=codec))
+        log.log.update_high_watermark(2)
+    for _ in range(2):
+        log.clean()
+        seen = [(header, record) for header, records in log.batches() for record in records]
+        assert [(one.key, one.value, one.timestamp) for _, one in seen] == [
+            (b"a", None, dated),
+            (b"b", b"1", dated),
+        ]
+        assert seen[0][0].base_timestamp == min(dated + retention, LONG_MAX)
+        log.clock.advance(ms=10**12)

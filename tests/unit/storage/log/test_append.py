@@ -1,6 +1,7 @@
 """Appending as leader and follower (S-APP-1 to S-APP-13)."""
 
 import errno
+import re
 
 import pytest
 
@@ -50,22 +51,25 @@ def test_s_app_12_offsets_start_at_zero_and_rejected_batches_take_none() -> None
 
 
 @pytest.mark.parametrize(
-    ("position", "value"),
+    ("position", "value", "said"),
     [
-        (0, (5).to_bytes(8, "big")),  # base offset
-        (57, (0).to_bytes(4, "big")),  # no records
-        (57, (-1).to_bytes(4, "big", signed=True)),
-        (57, (3).to_bytes(4, "big")),  # count is not the offset range
-        (23, (-1).to_bytes(4, "big", signed=True)),  # negative offset range
-        (21, (0x20).to_bytes(2, "big")),  # control batch
-        (43, (7).to_bytes(8, "big")),  # producer id without sequence
+        (0, (5).to_bytes(8, "big"), "should be 0, but it is 5"),
+        (57, (0).to_bytes(4, "big"), "Invalid reported count for record batch: 0"),
+        (57, (-1).to_bytes(4, "big", signed=True), "Invalid reported count for record batch: -1"),
+        (57, (3).to_bytes(4, "big"), r"Inconsistent batch offset range \[0, 1\] and count .* 3"),
+        (57, (1).to_bytes(4, "big"), r"Inconsistent batch offset range \[0, 1\] and count .* 1"),
+        (23, (-1).to_bytes(4, "big", signed=True), r"invalid offset range: \[0, -1\]"),
+        (21, (0x20).to_bytes(2, "big"), "not allowed to write control records"),
+        (43, (7).to_bytes(8, "big"), "sequence"),
     ],
 )
 def test_s_app_1_a_header_that_contradicts_itself_is_an_invalid_record(
-    position: int, value: bytes
+    position: int, value: bytes, said: str
 ) -> None:
     built = LogBuilder()
-    assert refused(built, patched(built.batch(2), position, value)).code is ErrorCode.INVALID_RECORD
+    error = refused(built, patched(built.batch(2), position, value))
+    assert error.code is ErrorCode.INVALID_RECORD
+    assert re.search(said, str(error))
 
 
 def test_s_app_1_one_batch_per_partition() -> None:
@@ -307,6 +311,10 @@ def test_s_app_9_follower_refuses_what_does_not_grow() -> None:
         built.log.append_as_follower(
             bytes(built.batch(2, base_offset=9) + built.batch(2, base_offset=7))
         )
+    for base, count in ((5, 1), (5, 2), (9, 1)):
+        twice = bytes(built.batch(count, base_offset=base)) * 2
+        with pytest.raises(OffsetsOutOfOrder):
+            built.log.append_as_follower(twice)
     damaged = built.batch(2, base_offset=9)
     damaged[-1] ^= 1
     with pytest.raises(KafkaError) as corrupt:
@@ -314,6 +322,9 @@ def test_s_app_9_follower_refuses_what_does_not_grow() -> None:
     assert corrupt.value.code is ErrorCode.CORRUPT_MESSAGE
     assert built.log.append_as_follower(b"").first_offset == -1
     assert built.log.log_end_offset == 5
+    with pytest.raises(UnexpectedAppendOffset):
+        built.log.append_as_follower(bytes(built.batch(1, base_offset=4)))
+    assert built.log.append_as_follower(bytes(built.batch(1, base_offset=5))).last_offset == 5
 
 
 def test_s_app_10_duplicates_are_answered_as_the_first_time() -> None:

@@ -7,21 +7,21 @@ import sys
 import tracemalloc
 
 import pytest
-import zstandard  # noqa: F401  loaded, as after the first batch
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import crc_of, read_header, verify_crc
 from protocol.records.builder import assemble_batch, build_batch, encode_record
-from protocol.records.compression import CompressionType, compress
+from protocol.records.compression import ZSTD_MODULE, CompressionType, compress, zstd_library
 from protocol.records.effort import Effort, EffortSpent
 from protocol.records.message_set import build_message_set
-from protocol.records.varint import encode_varint
+from protocol.records.varint import encode_varint, read_varint
 from storage.append_origin import AppendOrigin
-from storage.log.opening import Opened, RejectedRecords
+from storage.log.opening import Opened, Opening, RejectedRecords, TopicRules
 from storage.log.results import FetchIsolation, FileSlice
 from storage.log.validation import IN_WRITER_FROM, IN_WRITER_MOST_RECORDS
 from tests.support.log_builder import LogBuilder
 
+zstd_library()  # loaded, as after the first batch
 CODECS = list(CompressionType)
 COMPRESSED = [codec for codec in CODECS if codec]
 SIZES = [10, IN_WRITER_FROM]
@@ -212,11 +212,10 @@ def test_a_bounded_append_changes_nothing_when_it_is_too_much(what: str) -> None
 
 def test_libraries_are_not_loaded_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     built = LogBuilder()
-    monkeypatch.delitem(sys.modules, "zstandard")
+    data = packed(GOOD, 2, CompressionType.ZSTD)
+    monkeypatch.delitem(sys.modules, ZSTD_MODULE)
     with pytest.raises(EffortSpent):
-        built.log.append_as_leader(
-            packed(GOOD, 2, CompressionType.ZSTD), leader_epoch=0, bounded=True
-        )
+        built.log.append_as_leader(data, leader_epoch=0, bounded=True)
     built.log.append_as_leader(packed(GOOD, 2, 1), leader_epoch=0, bounded=True)
 
 
@@ -299,3 +298,51 @@ def test_s_app_7_converting_ends_at_max_message_bytes() -> None:
     assert isinstance(found, KafkaError)
     assert found.code is ErrorCode.MESSAGE_TOO_LARGE
     assert left - effort.steps < 20_000
+
+
+def one_record(size: int) -> bytes:
+    """A batch of one record of so many bytes; its value is zeros, which nothing compresses like."""
+    for around in range(6, 16):
+        payload = encode_record(0, 0, None, bytes(size - around))
+        if len(payload) == size:
+            return bytes(packed(payload, 1, CompressionType.ZSTD))
+    raise AssertionError(size)
+
+
+@pytest.mark.parametrize(
+    ("max_message_bytes", "most"),
+    [(1 << 20, 32 << 20), (100, 32 << 20), ((1 << 20) + 1, (32 << 20) + 32)],
+)
+def test_a_record_may_inflate_to_so_much(max_message_bytes: int, most: int) -> None:
+    rules = TopicRules("t-0", max_message_bytes, (1 << 31) - 1, None, None, False, None, None)
+    whole = len(encode_varint(most)) + most
+    assert Opening(one_record(whole), rules).run().max_timestamp == 0
+    too_large = one_record(whole + 1)
+    tracemalloc.start()
+    try:
+        with pytest.raises(KafkaError, match="Record 0 of the batch") as told:
+            Opening(too_large, rules).run()
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    assert told.value.code == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize("size", [63, 64, 300, 200_000])
+def test_s_app_14_a_compressed_record_has_a_largest_size(codec: int, more: int, size: int) -> None:
+    """At the sizes where a length becomes a byte longer, in one piece and in chunks."""
+    value = b"v" * size
+    length, start = read_varint(record(1, value), 0)
+    built = LogBuilder(max_decompressed_message_bytes=length - more, max_message_bytes=1 << 20)
+    data = packed(record(0) + record(1, value), 2, codec)
+    plain = packed(record(0) + record(1, value), 2)
+    if more:
+        error = refused(built, data)
+        assert error.code is ErrorCode.INVALID_RECORD
+        assert "Record 1 of" in str(error)
+    else:
+        built.log.append_as_leader(data, leader_epoch=0)
+    built.log.append_as_leader(plain, leader_epoch=0)
+    assert start + length == len(record(1, value))

@@ -286,6 +286,18 @@ def test_s_ts_5_segments_by_their_last_write() -> None:
     assert built.log.offsets_before(5, 10) == []
 
 
+def test_s_ts_6_of_equal_greatest_timestamps_the_first_stands_after_a_truncation_too() -> None:
+    built = LogBuilder()  # one index entry for the segment: the log itself is searched
+    now = built.clock.wall_ms()
+    for step in (0, 50, 50, 70):
+        built.append_dated(now + step)
+    for end, place in ((4, (now + 70, 3)), (3, (now + 50, 1)), (2, (now + 50, 1)), (1, (now, 0))):
+        built.log.truncate_to(end)
+        found = built.log.max_timestamp()
+        assert found is not None
+        assert (found.timestamp, found.offset) == place
+
+
 def test_s_ts_6_answers_survive_truncation_and_restart() -> None:
     built = LogBuilder(index_interval_bytes=0)
     now = built.clock.wall_ms()
@@ -295,7 +307,7 @@ def test_s_ts_6_answers_survive_truncation_and_restart() -> None:
     assert built.log.offset_for_timestamp(now + 60) is None
     found = built.log.max_timestamp()
     assert found is not None
-    assert found.timestamp == now + 50
+    assert (found.timestamp, found.offset) == (now + 50, 1)
     built.stopped()
     built.log.update_high_watermark(3)
     again = built.log.offset_for_timestamp(now + 10)

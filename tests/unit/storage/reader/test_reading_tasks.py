@@ -228,6 +228,20 @@ def test_segments_that_were_cleaned_meanwhile(tmp_path: Path) -> None:
     assert [row for task in tasks for row in rows_of([*read_task(task, fs=log.fs)])] == now
 
 
+@pytest.mark.parametrize(("each", "tasks"), [(0, 1), (1, 8), (3, 3), (7, 2), (8, 1), (9, 1)])
+def test_tasks_of_at_most_so_many_offsets(tmp_path: Path, each: int, tasks: int) -> None:
+    """A batch may be cut, and is then read by two tasks; no task reads what is before its own."""
+    batches = [build_batch(ROWS, base_offset=base) for base in (0, 4)]
+    found = plan(replace(written(tmp_path, *batches), split_offsets=each))
+    sizes = [task.end_offset - task.start_offset for task in found.tasks]
+    assert len(sizes) == tasks and max(sizes) <= (each or 8)
+    rows = [row for task in found.tasks for row in rows_of([*read_task(task)])]
+    assert [row.offset for row in rows] == list(range(8))
+    for task in found.tasks:
+        assert task.start_position == (len(batches[0]) if task.start_offset >= 4 else 0)
+        assert task.end_position == len(batches[0]) * (1 if task.end_offset <= 4 else 2)
+
+
 def test_every_moment_of_a_replacement_can_be_planned_and_read() -> None:
     """Between `.cleaned`, `.swap`, `.deleted` and the final names there is no hole."""
     log = in_memory()

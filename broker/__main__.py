@@ -18,6 +18,8 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
+from config.terminal import shown_line, terminals_made_safe
+
 if TYPE_CHECKING:
     from broker.server import BrokerServer
     from config.broker_config import BrokerConfig
@@ -105,11 +107,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"{error}\n{USAGE}", file=sys.stderr)  # noqa: T201
         return 1
-    return _run(parsed)
+    with terminals_made_safe():
+        return _run(parsed)
 
 
 def _run(arguments: Arguments) -> int:
     gc.disable()  # start-up's objects stay, so searching them for garbage would waste time
+    # numpy's OpenBLAS starts a thread per processor, which nothing here uses, and where it may not,
+    # sends its own process a SIGINT, that is, stops the broker. Child processes inherit this.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from config.broker_config import load_broker_config
     from config.definition import ConfigError
 
@@ -196,9 +202,17 @@ async def _obey(signals: AsyncIterator[int], server: "BrokerServer", clock: "Clo
         server.request_shutdown()
 
 
+class _OneLine(logging.Formatter):
+    """Shows control characters of names that clients chose, in a file too: `tail` obeys them."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = shown_line(record.message)
+        return super().formatMessage(record)
+
+
 def _start_logging() -> None:
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(logging.Formatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
+    handler.setFormatter(_OneLine("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
     logging.root.addHandler(handler)
     level = os.environ.get(LOG_LEVEL_VARIABLE, "INFO").upper()
     logging.root.setLevel(level if level in logging.getLevelNamesMapping() else "INFO")

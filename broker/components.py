@@ -133,7 +133,7 @@ class Components:
         self.fetch_sessions = FetchSessionCache(
             clock, config.max_incremental_fetch_session_cache_slots, random=world.random
         )
-        looker = BatchLooker(workers)
+        looker = BatchLooker(workers, clock.monotonic)
         handlers = build_handlers(
             Services(
                 config=config,
@@ -166,7 +166,7 @@ class Components:
             watch=watch,
         )
         self.socket_server = SocketServer(
-            _socket_settings(
+            socket_settings(
                 config,
                 check_buffers=check_buffers,
                 max_descriptors=world.descriptors.connections,
@@ -197,9 +197,10 @@ def connection_limits(config: BrokerConfig) -> Limits:
     )
 
 
-def _socket_settings(
+def socket_settings(
     config: BrokerConfig, *, check_buffers: bool, max_descriptors: int
 ) -> SocketServerSettings:
+    """What the settings ask of the listeners and their sockets."""
     idle_ms = config.connections_max_idle_ms
     return SocketServerSettings(
         listeners=config.listeners,

@@ -26,6 +26,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import trio
 
+from broker.fairness import Client
 from protocol.errors import ErrorCode
 from protocol.schema import Message
 
@@ -43,6 +44,13 @@ class ConnectionInfo:
     peer_host: str
     peer_port: int
     principal: str = "User:ANONYMOUS"
+    number: int = 0
+    """Rises with every connection."""
+
+    @property
+    def client(self) -> Client:
+        """Whose share of what all use the connection's requests take."""
+        return Client(self.peer_host, self.number)
 
 
 @dataclass(slots=True)

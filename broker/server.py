@@ -165,6 +165,7 @@ class BrokerServer:
 
     async def _start(self, services: trio.Nursery) -> None:
         config, world = self.config, self._world
+        self._to_stop.callback(world.workers.close)
         deadlines = Deadlines(world.clock, self.watch)
         services.start_soon(deadlines.run, name="deadlines")
         self.log_manager = LogManager(
@@ -227,6 +228,7 @@ class BrokerServer:
             self._world.transport,
             self._world.clock,
             lambda: self.state.state,
+            self._world.descriptors,
         )
         tell_of_open_listeners(bound)
         self._announce(bound)
@@ -286,7 +288,6 @@ class BrokerServer:
             clock=self._world.clock,
             workers=self._world.workers,
         )
-        self.state.move_to(BrokerState.STARTING)
 
     async def _lead(self, bound: Sequence[BoundListener]) -> None:
         warn_of_stray_logs(self.log_manager, self.components.image)

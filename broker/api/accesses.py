@@ -52,12 +52,22 @@ def _topics(operation: Operation, array: str = "topics", unless: Access | None =
     return Access(_TOPIC, operation, each(array, "name"), unless)
 
 
+def _topics_by_id_from(version: int, operation: Operation, array: str = "topics") -> Access:
+    """Topics by name; from `version` on by id."""
+    return Access(
+        _TOPIC, operation, by_version(version, each(array, "name"), each(array, "topic_id"))
+    )
+
+
 NONE: Final[Accesses] = ()
 
 # ---- data
 
 # KafkaApis.handleProduceRequest. The handler refuses a transactional batch without an id.
-PRODUCE: Final[Accesses] = (_WRITE_TRANSACTION, _topics(Operation.WRITE, "topic_data"))
+PRODUCE: Final[Accesses] = (
+    _WRITE_TRANSACTION,
+    _topics_by_id_from(13, Operation.WRITE, "topic_data"),
+)
 
 
 def _of_follower(ctx: RequestContext, request: FetchRequest) -> bool:
@@ -198,11 +208,7 @@ _OFFSETS_BY_TOPIC_ID: Final = 10
 # KafkaApis.handleOffsetCommitRequest
 OFFSET_COMMIT: Final[Accesses] = (
     _READ_GROUP,
-    Access(
-        _TOPIC,
-        Operation.READ,
-        by_version(_OFFSETS_BY_TOPIC_ID, each("topics", "name"), each("topics", "topic_id")),
-    ),
+    _topics_by_id_from(_OFFSETS_BY_TOPIC_ID, Operation.READ),
 )
 
 
@@ -260,7 +266,11 @@ WRITE_TXN_MARKERS: Final[Accesses] = (
     Access(_CLUSTER, Operation.CLUSTER_ACTION, unless=_ALTER_CLUSTER),
 )
 # KafkaApis.handleTxnOffsetCommitRequest
-TXN_OFFSET_COMMIT: Final[Accesses] = (_WRITE_TRANSACTION, _READ_GROUP, _topics(Operation.READ))
+TXN_OFFSET_COMMIT: Final[Accesses] = (
+    _WRITE_TRANSACTION,
+    _READ_GROUP,
+    _topics_by_id_from(6, Operation.READ),
+)
 # KafkaApis.handleDescribeTransactionsRequest
 DESCRIBE_TRANSACTIONS: Final[Accesses] = (
     Access(_TRANSACTION, Operation.DESCRIBE, each("transactional_ids")),

@@ -1,6 +1,6 @@
 """ApiVersions (key 18): which APIs are served, in which versions.
 
-Versions: 0-4.
+Versions: 0-5.
 
 Behaviour
 * A client asks this first; the answer needs nothing but the table of handlers.
@@ -17,6 +17,9 @@ Version notes
 * v3+: the client names its software; a name or version of other characters than letters, digits,
   inner dots and inner dashes is an INVALID_REQUEST.
 * v3+: features. v4+: also supported features whose lowest level is 0.
+* v5+: a client that has learned of this address from Metadata names the cluster and the broker that
+  it means. If another broker answers there, its metadata is stale: REBOOTSTRAP_REQUIRED (KIP-1242).
+  One name without the other is an INVALID_REQUEST.
 """
 
 import re
@@ -35,11 +38,13 @@ from protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
-VERSIONS: Final = (0, 4)
+VERSIONS: Final = (0, 5)
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?\Z")
 _FIRST_VERSION_WITH_SOFTWARE = 3
 _FIRST_VERSION_WITH_LEVEL_0 = 4
+_FIRST_VERSION_WITH_CLUSTER = 5
+_ANY_NODE = -1
 
 
 def unsupported_version_response() -> ApiVersionsResponse:
@@ -63,12 +68,17 @@ class ApiVersionsHandler:
     """Lists the registry's APIs with their versions, and the features of this broker."""
 
     def __init__(
-        self, advertised: Mapping[ApiKey, tuple[int, int]], features: FinalizedFeatures
+        self,
+        advertised: Mapping[ApiKey, tuple[int, int]],
+        features: FinalizedFeatures,
+        cluster_id: str,
+        broker_id: int,
     ) -> None:
         empty = [key for key, (first, last) in advertised.items() if first > last]
         if empty:
             raise ValueError(f"empty version ranges: {empty}")
         self._features = features
+        self._own_place = (cluster_id, broker_id)
         self._served = [
             ApiVersion(api_key=key, min_version=first, max_version=last)
             for key, (first, last) in sorted(advertised.items())
@@ -111,6 +121,12 @@ class ApiVersionsHandler:
             and _SOFTWARE.match(request.client_software_version)
         ):
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
+        if ctx.api_version >= _FIRST_VERSION_WITH_CLUSTER:
+            place = (request.cluster_id, request.node_id)
+            if (place[0] is None) != (place[1] == _ANY_NODE):
+                return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
+            if place not in ((None, _ANY_NODE), self._own_place):
+                return self.error_response(ctx, request, ErrorCode.REBOOTSTRAP_REQUIRED)
         if ctx.api_version >= _FIRST_VERSION_WITH_LEVEL_0:
             return self._response_from_level_0
         return self._response

@@ -1,11 +1,15 @@
 """DeleteGroups (key 42): remove empty groups with all their offsets.
 
-Versions: 0-2.
+Versions: 0-3.
 
 Behaviour (S-GRP-6)
 * NON_EMPTY_GROUP while a group has members, GROUP_ID_NOT_FOUND if it does not exist.
 * The answer waits until the tombstones of all groups are durable; a group named twice is deleted
   and answered once.
+
+Version notes
+* v3: an error message per group. It is null, as in Kafka, which explains only what plug-ins of
+  Streams groups could not do.
 """
 
 from collections.abc import Sequence
@@ -24,7 +28,7 @@ from protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 
-VERSIONS: Final = (0, 2)
+VERSIONS: Final = (0, 3)
 
 FEW: Final = 32
 """Groups that are deleted in one go: each is a batch in `__consumer_offsets`."""

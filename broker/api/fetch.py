@@ -1,13 +1,14 @@
 """Fetch (key 1): read record batches, for consumers and followers.
 
-Versions: 0-17, from v13 on by topic id.
+Versions: 0-18, from v13 on by topic id.
 
 Behaviour
 * The request or its fetch session (`fetch_session`, v7+) names the partitions, `read_plan` reads
   them. Records are answered as slices of the segment files.
 * The answer goes out at once if it has `min_bytes`, if `max_wait_ms` is 0, if a partition answers
-  with something else than data (an error, a diverging epoch), or if this broker serves none of the
-  partitions. Otherwise the request is parked (`delayed_fetch`).
+  with something else than data (an error, a diverging epoch) or is read in an older segment than
+  that of its limit, or if this broker serves none of the partitions. Otherwise the request is
+  parked (`delayed_fetch`).
 * `fetch.max.bytes` caps `max_bytes` (S-READ-9), and `max_bytes` caps `min_bytes`.
 * A follower (replica id >= 0) reads up to the log end. The offset that it asks for confirms that it
   has everything below, which may move the high watermark.
@@ -19,7 +20,7 @@ Version notes
 * v0-1 get magic 0, v2-3 magic 1: batches are converted (`down_converter`), or refused with
   UNSUPPORTED_VERSION if `message.downconversion.enable` is off, UNSUPPORTED_COMPRESSION_TYPE for
   zstd batches and for topics with `compression.type=zstd` (S-READ-10). From v4 on every client gets
-  zstd (KIP-110 refused it below v10; Kafka 4.3.1 does not).
+  zstd (KIP-110 refused it below v10; Kafka 4 does not).
 * v0-2: limits also hold for the first batch, which may be cut.
 * v0-5 do not know KAFKA_STORAGE_ERROR; they get NOT_LEADER_OR_FOLLOWER.
 * v12+: last fetched epoch and diverging epoch. v13+: UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID.
@@ -58,7 +59,7 @@ from protocol.messages.fetch import (
 )
 from protocol.types import ZERO_UUID, TopicPartition
 
-VERSIONS: Final = (0, 17)
+VERSIONS: Final = (0, 18)
 
 FIRST_VERSION_WITH_MAX_BYTES: Final = 3
 FIRST_VERSION_WITH_MAGIC_2: Final = 4

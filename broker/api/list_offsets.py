@@ -138,7 +138,7 @@ class ListOffsetsHandler:
             )
         except WorkerDied as error:
             logger.warning("The offset for a time in %s was not found: %s", tp, error)
-            reply.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+            reply.error_code = _code_for(version, ErrorCode.OFFSET_NOT_AVAILABLE)  # clients retry
             return reply
         except REFUSALS as error:
             if isinstance(error, StorageError) and partition is not None:

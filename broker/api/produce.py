@@ -1,6 +1,6 @@
 """Produce (key 0): append record batches.
 
-Versions: 0-12 (v13 comes with produce by topic id).
+Versions: 0-13.
 
 Behaviour
 * Partitions are appended to in the order of the request, and each has its own result: a refused
@@ -28,7 +28,8 @@ Version notes
 * v8+: error message, and which records made the batch fail (KIP-467).
 * v10+: leader hints are never sent, because there is no other leader yet.
 * v11+: TRANSACTION_ABORTABLE instead of INVALID_TXN_STATE.
-* v12: `transaction.version` 2. The request itself adds its partitions to the transaction.
+* v12+: `transaction.version` 2. The request itself adds its partitions to the transaction.
+* v13: topics by id; UNKNOWN_TOPIC_ID.
 
 The broker is measured by this path: it builds nothing per partition but the result.
 """
@@ -63,7 +64,7 @@ from storage.errors import StorageError
 from storage.log.results import AppendInfo
 from storage.log.validation import FIRST_ZSTD_PRODUCE, check_codec
 
-VERSIONS: Final = (0, 12)
+VERSIONS: Final = (0, 13)
 
 ADMIN_CLIENT: Final = "__admin_client"
 """The client id that Kafka's tools may write to internal topics with (`AdminUtils`)."""
@@ -71,6 +72,7 @@ ADMIN_CLIENT: Final = "__admin_client"
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 4
 FIRST_VERSION_WITH_ABORTABLE: Final = 11
 FIRST_VERSION_OF_VERSION_2: Final = 12
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 
 _VALID_ACKS: Final = frozenset((-1, 0, 1))
 _NO_OFFSET: Final = -1
@@ -144,6 +146,9 @@ class ProduceHandler:
         acks = request.acks
         if acks not in _VALID_ACKS:
             return self._refused(ctx, request, Refusal(ErrorCode.INVALID_REQUIRED_ACKS, None, []))
+        if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            for topic in request.topic_data:
+                topic.name = self._replicas.topic_name(topic.topic_id)
         if request.transactional_id is not None and ctx.api_version >= FIRST_VERSION_OF_VERSION_2:
             return self._add_first(ctx, request)
         return self._append(ctx, request, None)
@@ -184,6 +189,7 @@ class ProduceHandler:
             name = topic.name
             topic_reply = _TopicReply()
             topic_reply.name = name
+            topic_reply.topic_id = topic.topic_id
             topic_reply.partition_responses = replies = []
             topics.append(topic_reply)
             special = version < FIRST_ZSTD_PRODUCE or name in INTERNAL_TOPICS
@@ -376,6 +382,8 @@ class ProduceHandler:
         """The refusal for a partition that is not here, or for a request without records for it."""
         if partition is None:
             self._replicas.topic_statistics.unattributed.total_produce_requests += 1
+            if version >= FIRST_VERSION_WITH_TOPIC_IDS and not topic:
+                return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id.")
             return self._replicas.refusal(TopicPartition(topic, index))
         return KafkaError(
             ErrorCode.INVALID_RECORD,
@@ -416,6 +424,7 @@ class ProduceHandler:
         for topic in request.topic_data:
             topic_reply = _TopicReply()
             topic_reply.name = topic.name
+            topic_reply.topic_id = topic.topic_id
             topic_reply.partition_responses = replies = []
             topics.append(topic_reply)
             for data in topic.partition_data:

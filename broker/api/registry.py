@@ -141,7 +141,9 @@ TABLE: Final = (
         ApiKey.API_VERSIONS,
         api_versions,
         accesses.NONE,
-        lambda s: api_versions.ApiVersionsHandler(ADVERTISED, s.features),
+        lambda s: api_versions.ApiVersionsHandler(
+            ADVERTISED, s.features, s.image.cluster_id, s.config.broker_id
+        ),
     ),
     Row(
         ApiKey.UPDATE_FEATURES,

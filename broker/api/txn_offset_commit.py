@@ -16,7 +16,8 @@ Version notes
 * v3+: generation, member id and instance id fence a zombie (KIP-447): ILLEGAL_GENERATION,
   UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
 * v4+: TRANSACTION_ABORTABLE; older versions get INVALID_TXN_STATE.
-* v5: the request itself adds the partition of `__consumer_offsets` to the transaction.
+* v5+: the request itself adds the partition of `__consumer_offsets` to the transaction.
+* v6: topics by id; UNKNOWN_TOPIC_ID.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from typing import Final
 from broker.api.answers import AwaitedAnswer, ParkedAnswer
 from broker.api.checked_commits import CheckedCommits
 from broker.api.transaction_gate import NOT_NOW, translated
-from broker.cluster.image import MetadataImage
+from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
 from broker.coordinator.transaction.state import VERSION_2
 from broker.coordinator.transactional_commits import TransactionalCommits, TransactionRefused
@@ -34,16 +35,18 @@ from broker.world.turns import Turns, wait_for_turn
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
 
-VERSIONS: Final = (0, 5)
+VERSIONS: Final = (0, 6)
 
 FIRST_VERSION_WITH_LOADING: Final = 2
 FIRST_VERSION_WITH_ABORTABLE: Final = 4
 FIRST_VERSION_OF_VERSION_2: Final = 5
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 6
 
 _Reply = TxnOffsetCommitResponse | Pending
 
@@ -69,13 +72,11 @@ class TxnOffsetCommitHandler:
             self._commits.metadata_max_length
         )
         for asked in request.topics:
+            topic, missing = self._find(ctx, asked)
             results = checked.check(
-                asked.partitions,
-                self._image.topic(asked.name),
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                TxnOffsetCommitResponsePartition,
+                asked.partitions, topic, missing, TxnOffsetCommitResponsePartition
             )
-            topics.append(TxnOffsetCommitResponseTopic(name=asked.name, partitions=results))
+            topics.append(_result_of(asked, results))
         accepted = checked.accepted
         if not accepted:
             return response
@@ -98,11 +99,9 @@ class TxnOffsetCommitHandler:
         )
         make = TxnOffsetCommitResponsePartition
         turns = Turns()
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for asked in request.topics:
-            topic = self._image.topic(asked.name)
-            results = await checked.check_in_turns(asked.partitions, topic, unknown, make)
-            topics.append(TxnOffsetCommitResponseTopic(name=asked.name, partitions=results))
+            results = await checked.check_in_turns(asked.partitions, *self._find(ctx, asked), make)
+            topics.append(_result_of(asked, results))
             await turns.next()
         code = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         for commits, accepted in checked.batches():
@@ -116,6 +115,14 @@ class TxnOffsetCommitHandler:
             _settled(response, accepted, ctx.api_version, code)
             await wait_for_turn()
         return response
+
+    def _find(
+        self, ctx: RequestContext, asked: TxnOffsetCommitRequestTopic
+    ) -> tuple[TopicImage | None, ErrorCode]:
+        """The topic, and the code to answer if it is None."""
+        if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            return self._image.topic_by_id(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
+        return self._image.topic(asked.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def _commit(
         self,
@@ -149,9 +156,9 @@ class TxnOffsetCommitHandler:
         """`code` for every partition."""
         return TxnOffsetCommitResponse(
             topics=[
-                TxnOffsetCommitResponseTopic(
-                    name=topic.name,
-                    partitions=[
+                _result_of(
+                    topic,
+                    [
                         TxnOffsetCommitResponsePartition(
                             partition_index=one.partition_index, error_code=code
                         )
@@ -163,6 +170,14 @@ class TxnOffsetCommitHandler:
         )
 
 
+def _result_of(
+    asked: TxnOffsetCommitRequestTopic, results: list[TxnOffsetCommitResponsePartition]
+) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(
+        name=asked.name, topic_id=asked.topic_id, partitions=results
+    )
+
+
 def _request_of(
     request: TxnOffsetCommitRequest, commits: tuple[PartitionCommit, ...]
 ) -> CommitRequest:
@@ -170,7 +185,7 @@ def _request_of(
         group_id=request.group_id,
         member_id=request.member_id,
         instance_id=request.group_instance_id,
-        generation=request.generation_id,
+        generation=request.generation_id_or_member_epoch,
         partitions=commits,
     )
 

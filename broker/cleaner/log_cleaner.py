@@ -11,7 +11,8 @@ if it cleaned nothing, it then sleeps `log.cleaner.backoff.ms`. A child process 
 What can go wrong with a log (S-CMP-11)
   a. The cleaning is not wanted any more, or the log has changed meanwhile: its output is discarded.
   b. The disk fails: the log directory goes offline, and the cleaner goes on with the others.
-  c. The child dies, or no descriptor or memory is left: it is tried again after the backoff.
+  c. Machinery fails: the child dies or cannot be started, the cleaner's modules cannot be imported,
+     no descriptor or memory is left. It is tried again after the backoff.
   d. Anything else: the partition is marked uncleanable and left alone until the next start.
 A failure outside a log's own cleaning is a bug, and stops the broker as in any background task.
 
@@ -245,7 +246,7 @@ class CleanerThread:
             logger.info("%s cannot be cleaned now: %s", partition, error)
         except (WorkerDied, MemoryError) as error:  # c
             logger.error("The cleaning of %s ended early, it is tried again: %r", log, error)
-        except OSError as error:  # a, b, c
+        except OSError as error:  # a, b, c: of the log's files
             self._disk_failed(work, error)
         except (Uncleanable, KafkaError) as error:  # d
             self._manager.mark_uncleanable(log, str(error))
@@ -274,7 +275,10 @@ class CleanerThread:
     async def _carry_out(self, work: LogToClean) -> "Cleaned":
         """Run one cleaning to its end and log its result. Raises what `_clean` catches."""
         cleaner = self._cleaner
-        running_cleaning = await cleaner.workers.in_thread(_import_steps)
+        try:
+            running_cleaning = await cleaner.workers.in_thread(_import_steps)
+        except (ImportError, OSError) as error:
+            raise WorkerDied(f"the cleaner's modules could not be imported: {error!r}") from error
         if self._hand is None:
             self._hand = cleaner.workers.hire()
         running = running_cleaning(

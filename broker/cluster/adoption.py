@@ -12,11 +12,15 @@ Rules
    other broker has deleted the topic and made it again. Otherwise it is a conflict.
 4. A conflict (directories of one topic with different ids, one partition twice, another id) is left
    out and reported; the other topics are adopted.
-5. Partitions missing between those found (they lie on other brokers) are made here, empty.
+5. Partitions missing between those found (they lie on other brokers) are made here, empty. If more
+   are missing than one CreateTopics may make, the highest number is rather a date or a year in the
+   name of a foreign directory: the topic is a conflict (rule 4).
 6. Producer ids continue at `FIRST_PRODUCER_ID`. Kafka counts its own from 0 and never learns which
    ids were handed out here. If both used the same ids and a directory went back and forth, batches
    of one producer would be taken for duplicates of another's and be lost.
 7. Leader epochs need no rule: `Controller.lead` continues above those found in the logs.
+8. A directory with a partition's name and only foreign files is left alone. An empty one counts, as
+   a crash of the other broker may have left it.
 
 Used by `broker.server` when its store is new, and by `broker.offline.adopt` (the `--adopt` mode).
 """
@@ -31,7 +35,7 @@ from broker.cluster.image import PartitionImage, TopicImage
 from broker.cluster.internal_topics import internal_topic
 from broker.cluster.kraft_log import METADATA_DIRECTORY, KraftMetadata, read_kraft_metadata
 from broker.cluster.metadata_store import Create, Delete, MetadataStore, Operation, Put
-from broker.cluster.topic_plan import new_partition
+from broker.cluster.topic_plan import MAX_PARTITIONS_PER_REQUEST, new_partition
 from broker.cluster.tree_reader import read_topics
 from broker.cluster.tree_values import (
     DELETE_TOPICS,
@@ -50,6 +54,7 @@ from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.topic_config import TopicConfig
 from protocol.types import uuid_to_text
+from storage.directory_kind import is_partition
 from storage.errors import CheckpointError
 from storage.filesystem import FileSystem
 from storage.log_dir import read_partition_metadata
@@ -120,7 +125,8 @@ class TopicVerdict:
     def missing(self) -> tuple[int, ...]:
         """Partitions without a directory: they will be empty."""
         known = () if self.topic is None else self.topic.partitions
-        return tuple(index for index in known if index not in self.found)
+        found = frozenset(self.found)
+        return tuple(index for index in known if index not in found)
 
     def as_log_line(self) -> tuple[int, str]:
         """Return (level, text) for the log of a broker that adopts at its start."""
@@ -149,6 +155,10 @@ def scan(fs: FileSystem, log_dirs: Iterable[str], metadata_log_dir: str | None =
                 continue
             parsed = parse_partition_dir(name)
             if parsed is None or parsed.state is not DirState.LIVE or not fs.is_dir(path):
+                continue
+            names = fs.list_dir(path)
+            if names and not is_partition(names):
+                log.warning("Leaving %s alone: no file in it is a partition's", path)
                 continue
             topic, index = parsed.topic_partition
             found = FoundPartition(directory=path, topic_id=_topic_id(fs, path))
@@ -206,22 +216,19 @@ class _Planner:
     ) -> TopicVerdict:
         conflict = _conflict(partitions, known)
         if conflict:
-            return TopicVerdict(
-                name=name,
-                action=Action.CONFLICT,
-                topic=None,
-                found=tuple(sorted(partitions)),
-                config_source=ConfigSource.NONE,
-                reason=conflict,
-            )
+            return _left_out(name, partitions, conflict)
         stored_id = next(iter(_ids(partitions)), None)
         if known is not None and stored_id in (None, known.topic_id):
-            return self._compare(known, partitions)
+            gap = _gap({*known.partitions, *partitions})
+            return _left_out(name, partitions, gap) if gap else self._compare(known, partitions)
         kraft = self._kraft.topic(name)
         if kraft is not None and stored_id not in (None, kraft.topic_id):
             kraft = None  # An older or younger topic of the same name.
         topic_id = stored_id or (kraft.topic_id if kraft else None) or self._new_uuid()
         numbers = {*partitions, *(kraft.partitions if kraft else ())}
+        gap = _gap(numbers)
+        if gap:
+            return _left_out(name, partitions, gap)
         own, source, dropped = self._configs(name, kraft is not None)
         return TopicVerdict(
             name=name,
@@ -300,6 +307,31 @@ def _conflict(partitions: Mapping[int, list[FoundPartition]], known: TopicImage 
     if known is not None and known.topic_id in ids:
         return f"directories of another topic of this name lie beside it: {listed}"
     return f"its directories belong to different topics: {listed}"
+
+
+def _gap(numbers: Collection[int]) -> str:
+    """Rule 5: why the partitions missing between these are not made, "" if they are."""
+    missing = max(numbers) + 1 - len(numbers)
+    if missing <= MAX_PARTITIONS_PER_REQUEST:
+        return ""
+    return (
+        f"{missing:,} partitions below {max(numbers)} are missing, and at most"
+        f" {MAX_PARTITIONS_PER_REQUEST:,} are made: if this number is no partition's, move the"
+        " directory away"
+    )
+
+
+def _left_out(
+    name: str, partitions: Mapping[int, list[FoundPartition]], reason: str
+) -> TopicVerdict:
+    return TopicVerdict(
+        name=name,
+        action=Action.CONFLICT,
+        topic=None,
+        found=tuple(sorted(partitions)),
+        config_source=ConfigSource.NONE,
+        reason=reason,
+    )
 
 
 def operations_of(

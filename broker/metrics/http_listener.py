@@ -1,14 +1,21 @@
 """`GET /metrics` over HTTP/1.1: the part of HTTP that a scrape needs.
 
 A connection serves one request. Its head must arrive within `_HEAD_S`, and the reply must be sent
-within `_REQUEST_S` of the connection's start; at most `_AT_ONCE` replies are made at a time. There
-are at most `_CONNECTIONS` connections: for one more, the oldest of those whose request has not
-arrived is closed, so clients that send slowly or nothing do not keep others from scraping.
+within `_REQUEST_S` of the connection's start. Clients that send or read slowly, or nothing, do not
+keep others from scraping:
+
+* There are at most `CONNECTIONS`, or `most`. For one more, the address that has most of them
+  pays: the oldest of its connections whose request has not arrived is closed, or else its oldest.
+* Requests that wait at the same time get one text, made once; no request gets a text that was begun
+  before it came. At most `_TEXTS` texts are in memory: for one more, those who still read the
+  oldest are closed when it is `_TAKE_S` old. While there are fewer no reader delays another.
+
 `metrics.http.listener` is "host:port"; without a host it listens on every interface, as `listeners`
 does; if it is empty, nothing listens.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import trio
@@ -26,8 +33,9 @@ KEY = "metrics.http.listener"
 _REQUEST_BYTES = 8192
 _REQUEST_S = 10.0
 _HEAD_S = 5.0
-_AT_ONCE = 4
-_CONNECTIONS = 64
+CONNECTIONS = 256
+_TEXTS = 8
+_TAKE_S = 1.0
 _BACKLOG = 128
 """Ample: scrapers connect one by one, seconds apart."""
 
@@ -43,21 +51,53 @@ def parse_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+class _Text:
+    """What one rendering made, and who reads it."""
+
+    def __init__(self, number: int, pieces: list[bytes], made: float) -> None:
+        self.number = number
+        self.pieces = pieces
+        self.made = made
+        self.readers: dict[_Scrape, None] = {}
+
+
+class _Scrape:
+    """One connection."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.scope = trio.CancelScope()
+        """Cancelled to close it."""
+        self.is_silent = True
+        """Whether its request has not arrived."""
+
+
 class MetricsListener:
     """Serves what `render` returns."""
 
     def __init__(
-        self, address: tuple[str, int], render: Render, transport: Transport, clock: Clock
+        self,
+        address: tuple[str, int],
+        render: Render,
+        transport: Transport,
+        clock: Clock,
+        *,
+        most: int = CONNECTIONS,
     ) -> None:
+        self._most = most
         host, port = address
         self._listener = Listener(name="METRICS", host=host, port=port, protocol="HTTP")
         self._render = render
         self._transport = transport
         self._clock = clock
-        self._limiter = trio.CapacityLimiter(_AT_ONCE)
-        self._open = 0
-        self._silent: dict[trio.CancelScope, None] = {}
-        """The scopes of connections whose request has not arrived, the oldest first."""
+        self._rendering = trio.Lock()
+        self._begun = 0
+        """Renderings so far."""
+        self._latest = _Text(0, [], 0.0)
+        self._texts: list[_Text] = []
+        """Those that may still be read, the oldest first."""
+        self._open: dict[_Scrape, None] = {}
+        """The oldest first."""
         self.host = ""
         self.port = 0
         """Host and port are those bound, once `serve` has started."""
@@ -84,54 +124,86 @@ class MetricsListener:
             listening.close()
 
     def _welcome(self, nursery: trio.Nursery, stream: Stream) -> None:
-        if self._open >= _CONNECTIONS:
-            if not self._silent:
-                stream.close()
-                return
-            oldest = next(iter(self._silent))
-            del self._silent[oldest]
-            oldest.cancel()
-        self._open += 1
-        scope = trio.CancelScope()
-        self._silent[scope] = None
-        nursery.start_soon(self._answer, stream, scope)
+        if len(self._open) >= self._most:
+            payer = self._payer()
+            del self._open[payer]
+            payer.scope.cancel()
+        scrape = _Scrape(stream.peer.host)
+        self._open[scrape] = None
+        nursery.start_soon(self._answer, stream, scrape)
 
-    async def _answer(self, stream: Stream, silent: trio.CancelScope) -> None:
+    def _payer(self) -> _Scrape:
+        (host, _), *_ = Counter(scrape.host for scrape in self._open).most_common(1)
+        of_it = [scrape for scrape in self._open if scrape.host == host]
+        return next((scrape for scrape in of_it if scrape.is_silent), of_it[0])
+
+    async def _answer(self, stream: Stream, scrape: _Scrape) -> None:
         try:
-            with self._clock.timeout(_REQUEST_S):
+            with scrape.scope, self._clock.timeout(_REQUEST_S):
                 head = None
-                with silent, self._clock.timeout(_HEAD_S):
+                with self._clock.timeout(_HEAD_S):
                     head = await _head(stream)
-                self._silent.pop(silent, None)
+                scrape.is_silent = False
                 if head is not None:
-                    async with self._limiter:
-                        await self._send_response(stream, head)
+                    await self._send_response(stream, head, scrape)
         except OSError:  # the scraper has gone
             pass
         finally:
-            self._open -= 1
-            self._silent.pop(silent, None)
+            self._open.pop(scrape, None)
             stream.close()
 
-    async def _send_response(self, stream: Stream, head: bytes) -> None:
+    async def _send_response(self, stream: Stream, head: bytes, scrape: _Scrape) -> None:
+        words = head.split(b"\r\n", 1)[0].split(b" ")
+        refusal = _refusal(words)
+        if refusal is not None:
+            await _send(stream, refusal)
+            return
         try:
-            response = await self._response(head)
+            text = await self._text()
         except Exception:
             logger.exception("A scrape of the metrics failed")
-        else:
-            for piece in response:
-                await send_all(stream, piece)
+            return
+        text.readers[scrape] = None
+        try:
+            await _send(stream, _message(200, "OK", text.pieces, with_body=words[0] == b"GET"))
+        finally:
+            del text.readers[scrape]
 
-    async def _response(self, head: bytes) -> list[bytes]:
-        words = head.split(b"\r\n", 1)[0].split(b" ")
-        if len(words) != 3 or not words[2].startswith(b"HTTP/1"):
-            return _message(400, "Bad Request", [])
-        if words[0] not in (b"GET", b"HEAD"):
-            return _message(405, "Method Not Allowed", [])
-        if words[1].split(b"?", 1)[0] not in (b"/metrics", b"/"):
-            return _message(404, "Not Found", [b"see /metrics\n"])
-        body = await self._render()
-        return _message(200, "OK", body, with_body=words[0] == b"GET")
+    async def _text(self) -> _Text:
+        """A text whose rendering begins now, or began while this waited for another."""
+        begun = self._begun
+        async with self._rendering:
+            if self._latest.number <= begun:
+                await self._make_room()
+                self._begun += 1
+                pieces = await self._render()
+                self._latest = _Text(self._begun, pieces, self._clock.monotonic())
+                self._texts.append(self._latest)
+            return self._latest
+
+    async def _make_room(self) -> None:
+        self._texts = [text for text in self._texts if text.readers]
+        if len(self._texts) >= _TEXTS:
+            oldest = self._texts.pop(0)
+            await self._clock.sleep_until(oldest.made + _TAKE_S)
+            for reader in oldest.readers:
+                reader.scope.cancel()
+
+
+async def _send(stream: Stream, pieces: list[bytes]) -> None:
+    for piece in pieces:
+        await send_all(stream, piece)
+
+
+def _refusal(words: list[bytes]) -> list[bytes] | None:
+    """What is answered to a request that is no scrape."""
+    if len(words) != 3 or not words[2].startswith(b"HTTP/1"):
+        return _message(400, "Bad Request", [])
+    if words[0] not in (b"GET", b"HEAD"):
+        return _message(405, "Method Not Allowed", [])
+    if words[1].split(b"?", 1)[0] not in (b"/metrics", b"/"):
+        return _message(404, "Not Found", [b"see /metrics\n"])
+    return None
 
 
 def _note_no_capacity(error: OSError) -> None:

@@ -24,6 +24,7 @@ from typing import Final
 
 import trio
 
+from broker.fairness import CLIENT
 from broker.network.activity import Activity, Ending, State
 from broker.network.buffers import BufferPool
 from broker.network.connection_state import (
@@ -104,7 +105,7 @@ class Connection:
         self._handling = RequestHandling(info, channel.routes, channel, activity, self._replies)
         self._state = ConnectionState(
             activity,
-            ReceiveBuffer(services.buffers, services.frames),
+            ReceiveBuffer(services.buffers, services.frames, info.client, self._give_up),
             self._handling.handle,
             self._replies.turn,
             max_request_bytes=services.max_request_bytes,
@@ -115,15 +116,19 @@ class Connection:
     async def run(self) -> None:
         """Serve until the client disconnects or sends bad bytes, or the server closes it."""
         state = self._state
+        CLIENT.set(self.info.client)
         ended_well = False
         try:
             # After an error the buffer is not reused: a traceback may keep views of it, and a
             # worker may still write to it.
             with self._scope:
-                await self._serve()
-                ended_well = True
-        except ProtocolError as error:
-            logger.info("Closing connection %s: %s", self.info.connection_id, error)
+                try:
+                    await self._serve()
+                    ended_well = True
+                except ProtocolError as error:
+                    logger.info("Closing connection %s: %s", self.info.connection_id, error)
+                    if self._replies.turn:  # of the requests before the bad bytes
+                        await self._replies.send(state.came_at)
         except ShortFile:
             logger.warning(
                 "Closing connection %s: a segment was cut while it was sent",
@@ -182,6 +187,9 @@ class Connection:
         A client that keeps sending has `LONGEST_S` for its request (`frame_memory`, rule 4).
         """
         return self._end_if(self._state.is_overdue(now), Ending.OVERDUE)
+
+    def _give_up(self) -> None:
+        self._end_if(True, Ending.OVERDUE)
 
     def check_parked(self) -> None:
         """Close it if its client has gone and unread bytes hide that (`Activity.is_blind`)."""

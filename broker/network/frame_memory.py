@@ -9,15 +9,21 @@ that only if `queued.max.request.bytes` is set, and then by the announced sizes.
 2. Before a connection receives more of a counted frame it takes a window of memory
    (`FrameHold.take_window`). So many connections can receive at the same time within the limit.
 3. When no memory is left, connections with counted frames stop receiving, so TCP stops their
-   clients. One connection may always go on; when it is done, the one that has waited longest
-   follows. So frames get finished however much is held, and the total exceeds the limit by at most
-   one request and a window. A connection without an incomplete frame first receives a few kilobytes
-   only.
+   clients. One connection may always go on; when it is done, the next of those that wait follows
+   (rule 6). So frames get finished however much is held. Frames of ordinary size (`ORDINARY`) do
+   not queue with large ones: a sixteenth of the limit is kept for them beside it. The total exceeds
+   the limit by at most that, one request and a window. A connection without an incomplete frame
+   first receives a few kilobytes only.
 4. While a connection waits for memory, those that hold it have a time limit: a client that sends
    nothing for `STALLED_S`, or needs longer than `LONGEST_S` for its frame, loses its connection
-   (`is_overdue`).
+   (`is_overdue`). When the next has waited for `PATIENCE_S`, those that sent more slowly than
+   `HURRY` while they could lose their connections at once, whether they wait themselves or not,
+   until there is room for its frame (`payers`).
 5. At most `LANES` connections hold windows at the same time. So a thousand clients that send large
    requests at once delay the small requests of others by a few receive calls, not by a thousand.
+6. Who goes next, and who pays, is decided by what clients hold (`broker.fairness`): next is the
+   address that holds least, and in it the connection that has waited longest; first to pay is the
+   address that holds most, and in it the connection that holds most.
 
 Even if memory is not short, a frame that comes more slowly than `SLOWEST` bytes a second counts as
 idle time, which `connections.max.idle.ms` limits: a byte now and then does not keep a connection
@@ -30,12 +36,19 @@ from typing import Final
 
 import trio
 
+from broker.fairness import NOBODY, Client, Line, Shares
+
 SMALL_FRAME: Final = 16 * 1024
 WINDOW: Final = 1024 * 1024
 """The most that one receive call adds to a counted frame."""
 STALLED_S: Final = 5.0
 LONGEST_S: Final = 30.0
+PATIENCE_S: Final = 1.0
+HURRY: Final = 1024 * 1024
+"""Bytes a second, over at least `PATIENCE_S`."""
 LANES: Final = 8
+ORDINARY: Final = WINDOW * 5 // 4
+"""A producer's `max.request.size` is a mebibyte by default, and so is `message.max.bytes`."""
 SLOWEST: Final = 1024
 """Bytes a second."""
 
@@ -53,40 +66,66 @@ class FrameMemoryStatistics:
 class FrameMemory:
     """The memory for incomplete frames that all connections of a broker share."""
 
-    __slots__ = ("_ahead", "_lanes", "_queue", "held", "limit")
+    __slots__ = (
+        "_ahead",
+        "_ahead_from",
+        "_holds",
+        "_lanes",
+        "_large_first",
+        "_lines",
+        "_shares",
+        "_short",
+        "held",
+        "limit",
+    )
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.held = 0
         self._ahead: FrameHold | None = None
-        """The connection's hold that may go on although no memory is left."""
+        """The connection's hold that may go on although no memory is left; it held `_ahead_from`
+        bytes when it began to."""
+        self._ahead_from = 0
         self._lanes = LANES
         """Free lanes."""
-        self._queue = trio.lowlevel.ParkingLot()
+        self._shares = Shares()
+        self._holds: dict[FrameHold, None] = {}
+        """Those that hold memory."""
+        self._lines: list[Line[FrameHold]] = [Line(self._shares), Line(self._shares)]
+        """Those that wait with frames of ordinary size, and with larger ones."""
+        self._large_first = False
+        self._short = trio.Event()
 
     @property
     def waited_for(self) -> bool:
         """Whether a connection waits because no memory is left."""
-        return self.held >= self.limit and bool(self._queue)
+        return self.held >= self.limit and any(self._lines)
 
     def may_take(self, hold: "FrameHold") -> bool:
         """Whether `hold` may have a window now; if so it takes a lane.
 
         The one that goes on without memory needs no lane.
         """
-        if self._ahead is hold or hold.in_lane:
-            return self._ahead is hold or self.held < self.limit or self._go_ahead(hold)
-        if not self._lanes:
-            return False
-        if self.held >= self.limit:
+        if self._ahead is hold:
+            return True
+        if not self._has_room(hold):
             return self._go_ahead(hold)
-        self._lanes -= 1
-        hold.in_lane = True
+        if not hold.in_lane:
+            if not self._lanes:
+                return False
+            self._lanes -= 1
+            hold.in_lane = True
         return True
+
+    def _has_room(self, hold: "FrameHold") -> bool:
+        if hold.wanted > ORDINARY:
+            return self.held < self.limit
+        above = 0 if self._ahead is None else self._ahead.counted - self._ahead_from
+        return self.held - above < self.limit * 17 // 16
 
     def _go_ahead(self, hold: "FrameHold") -> bool:
         if self._ahead is None:
-            self._ahead = hold
+            self._ahead, self._ahead_from = hold, hold.counted
         return self._ahead is hold
 
     def give_lane_back(self) -> None:
@@ -94,20 +133,81 @@ class FrameMemory:
         self._lanes += 1
         self.wake_next()
 
-    async def wait(self) -> None:
+    async def wait(self, hold: "FrameHold") -> None:
         """Wait until it is worth calling `may_take` again."""
-        await self._queue.park()
+        ordinary, large = self._lines
+        line = ordinary if hold.wanted <= ORDINARY else large
+        line.add(hold.client, hold)
+        hold.woken = trio.Event()
+        if self.waited_for:
+            self._short.set()
+        try:
+            await hold.woken.wait()
+        finally:
+            line.remove(hold.client, hold)
 
-    def change(self, bytes_more: int) -> None:
-        """Add `bytes_more`, which may be negative, to the bytes held."""
-        self.held += bytes_more
-        if bytes_more < 0:
+    async def wait_short(self) -> None:
+        """Wait until a connection waits because no memory is left."""
+        while not self.waited_for:
+            self._short = trio.Event()
+            await self._short.wait()
+
+    def relieve(self, now: float) -> int:
+        """End connections if there is a next one that has waited too long (rule 4); how many."""
+        for line in self._lines:
+            following = line.next() if line else None
+            if following is not None and following.is_kept_waiting(now):
+                payers = self.payers(following, now)
+                for payer in payers:
+                    payer.give_up()
+                if payers:
+                    return len(payers)
+        return 0
+
+    def payers(self, following: "FrameHold", now: float) -> "list[FrameHold]":
+        """Whose connections have to end so that `following` can go on, the greediest first.
+
+        Half of the limit is made free at most, as the frame may never come.
+        """
+        if self._has_room(following):
+            return []
+        slow = [
+            hold
+            for hold in self._holds
+            if hold is not following and not hold.is_whole and hold.is_slow(now)
+        ]
+        slow.sort(key=lambda hold: self._shares.rank(hold.client), reverse=True)
+        missing = self.held - self.limit + min(following.wanted, self.limit // 2)
+        payers = []
+        for hold in slow:
+            if missing > 0:
+                missing -= hold.counted
+                payers.append(hold)
+        return payers
+
+    def change(self, hold: "FrameHold", before: int, after: int) -> None:
+        """Change what `hold` holds from `before` to `after` bytes."""
+        self._shares.add(hold.client, after - before)
+        self.held += after - before
+        if after:
+            self._holds[hold] = None
+        else:
+            self._holds.pop(hold, None)
+        if after < before:
             self.wake_next()
 
     def wake_next(self) -> None:
-        """Wake the connection that has waited longest, if there is memory and a lane for it."""
-        if self._queue and self._lanes and (self.held < self.limit or self._ahead is None):
-            self._queue.unpark()
+        """Wake the next one, if there is memory and a lane for it."""
+        if not self._lanes:
+            return
+        for line in reversed(self._lines) if self._large_first else self._lines:
+            if line:
+                following = line.next()
+                if self._ahead is None or self._has_room(following):
+                    line.remove(following.client, following)
+                    following.woken.set()
+                    self._large_first = line is self._lines[0]
+                    return
 
     def leave(self, hold: "FrameHold") -> None:
         """`hold` no longer has a frame under way."""
@@ -117,23 +217,77 @@ class FrameMemory:
 
     def statistics(self) -> FrameMemoryStatistics:
         """A snapshot."""
-        return FrameMemoryStatistics(held=self.held, waiting=self._queue.statistics().tasks_waiting)
+        return FrameMemoryStatistics(held=self.held, waiting=sum(map(len, self._lines)))
 
 
 class FrameHold:
     """The memory of one connection's incomplete frame, if any. Times are monotonic seconds."""
 
-    __slots__ = ("_began", "_counted", "_memory", "_progressed", "arrived", "in_lane", "wanted")
+    __slots__ = (
+        "_began",
+        "_marked",
+        "_marked_at",
+        "_memory",
+        "_progressed",
+        "_since",
+        "_was_slow",
+        "arrived",
+        "client",
+        "counted",
+        "give_up",
+        "in_lane",
+        "wanted",
+        "woken",
+    )
 
-    def __init__(self, memory: FrameMemory) -> None:
+    def __init__(
+        self,
+        memory: FrameMemory,
+        client: Client = NOBODY,
+        give_up: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`give_up` ends the connection."""
         self._memory = memory
+        self.client = client
+        self.give_up = give_up
         self.wanted = 0
         """Size of the frame; 0 if none is under way."""
         self.arrived = 0
         self.in_lane = False
-        self._counted = 0
+        self.woken: trio.Event
+        """Set to end its wait."""
+        self.counted = 0
+        """Bytes that it holds of the memory."""
         self._began = 0.0
         self._progressed = 0.0
+        self._since: float | None = None
+        """When it began to wait; None if it does not."""
+        self._marked_at = 0.0
+        """When the second began over which its speed is measured; `_marked` had arrived then."""
+        self._marked = 0
+        self._was_slow = False
+        """In the last such second."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is there, and it is in work."""
+        return self.arrived >= self.wanted
+
+    def is_kept_waiting(self, now: float) -> bool:
+        """Whether it has waited for `PATIENCE_S`."""
+        return self._since is not None and now - self._since >= PATIENCE_S
+
+    def is_slow(self, now: float) -> bool:
+        """Whether it comes more slowly than `HURRY`, all in all or of late (rule 4)."""
+        until = now if self._since is None else self._since
+        age = until - self._began
+        if age > PATIENCE_S and self.arrived < age * HURRY:
+            return True
+        return self._was_slow or self._is_slow_since_mark(until, self.arrived)
+
+    def _is_slow_since_mark(self, now: float, arrived: int) -> bool:
+        lasted = now - self._marked_at
+        return lasted > PATIENCE_S and arrived - self._marked < lasted * HURRY
 
     @property
     def is_counted(self) -> bool:
@@ -143,7 +297,11 @@ class FrameHold:
     def note(self, wanted: int, arrived: int, now: float) -> None:
         """Note that `arrived` of the frame's `wanted` bytes have come, the last one at `now`."""
         if not self.wanted:
-            self._began = now
+            self._began = self._marked_at = now
+            self._marked, self._was_slow = 0, False
+        elif now - self._marked_at > PATIENCE_S:
+            self._was_slow = self._is_slow_since_mark(now, arrived)
+            self._marked_at, self._marked = now, arrived
         self._progressed = now
         self.wanted, self.arrived = wanted, arrived
         if wanted > SMALL_FRAME:
@@ -152,12 +310,13 @@ class FrameHold:
     def received(self, have: int) -> None:
         """Free the lane if the buffer, with its `have` bytes, holds the whole frame."""
         if have >= self.wanted:
+            self.arrived = self.wanted
             self._leave_lane()
 
     def settle(self) -> None:
         """Give window and lane back, because nothing more has come or the turn is over."""
         self._leave_lane()
-        if self._counted > self.arrived:
+        if self.counted > self.arrived:
             self._count(self.arrived)
 
     def take_window(self) -> int:
@@ -172,11 +331,15 @@ class FrameHold:
 
     async def wait(self, monotonic: Callable[[], float]) -> None:
         """Wait until `take_window` is worth a try. The wait does not count as the client's time."""
-        since = monotonic()
-        await self._memory.wait()
-        waited = monotonic() - since
-        self._began += waited
-        self._progressed += waited
+        since = self._since = monotonic()
+        try:
+            await self._memory.wait(self)
+        finally:
+            self._since = None
+        now = monotonic()
+        self._began += now - since
+        self._progressed += now - since
+        self._marked_at, self._marked = now, self.arrived
 
     def end(self) -> None:
         """Give all memory back: the request was handled or parked, or will never come whole."""
@@ -189,7 +352,7 @@ class FrameHold:
     def is_overdue(self, now: float) -> bool:
         """Whether it holds memory that others wait for, and is over a time limit (rule 4)."""
         return (
-            self._counted > 0
+            self.counted > 0
             and self._memory.waited_for
             and (now - self._progressed > STALLED_S or now - self._began > LONGEST_S)
         )
@@ -205,6 +368,6 @@ class FrameHold:
             self._memory.give_lane_back()
 
     def _count(self, size: int) -> None:
-        change, self._counted = size - self._counted, size
-        if change:
-            self._memory.change(change)
+        before, self.counted = self.counted, size
+        if size != before:
+            self._memory.change(self, before, size)

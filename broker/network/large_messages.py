@@ -7,8 +7,9 @@ many elements is built in turns and becomes bytes. Over all connections both are
   gives back what it did not need. Requests wait until there is room; smaller ones may overtake.
 * Replies larger than `LARGE_REPLY_BYTES` are built one at a time, and only while the replies that
   clients have not taken yet are at most `UNSENT_BYTES`. When a reply has waited `PATIENCE_S` for
-  that, the client whose large reply is unsent for the longest time, and at least so long, loses its
-  connection.
+  that, clients whose large replies are unsent for at least so long lose their connections, those
+  who keep most of it first (`broker.fairness`), until there is room.
+* Of the replies that wait to be built the next is that of the client that keeps least unsent.
 
 Event loop only.
 """
@@ -18,6 +19,7 @@ from typing import Final
 
 import trio
 
+from broker.fairness import CLIENT, FairLock, Shares
 from broker.world.clock import Clock
 from protocol.errors import ProtocolError
 from protocol.schema.parse_code import MAX_ELEMENTS
@@ -62,13 +64,14 @@ class Room:
 class ReplyRoom:
     """The room of one reply from its first byte until its client has it; a context manager."""
 
-    __slots__ = ("_all", "_building", "abort", "since", "size")
+    __slots__ = ("_all", "_building", "abort", "client", "since", "size")
 
     def __init__(self, everything: "LargeMessages", abort: Callable[[], None]) -> None:
         self._all = everything
         self._building = False
         self.abort = abort
         """Called to end the connection if its client is too slow to take the reply."""
+        self.client = CLIENT.get()
         self.size = 0
         self.since = 0.0
 
@@ -105,7 +108,8 @@ class LargeMessages:
         self._elements = 0
         self._waiting: list[tuple[int, trio.Event]] = []
         """(elements, event) of requests that do not fit, oldest first."""
-        self._building = trio.Semaphore(1, max_value=1)
+        self._unsent_by = Shares()
+        self._building = FairLock(shares=self._unsent_by)
         self._unsent: list[ReplyRoom] = []
         self._sent = trio.Event()
 
@@ -147,19 +151,26 @@ class LargeMessages:
                 with self._clock.timeout(PATIENCE_S):
                     await self._sent.wait()
                 if self._is_full():  # the timeout was over, or too little was taken
-                    self._end_slowest()
+                    self._end_slow()
         except BaseException:
             self._building.release()
             raise
 
     def _is_full(self) -> bool:
-        return sum(reply.size for reply in self._unsent) > UNSENT_BYTES
+        return self._unsent_bytes() > UNSENT_BYTES
 
-    def _end_slowest(self) -> None:
+    def _unsent_bytes(self) -> int:
+        return sum(reply.size for reply in self._unsent)
+
+    def _end_slow(self) -> None:
         now = self._clock.monotonic()
         slow = [reply for reply in self._unsent if now - reply.since >= PATIENCE_S]
-        if slow:
-            slow[0].abort()
+        slow.sort(key=lambda reply: self._unsent_by.rank(reply.client), reverse=True)
+        left = self._unsent_bytes()
+        for payer in slow:
+            if left > UNSENT_BYTES:
+                left -= payer.size
+                payer.abort()
 
     def end_reply(self, built: ReplyRoom | None) -> None:
         """The reply is complete (`built`), or was given up (None). Called by `ReplyRoom`."""
@@ -167,10 +178,12 @@ class LargeMessages:
         if built is not None:
             built.since = self._clock.monotonic()
             self._unsent.append(built)
+            self._unsent_by.add(built.client, built.size)
 
     def drop_reply(self, reply: ReplyRoom) -> None:
         """The client has the reply, or is gone. Called by `ReplyRoom`."""
         if reply in self._unsent:
             self._unsent.remove(reply)
+            self._unsent_by.add(reply.client, -reply.size)
             self._sent.set()
             self._sent = trio.Event()

@@ -5,8 +5,10 @@ or exchanged for a small one when nothing comes; an incomplete frame moves to th
 buffer if it needs one (`broker.network.buffers` has the reasons and sizes).
 """
 
+from collections.abc import Callable
 from typing import Final
 
+from broker.fairness import NOBODY, Client
 from broker.network.buffers import GROWTH, STANDARD_BYTES, BufferPool
 from broker.network.frame_memory import FrameHold, FrameMemory
 from protocol.framing import SIZE_BYTES
@@ -22,11 +24,20 @@ class ReceiveBuffer:
     """The receive buffer of one connection. The hot loop fills it through the fields, because a
     call would cost as much as the receive itself."""
 
-    __slots__ = ("_frames", "_pool", "buffer", "have", "hold", "view")
+    __slots__ = ("_client", "_frames", "_give_up", "_pool", "buffer", "have", "hold", "view")
 
-    def __init__(self, pool: BufferPool, frames: FrameMemory) -> None:
+    def __init__(
+        self,
+        pool: BufferPool,
+        frames: FrameMemory,
+        client: Client = NOBODY,
+        give_up: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`give_up` ends the connection, for others that wait for its memory."""
         self._pool = pool
         self._frames = frames
+        self._client = client
+        self._give_up = give_up
         self.hold: FrameHold | None = None
         """The memory of the incomplete frame; None until there was one."""
         self.buffer = _NO_BUFFER
@@ -66,7 +77,7 @@ class ReceiveBuffer:
         self.have = rest
         hold = self.hold
         if hold is None:
-            hold = self.hold = FrameHold(self._frames)
+            hold = self.hold = FrameHold(self._frames, self._client, self._give_up)
         elif position:
             hold.end()
         hold.note(wanted or SIZE_BYTES, rest, now)

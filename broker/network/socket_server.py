@@ -22,7 +22,7 @@ from broker.network.activity import State
 from broker.network.buffers import BufferPool, BufferStatistics
 from broker.network.connection import INCOMPLETE_BYTES, Connection, ConnectionServices
 from broker.network.connection_limits import NO_LIMIT, UNLIMITED, ConnectionLimits, Limits, Refusal
-from broker.network.frame_memory import STALLED_S, FrameMemory, FrameMemoryStatistics
+from broker.network.frame_memory import PATIENCE_S, STALLED_S, FrameMemory, FrameMemoryStatistics
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory, RequestMemoryStatistics
 from broker.network.sender import DiskReader
@@ -189,6 +189,7 @@ class SocketServer:
                         for listening in self._listening:
                             acceptors.start_soon(self._accept, listening, connections)
                         acceptors.start_soon(self._sweep)
+                        acceptors.start_soon(self._relieve)
                         task_status.started()
             finally:
                 self.unbind()
@@ -279,6 +280,7 @@ class SocketServer:
             local_port=local.port,
             peer_host=peer.host,
             peer_port=peer.port,
+            number=self._number,
         )
         connection = Connection(stream, info, self._services)
         if self._entrance is not None:
@@ -296,6 +298,23 @@ class SocketServer:
                 self._last_one_gone.set()
 
     # ---- sweeping
+
+    async def _relieve(self) -> None:
+        frames = self._services.frames
+        while True:
+            await frames.wait_short()
+            await self._clock.sleep(PATIENCE_S / 4)
+            self._note_overdue(frames.relieve(self._clock.monotonic()))
+
+    def _note_overdue(self, closed: int) -> None:
+        if closed:
+            self._overdue_closed += closed
+            logger.warning(
+                "Closed %d connections whose requests come too slowly: they hold memory that "
+                "others wait for (incomplete.request.max.bytes=%d)",
+                closed,
+                self._services.frames.limit,
+            )
 
     async def _sweep(self) -> None:
         idle_s = self._settings.max_idle_s
@@ -316,11 +335,4 @@ class SocketServer:
                 elif idle_s is not None and connection.check_idle(now, idle_s):
                     self._idle_closed += 1
                     logger.debug("Closed idle connection %s", connection.info.connection_id)
-            if overdue:
-                self._overdue_closed += overdue
-                logger.warning(
-                    "Closed %d connections whose requests come too slowly: they hold memory that "
-                    "others wait for (incomplete.request.max.bytes=%d)",
-                    overdue,
-                    frames.limit,
-                )
+            self._note_overdue(overdue)

@@ -4,15 +4,15 @@ A loop over records in a thread would take time from the event loop, so it runs 
 The child reads the batches itself, because pickling a hundred megabytes would hold the
 interpreter's lock.
 
-One look runs at a time. `batch_opening` queues separately for the same child process, which serves
-the two queues in turn: in a common queue one client's heavy batches would delay all looks.
+One look runs at a time; next is the client that has used it least lately (`broker.fairness`).
+`batch_opening` queues separately for the same child process, which serves the two queues in turn:
+in a common queue one client's heavy batches would delay all looks.
 """
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import trio
-
+from broker.fairness import FairLock
 from broker.world.workers import Workers
 from storage.log.looking import look_at
 from storage.log.results import FileSlice
@@ -23,18 +23,20 @@ Result = TypeVar("Result")
 class BatchLooker:
     """Runs functions over batches of the log in a child process. One per broker; loop only."""
 
-    def __init__(self, workers: Workers) -> None:
+    def __init__(self, workers: Workers, monotonic: Callable[[], float] = lambda: 0.0) -> None:
+        """`monotonic` measures who has used the child process for how long."""
         self._workers = workers
-        self._one_at_a_time = trio.CapacityLimiter(1)
+        self._one_at_a_time = FairLock(monotonic)
 
     async def look(
         self, batches: FileSlice | bytes, look: Callable[..., Result], *values: Any
     ) -> Result:
         """Return `look(bytes, *values)`, run in a child process; `look` is a module's function.
 
-        Raises OSError, WorkerDied and what `look` raises.
+        Raises WorkerDied, OSError (only when the log could not be read: the machinery's failures
+        are WorkerDied), and what `look` raises.
         """
-        async with self._one_at_a_time:
+        async with self._one_at_a_time.turn():
             if not isinstance(batches, bytes):
                 elsewhere = batches.elsewhere()
                 if elsewhere is not None:

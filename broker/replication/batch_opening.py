@@ -9,17 +9,20 @@ Rules
   bounded memory (`protocol.records.opened`), because a Python loop in a thread takes time from the
   event loop.
 * The child process opens one batch at a time, so clients that send such batches delay only each
-  other. `batch_looker` has a queue of its own for the child process, which serves the two in turn.
-  No handler worker waits in either queue: Produce goes on aside.
+  other, and next is the client that has used it least lately (`broker.fairness`). `batch_looker`
+  has a queue of its own for the child process, which serves the two in turn. No handler worker
+  waits in either queue: Produce goes on aside.
 * Opening does not touch the log. The append follows, in its turn, with the result.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import trio
 
+from broker.fairness import FairLock
 from broker.world.workers import WorkerDied, Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.effort import Effort, EffortSpent
@@ -60,10 +63,11 @@ class BatchOpener:
     One for all partitions. Event loop only.
     """
 
-    def __init__(self, workers: Workers) -> None:
+    def __init__(self, workers: Workers, monotonic: Callable[[], float] = lambda: 0.0) -> None:
+        """`monotonic` measures who has used the child process for how long."""
         self._workers = workers
         self._threads = trio.CapacityLimiter(THREADS)
-        self._process = trio.CapacityLimiter(1)
+        self._process = FairLock(monotonic)
         self._in_threads = self._in_processes = self._too_much = 0
 
     async def open(self, opening: Opening) -> Opened:
@@ -77,16 +81,21 @@ class BatchOpener:
         return _opened(found)
 
     async def open_heavy(self, opening: Opening) -> Opened:
-        """Open a batch in the child process when its turn comes. Raises KafkaError."""
+        """Open a batch in the child process when its turn comes.
+
+        Raises KafkaError; NOT_ENOUGH_REPLICAS if no child process could do it: all producers try
+        again after it, and a -1 would be final.
+        """
         try:
-            async with self._process:
+            async with self._process.turn():
                 found = await self._workers.in_process(
                     Opening.attempt, opening.copied(), Effort(steps=PROCESS_STEPS)
                 )
         except WorkerDied as error:
-            log.error("A produced batch could not be opened: its process died (%s)", error)
+            log.error("A produced batch could not be opened: its child process failed (%s)", error)
             raise KafkaError(
-                ErrorCode.UNKNOWN_SERVER_ERROR, "The records could not be looked at"
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                "The records could not be checked, as no process can be had for it. Try again.",
             ) from error
         if found is None:
             self._too_much += 1
@@ -100,12 +109,11 @@ class BatchOpener:
 
     def statistics(self) -> OpeningStatistics:
         """A snapshot."""
-        line = self._process.statistics()
         return OpeningStatistics(
             in_threads=self._in_threads,
             in_processes=self._in_processes,
             too_much=self._too_much,
-            waiting=line.borrowed_tokens + line.tasks_waiting,
+            waiting=self._process.waiting,
         )
 
 

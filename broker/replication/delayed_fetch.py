@@ -7,6 +7,9 @@ It ends, and reads again, when one of its partitions
   C. no longer holds the fetch offset: records were deleted or the log was truncated;
   D. received so much that the answer now has `min.bytes`: appended for a follower, below the high
      watermark for a consumer, below the last stable offset for one that reads committed data;
+  E. goes on in a newer segment, where no fetch from this offset gets anything; or its limit fell
+     below the fetch offset;
+  F. diverges from the epoch that the client fetched last, so the client must truncate;
 
 or when `max.wait.ms` is over, with what is available.
 
@@ -22,8 +25,10 @@ Made by `broker.api.fetch`. After `kafka.server.DelayedFetch`.
 
 from collections.abc import Callable, Hashable, Iterable
 
+from broker.replication.partition import Partition
 from broker.replication.purgatory import DelayedOperation
 from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget
+from protocol.errors import KafkaError
 
 
 class DelayedFetch(DelayedOperation):
@@ -49,6 +54,7 @@ class DelayedFetch(DelayedOperation):
             if partition is not None:
                 by_key[partition.topic_partition] = target
                 target.mark = partition.appended_bytes
+                target.segment_base = partition.log.end_base(self._isolation)
         self._targets = by_key
         self._counted: dict[Hashable, int] = {}
         if first.size:
@@ -64,7 +70,7 @@ class DelayedFetch(DelayedOperation):
         return self._targets.keys()
 
     def try_complete(self, key: Hashable | None = None) -> bool:
-        """Check the partition that changed, or all of them, for cases A to D."""
+        """Check the partition that changed, or all of them, for cases A to F."""
         if key is not None:
             return self._is_due(key) and self.force_complete()
         return any(map(self._is_due, self._targets)) and self.force_complete()
@@ -80,7 +86,14 @@ class DelayedFetch(DelayedOperation):
         offset = target.fetch_offset
         if not log.log_start_offset <= offset <= log.log_end_offset:  # C
             return True
-        if log.visible_end(self._isolation) <= offset:
+        end = log.visible_end(self._isolation)
+        if end < offset:  # E
+            return True
+        if end > offset and log.end_base(self._isolation) > target.segment_base:  # E
+            return True
+        if target.last_fetched_epoch >= 0 and _diverges(partition, target):  # F
+            return True
+        if end == offset:
             return False
         arrived = partition.appended_bytes - target.mark
         # At least 1: the watermark may have passed bytes appended before the fetch was parked.
@@ -92,3 +105,11 @@ class DelayedFetch(DelayedOperation):
     def on_complete(self) -> None:
         """Read again and send the answer."""
         self._answer()
+
+
+def _diverges(partition: Partition, target: FetchTarget) -> bool:
+    try:
+        found = partition.diverging_epoch(target.last_fetched_epoch, target.fetch_offset)
+    except KafkaError:
+        return True
+    return found is not None

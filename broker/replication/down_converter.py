@@ -28,7 +28,7 @@ from protocol.messages.fetch import PartitionData
 from protocol.records.down_conversion import Converted, down_convert
 from protocol.records.errors import RecordsError
 from protocol.records.header import HEADER_UP_TO_MAGIC, LENGTH_OFFSET, LOG_OVERHEAD
-from storage.errors import StorageError
+from storage.errors import StorageError, storage_error
 from storage.log.results import FileSlice
 
 REPLY_BYTES: Final = 4 << 20
@@ -39,6 +39,10 @@ HELD_BYTES: Final = 64 << 20
 
 _TOO_LARGE: Final = struct.pack(">qi", 0, 0x7FFF_FFFF)
 """The head of a message that never ends: tells a v0-2 client that its limit is below one batch."""
+
+_TRY_AGAIN: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
+"""These versions have no code for a disk or a process that failed; after this one clients ask for
+the leader and try again."""
 
 logger = logging.getLogger(__name__)
 
@@ -116,14 +120,14 @@ class DownConverter:
             converted = await self._converted(raw, magic, target.fetch_offset, limit)
         except RecordsError as error:
             code = refusal_of(error).code
-        except OSError as error:
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # these versions have no code for failed disks
+        except OSError as error:  # the disk's, or no descriptor was left to read it
+            code = _TRY_AGAIN
             if target.partition is not None:
-                failure = StorageError(target.partition.log.dir, error)
+                failure = storage_error(target.partition.log.dir, error)
                 self._storage_failed(target.partition, failure)
         except WorkerDied as error:
             logger.warning("Records for an old client could not be converted: %s", error)
-            code = ErrorCode.UNKNOWN_SERVER_ERROR
+            code = _TRY_AGAIN
         else:
             self._give(target, data, converted)
             return len(converted.records)

@@ -64,6 +64,8 @@ class FetchTarget:
     known_log_start_offset: int = -2
     mark: int = 0
     """Parked fetches: `Partition.appended_bytes` at which there was nothing to read yet."""
+    segment_base: int = 0
+    """Parked fetches: `Log.end_base` when it was parked."""
 
 
 class FetchParams:
@@ -131,7 +133,8 @@ class FetchRead:
         self.served = 0
         """How many of the partitions this broker serves: a fetch of none must not wait."""
         self.urgent = False
-        """Whether the answer must not wait: it has an error or a diverging epoch."""
+        """Whether the answer must not wait: it has an error, a diverging epoch, or a partition
+        whose log goes on elsewhere than where it was read (`ReadInfo.urgent`)."""
 
     def run(
         self, targets: Iterable[FetchTarget], lookup: Lookup, storage_failed: StorageFailed
@@ -207,6 +210,8 @@ class FetchRead:
         if max_bytes < 0:
             max_bytes = 0
         info = log.read(offset, max_bytes, self._isolation, self._min_one)
+        if info.urgent:
+            self.urgent = True
         data = _Reply()
         aborted = info.aborted
         data.aborted_transactions = None if aborted is None else list(map(_aborted, aborted))

@@ -106,7 +106,7 @@ class ReplicaManager:
         self._config = config
         self.purgatories = purgatories
         self._workers = workers
-        self.opener = BatchOpener(workers)
+        self.opener = BatchOpener(workers, clock.monotonic)
         """Opens produced batches that cannot be checked at a glance."""
         self._shortages = Seldom(clock)
         self.topic_statistics = BrokerTopicStatistics()
@@ -148,6 +148,11 @@ class ReplicaManager:
         if found.topic_id != topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{topic.name} has another id here.")
         return found
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """Return the name of the topic with this id; empty if there is none."""
+        topic = self._image.topic_by_id(topic_id)
+        return "" if topic is None else topic.name
 
     def partitions(self) -> Iterator[Partition]:
         """All partitions, offline ones too."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from broker.replication.batch_opening import BatchOpener
     from broker.world.workers import Workers
     from protocol.types import TopicPartition
-    from storage.log.appending import PendingAppend
     from storage.log.log import Log
     from storage.log.opening import Opened
 
@@ -165,7 +164,7 @@ class WaitingAppend:
         if pending.size < partition.threaded_append_bytes:
             pending.write()
         else:
-            await self._write_in_thread(pending)
+            await partition.workers.in_thread(pending.write)
         if partition.unavailable in _LOG_IS_GONE:
             # The partition was deleted, or its disk failed, while the thread was writing: do not
             # complete the append, which would touch files that are gone.
@@ -180,11 +179,3 @@ class WaitingAppend:
             raise KafkaError(
                 partition.unavailable, f"{partition.topic_partition} is not served here."
             )
-
-    async def _write_in_thread(self, pending: "PendingAppend") -> None:
-        try:
-            await self._partition.workers.in_thread(pending.write)
-        except RuntimeError:
-            if pending.is_begun:
-                raise  # a bug in it
-            pending.write()  # no thread could be started, but the append that began must finish

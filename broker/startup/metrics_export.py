@@ -13,6 +13,7 @@ import trio
 from broker.broker_state import BrokerState
 from broker.components import Components
 from broker.world.clock import Clock
+from broker.world.descriptors import DescriptorBudget
 from broker.world.loop_watch import attributed
 from broker.world.process_limits import disk_bytes
 from broker.world.transport import BindError, Transport
@@ -26,6 +27,7 @@ async def start_metrics(
     transport: Transport,
     clock: Clock,
     broker_state: Callable[[], BrokerState],
+    descriptors: DescriptorBudget,
 ) -> None:
     """Start the listener as a task of `services`, if one is configured. Raises BindError."""
     config = components.configs.current
@@ -34,7 +36,7 @@ async def start_metrics(
     # These modules import prometheus_client, which a broker without metrics need not.
     from broker.metrics.exposition import ProcessFamilies, render
     from broker.metrics.families import Sources, all_families
-    from broker.metrics.http_listener import MetricsListener, parse_address
+    from broker.metrics.http_listener import CONNECTIONS, MetricsListener, parse_address
     from broker.metrics.recent import Recent
 
     sources = Sources(
@@ -72,7 +74,9 @@ async def start_metrics(
         return await attributed(work, components.watch, lambda: "a scrape of the metrics")
 
     address = parse_address(config.metrics_http_listener)
-    listener = MetricsListener(address, text, transport, clock)
+    listener = MetricsListener(
+        address, text, transport, clock, most=min(CONNECTIONS, descriptors.connections // 8)
+    )
     try:
         await services.start(listener.serve)
     except BindError as error:

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class Workers(Protocol):
-    """Once the work has begun, neither call can be cancelled: its result is always delivered."""
+    """Runs work elsewhere; one per broker."""
 
     async def in_thread(
         self,
@@ -29,14 +29,16 @@ class Workers(Protocol):
     ) -> Result:
         """Run `work(*values)` in a thread; return its result or raise its exception.
 
-        `limiter` bounds how many calls run at once.
+        `limiter` bounds how many calls run at once. Once the work has begun, the call cannot be
+        cancelled: its result is always delivered.
         """
         ...
 
     async def in_process(self, work: Callable[..., Result], *values: Any) -> Result:
         """Run a function of a module in a child process; its values and result must pickle.
 
-        Raises WorkerDied if the child ended before it had answered.
+        Work that is cancelled ends in the middle, and may be done twice: it changes nothing. Raises
+        what the work raises, and WorkerDied.
         """
         ...
 
@@ -44,15 +46,19 @@ class Workers(Protocol):
         """Return a child process for the caller alone, for work that keeps state between calls."""
         ...
 
+    def close(self) -> None:
+        """End the shared child process, from the loop; the next work for it starts another."""
+        ...
+
 
 class Hand(Protocol):
     """One child process, with a `state` that lives there. One call at a time."""
 
     async def call(self, work: Callable[..., Result], *values: Any) -> Result:
-        """Run `work(state, *values)` in the child, as `Workers.in_process` does.
+        """Run `work(state, *values)` in the child; raises what the work raises, and WorkerDied.
 
-        The first call starts the process. After a WorkerDied the next call starts a new one, with
-        an empty state.
+        The first call starts the process. A call that is cancelled ends it. After that, and after
+        a WorkerDied, the next call starts a new one, with an empty state.
         """
         ...
 
@@ -62,7 +68,10 @@ class Hand(Protocol):
 
 
 class WorkerDied(Exception):
-    """A child process was killed, or could not be started; the work may be tried again."""
+    """A child process was killed, could not be started, or had no memory: a failure of machinery.
+
+    It says nothing of the disk or of the data, and the work may be tried again.
+    """
 
 
 class InlineWorkers:
@@ -86,6 +95,9 @@ class InlineWorkers:
     def hire(self) -> "ThreadHand":
         """See `Workers`."""
         return ThreadHand(self)
+
+    def close(self) -> None:
+        """See `Workers`: nothing was started."""
 
 
 class ThreadHand:

@@ -2,8 +2,11 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from protocol.errors import ErrorCode
@@ -99,3 +102,43 @@ def test_a_time_within_three_million_records(broker: BrokerProcess) -> None:
     with watched(broker):
         assert offset_at(broker.port, TOPIC, bombs.NOW_MS) == 0
         assert offset_at(broker.port, TOPIC, bombs.NOW_MS + 1) == -1
+
+
+@pytest.mark.parametrize("size", [31 << 20, 255 << 20])
+def test_eighty_small_batches_of_one_large_record(tmp_path: Path, size: int) -> None:
+    batch = bombs.one_large_value(size)
+    assert len(batch) < 9_000
+    with BrokerProcess(tmp_path) as broker:
+        create_topic(broker.port, TOPIC)
+        with (
+            watched(broker),
+            children_watched(broker) as most,
+            ThreadPoolExecutor(80) as clients,
+        ):
+            answers = list(clients.map(lambda _: produce(broker.port, TOPIC, batch), range(80)))
+        is_opened = size < 32 << 20
+        assert answers == [ErrorCode.NONE if is_opened else ErrorCode.INVALID_RECORD] * 80
+        assert most[0] < 256 << 20
+        assert bool(most[0]) == is_opened  # the others are seen through by a thread
+
+
+@contextmanager
+def children_watched(broker: BrokerProcess) -> Iterator[list[int]]:
+    """The most bytes that all children together have been seen to hold."""
+    most, ended = [0], threading.Event()
+
+    def look() -> None:
+        while not ended.wait(0.02):
+            sizes = []
+            for child in psutil.Process(broker.pid).children():
+                with suppress(psutil.NoSuchProcess):
+                    sizes.append(child.memory_info().rss)
+            most[0] = max(most[0], sum(sizes))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield most
+    finally:
+        ended.set()
+        looking.join()

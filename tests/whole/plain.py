@@ -19,11 +19,14 @@ async def produced(client: MemoryClient, key: str, *values: str) -> int:
 
 
 async def produced_pairs(
-    client: MemoryClient, key: str, *pairs: tuple[str | None, str | None]
+    client: MemoryClient,
+    key: str,
+    *pairs: tuple[str | None, str | None],
+    at_ms: int | None = None,
 ) -> int:
-    """The same with keys; a value of None is a tombstone."""
+    """The same with keys, now or dated `at_ms`; a value of None is a tombstone."""
     topic, partition = split(key)
-    now = client.wall_ms()
+    now = client.wall_ms() if at_ms is None else at_ms
     batch = build_batch([(now, _raw(name), _raw(value), ()) for name, value in pairs])
     answer = await client.call(
         ApiKey.PRODUCE,

@@ -4,7 +4,10 @@ import errno
 from random import Random
 
 import pytest
+import trio
 
+from broker.cleaner import log_cleaner
+from broker.cleaner.cleaning_steps import Cleaned
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.world.workers import WorkerDied
 from protocol.api_keys import ApiKey
@@ -199,6 +202,48 @@ async def test_s_cmp_12_the_throttle_makes_a_cleaning_take_its_time(broker: Whol
     assert broker.clock.monotonic() - began > dirty / 100
 
 
+@whole_broker()
+async def test_s_cmp_12_the_throttle_is_told_of_all_that_is_read_and_written(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+    cleaner = broker.server.components.log_cleaner
+
+    async def throttle(observed: float) -> None:
+        told.append(observed)
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(cleaner.throttler, "throttle", throttle)
+    await broker.create_topic("t", **COMPACTED)
+    await overwritten(broker.client(), "t-0", 30)
+    done: list[Cleaned] = []
+    monkeypatch.setattr(Cleaned, "tell", lambda cleaned, *_: done.append(cleaned))
+    await broker.clock.sleep(40)
+    stats = [one.stats for one in done]
+    assert stats
+    assert sum(told) == sum(
+        one.map_bytes_read + one.bytes_read + one.bytes_written for one in stats
+    )
+    assert all(one.map_bytes_read and one.bytes_read and one.bytes_written for one in stats[:1])
+
+
+@whole_broker(log__cleaner__threads="3", log__cleaner__backoff__ms="10000")
+async def test_compacted_logs_meet_retention_once_per_backoff_whatever_the_threads(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[float] = []
+    manager = broker.server.log_manager
+    real = manager.apply_retention_to_compacted
+
+    def noting() -> object:
+        times.append(broker.clock.monotonic())
+        return real()
+
+    monkeypatch.setattr(manager, "apply_retention_to_compacted", noting)
+    await broker.clock.sleep(45)
+    assert times == [0, 10, 20, 30, 40]
+
+
 @whole_broker(log__cleaner__io__max__bytes__per__second="70000")
 async def test_s_cmp_12_a_throttled_cleaning_sleeps_for_a_second_or_two_at_a_time(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
@@ -260,6 +305,24 @@ async def test_a_child_that_dies_or_finds_no_room_is_followed_by_another(
         patched.setattr(work_in_child, "rewrite_some", dying)
         await broker.clock.sleep(40)
     assert files(broker, ".cleaned") == []
+    assert len(await left(broker.client(), "t-0")) == 90
+    await broker.clock.sleep(40)
+    assert len(await left(broker.client(), "t-0")) < 20
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "site-packages"), ImportError("no memory")])
+@whole_broker()
+async def test_a_cleaner_whose_modules_cannot_be_imported_now_is_tried_again(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def failing() -> object:
+        raise error
+
+    await broker.create_topic("t", **COMPACTED)
+    await overwritten(broker.client(), "t-0", 30)
+    with monkeypatch.context() as patched:
+        patched.setattr(log_cleaner, "_import_steps", failing)
+        await broker.clock.sleep(40)
     assert len(await left(broker.client(), "t-0")) == 90
     await broker.clock.sleep(40)
     assert len(await left(broker.client(), "t-0")) < 20

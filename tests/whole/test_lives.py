@@ -31,6 +31,24 @@ async def test_a_broker_starts_answers_and_stops(broker: WholeBroker) -> None:
 
 
 @whole_broker()
+async def test_s_start_4_a_life_goes_through_kafkas_states_in_order(broker: WholeBroker) -> None:
+    assert broker.states == [1, 2, 3]
+    assert await broker.stop()
+    assert broker.states[3:] == [6, 7, 0]
+    assert broker.server.state.state == 0
+
+
+@whole_broker()
+async def test_s_start_4_a_start_that_fails_is_never_running(broker: WholeBroker) -> None:
+    assert await broker.stop()
+    broker.settings["broker.id"] = "2"  # the directory says 1
+    broker.states.clear()
+    with pytest.raises(AssertionError, match=r"broker\.id"):
+        await broker.start()
+    assert broker.states == [1, 6, 7, 0]
+
+
+@whole_broker()
 async def test_a_broker_that_runs_is_not_run_again(broker: WholeBroker) -> None:
     client = broker.client()
     await broker.create_topic("t")

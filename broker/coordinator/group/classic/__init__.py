@@ -20,7 +20,7 @@ From the bottom up
 * Requests. `joining`, `static_members`, `syncing`, `departures`: one each, upon the phases;
   `groups`: all of them, and the timers, as the shard sees them.
 
-Rules (docs/rules.md)
+Rules (docs/developing/rules.md)
 
 * S-GRP-1 The first rebalance of an empty group waits `group.initial.rebalance.delay.ms`, and again
   if a member joined meanwhile, up to the rebalance timeout. A later one waits until all members

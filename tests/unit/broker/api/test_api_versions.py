@@ -25,7 +25,7 @@ class FakeFeatures:
         self.levels = {name.replace("_", "."): level for name, level in levels.items()}
 
 
-HANDLER = ApiVersionsHandler(ADVERTISED, FakeFeatures(0, transaction_version=2))
+HANDLER = ApiVersionsHandler(ADVERTISED, FakeFeatures(0, transaction_version=2), "ours", 1)
 
 
 def request(name: str = "librdkafka", version: str = "2.16.0") -> object:
@@ -52,12 +52,12 @@ def test_produce_begins_at_0_and_no_range_is_empty() -> None:
     assert ADVERTISED[ApiKey.PRODUCE][0] == 0
     assert all(0 <= first <= last for first, last in ADVERTISED.values())
     with pytest.raises(ValueError, match="empty"):
-        ApiVersionsHandler({ApiKey.FETCH: (5, 4)}, FakeFeatures(0))
+        ApiVersionsHandler({ApiKey.FETCH: (5, 4)}, FakeFeatures(0), "ours", 1)
 
 
 def test_s_txn_7_a_change_of_features_is_told_to_the_next_who_ask() -> None:
     features = FakeFeatures(0, transaction_version=2)
-    handler = ApiVersionsHandler(ADVERTISED, features)
+    handler = ApiVersionsHandler(ADVERTISED, features, "ours", 1)
 
     def told() -> tuple[int, list[tuple[str, int, int]]]:
         response = call(handler, KEY, 4, request())
@@ -93,7 +93,7 @@ def test_what_the_clients_derive_features_from_is_there() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-x", "x-", "a b", "a\n", "é", ".", "a_b"])
-@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("version", [3, 4, 5])
 def test_a_nonsense_software_name_or_version_is_an_invalid_request(version: int, text: str) -> None:
     for asked in (request(name=text), request(version=text)):
         response = call(HANDLER, KEY, version, asked)
@@ -101,7 +101,34 @@ def test_a_nonsense_software_name_or_version_is_an_invalid_request(version: int,
         assert list(response.api_keys) == []
 
 
-@pytest.mark.parametrize("text", ["a", "A-1.b", "apache-kafka-java", "4.3.1"])
+@pytest.mark.parametrize(
+    ("cluster", "node", "code"),
+    [
+        (None, -1, ErrorCode.NONE),
+        ("ours", 1, ErrorCode.NONE),
+        ("theirs", 1, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("ours", 2, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("theirs", 2, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("ours", -1, ErrorCode.INVALID_REQUEST),
+        (None, 1, ErrorCode.INVALID_REQUEST),
+        (None, 0, ErrorCode.INVALID_REQUEST),
+        ("", 1, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("ours", -2, ErrorCode.REBOOTSTRAP_REQUIRED),
+    ],
+)
+def test_a_client_that_means_another_broker_is_told_to_begin_anew(
+    cluster: str | None, node: int, code: ErrorCode
+) -> None:
+    """KIP-1242: somebody else got this address since the client's last Metadata."""
+    asked = ApiVersionsRequest(
+        client_software_name="a", client_software_version="1", cluster_id=cluster, node_id=node
+    )
+    response = call(HANDLER, KEY, 5, asked)
+    assert response.error_code == code
+    assert bool(response.api_keys) == (code is ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("text", ["a", "A-1.b", "apache-kafka-java", "4.4.0"])
 def test_sane_software_names(text: str) -> None:
     assert call(HANDLER, KEY, 4, request(name=text)).error_code == ErrorCode.NONE
 
@@ -113,4 +140,4 @@ def test_an_unknown_version_is_answered_in_v0_with_the_range_of_this_api() -> No
     value = decoded[0] if isinstance(decoded, tuple) else decoded
     assert int(value.error_code) == 35
     (api,) = value.api_keys
-    assert (api.api_key, api.min_version, api.max_version) == (18, 0, 4)
+    assert (api.api_key, api.min_version, api.max_version) == (18, 0, 5)

@@ -212,6 +212,16 @@ def test_s_read_6_a_consumer_wakes_on_the_high_watermark_not_on_the_append():
     assert base_offsets(only(asked.done(pending))) == [0]
 
 
+@pytest.mark.parametrize(("min_bytes", "done"), [(1, True), (2, False)])
+def test_s_read_6_what_was_appended_before_it_was_parked_counts_as_a_byte(min_bytes, done):
+    """Only the watermark came since: how many bytes that shows is not known without reading."""
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    asked.append()
+    pending = asked.park(min_bytes=min_bytes)
+    asked.raw({0: 1}, replica=2, max_wait=0)
+    assert pending.done == done
+
+
 def test_s_read_6_a_follower_wakes_on_the_append():
     asked = Asked(replicas=(1, 2), isr=(1, 2))
     pending = asked.park({0: 0}, replica=2)

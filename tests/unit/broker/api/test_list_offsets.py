@@ -7,7 +7,7 @@ from broker.api.in_steps import InSteps
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.replication.batch_looker import BatchLooker
 from broker.request import Aside
-from broker.world.workers import InlineWorkers
+from broker.world.workers import InlineWorkers, WorkerDied
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -16,6 +16,7 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from storage.errors import StorageError
+from storage.log.times import OpenBatch
 from tests.support.broker_bench import NOW, Bench, batch, context
 from tests.support.made_aside import in_steps, made
 
@@ -215,3 +216,35 @@ def test_many_partitions_are_gone_through_beside_other_requests():
     reply = trio.run(aside.work)
     assert [p.error_code for p in reply.topics[0].partitions] == [0] * 2000
     assert len(turns) > 1800
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(1, ErrorCode.LEADER_NOT_AVAILABLE), (4, ErrorCode.LEADER_NOT_AVAILABLE)]
+    + [(version, ErrorCode.OFFSET_NOT_AVAILABLE) for version in (5, 11)],
+)
+def test_a_child_that_cannot_be_had_is_answered_so_that_clients_try_again(version, code):
+    class NoChildren(InlineWorkers):
+        async def in_process(self, work, *values):
+            raise WorkerDied("none can be started")
+
+    def a_large_batch(*args):
+        yield OpenBatch(b"", 7, 0)
+
+    bench = Bench()
+    (partition,) = bench.topic()
+    partition.log.search_timestamp = a_large_batch
+    handler = ListOffsetsHandler(bench.replicas, InSteps(BatchLooker(NoChildren()), bench.clock))
+    asked = ListOffsetsRequest(
+        replica_id=-1,
+        topics=[
+            ListOffsetsTopic(
+                name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=7)]
+            )
+        ],
+    )
+    reply = trio.run(handler(context(version), asked).work)
+    (answered,) = reply.topics[0].partitions
+    assert answered.error_code == code
+    assert code.retriable
+    assert not partition.unavailable

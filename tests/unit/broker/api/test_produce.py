@@ -86,6 +86,44 @@ def test_a_batch_is_appended_and_answered_with_its_offset_in_every_version(versi
     assert asked.partitions[0].log.log_end_offset == 3
 
 
+def by_id(*topic_ids, acks=1):
+    data = [PartitionProduceData(index=0, records=batch())]
+    message = ProduceRequest(
+        acks=acks,
+        timeout_ms=1500,
+        topic_data=[TopicProduceData(topic_id=one, partition_data=data) for one in topic_ids],
+    )
+    codec = ProduceRequest.codec(13)
+    return codec.parse(bytearray(codec.build(message)))
+
+
+def test_v13_names_topics_by_id_and_is_answered_by_id():
+    asked = Asked()
+    known, unknown = b"t".ljust(16, b"."), b"u".ljust(16, b".")
+    response = through(asked.raw(by_id(unknown, known, bytes(16), known), 13), 13)
+    assert [topic.topic_id for topic in response.responses] == [unknown, known, bytes(16), known]
+    replies = [topic.partition_responses[0] for topic in response.responses]
+    missing = ErrorCode.UNKNOWN_TOPIC_ID
+    assert [reply.error_code for reply in replies] == [missing, 0, missing, 0]
+    assert [reply.base_offset for reply in replies] == [-1, 0, -1, 1]
+    assert asked.partitions[0].log.log_end_offset == 2
+
+
+def test_v13_a_partition_that_a_topic_does_not_have_is_an_unknown_partition():
+    asked = Asked()
+    message = by_id(b"t".ljust(16, b"."))
+    message.topic_data[0].partition_data[0].index = 1
+    assert asked.reply(message, 13).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_v13_a_request_that_is_refused_whole_is_answered_by_id():
+    asked = Asked()
+    known = b"t".ljust(16, b".")
+    response = through(asked.raw(by_id(known, acks=5), 13), 13)
+    assert response.responses[0].topic_id == known
+    assert only(response).error_code == ErrorCode.INVALID_REQUIRED_ACKS
+
+
 def test_partitions_are_answered_one_by_one():
     asked = Asked(partitions=2)
     asked.partitions[0].log.fail_with = KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "gap")
@@ -210,8 +248,9 @@ def test_a_topic_that_is_led_elsewhere():
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
 def test_s_app_11_internal_topics_are_for_the_admin_client(topic):
     asked = Asked(name=topic)
-    reply = asked.reply(request(batch(), topic))
-    assert reply.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    for client_id in ("client", "", None, "__admin_client2"):
+        reply = asked.reply(request(batch(), topic), client_id=client_id)
+        assert reply.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert asked.reply(request(batch(), topic), client_id="__admin_client").error_code == 0
 
 

@@ -34,10 +34,10 @@ def test_handlers_are_made_for_exactly_what_is_advertised() -> None:
 
 def test_the_apis_of_the_issue_are_served_in_their_versions() -> None:
     wanted = {
-        ApiKey.PRODUCE: (0, 12),
-        ApiKey.FETCH: (0, 17),
+        ApiKey.PRODUCE: (0, 13),
+        ApiKey.FETCH: (0, 18),
         ApiKey.METADATA: (0, 13),
-        ApiKey.API_VERSIONS: (0, 4),
+        ApiKey.API_VERSIONS: (0, 5),
         ApiKey.CREATE_TOPICS: (0, 7),
         ApiKey.DELETE_TOPICS: (0, 6),
         ApiKey.CREATE_PARTITIONS: (0, 3),
@@ -51,7 +51,8 @@ def test_the_apis_of_the_issue_are_served_in_their_versions() -> None:
         ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
         ApiKey.END_TXN: (0, 5),
         ApiKey.WRITE_TXN_MARKERS: (0, 2),
-        ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+        ApiKey.TXN_OFFSET_COMMIT: (0, 6),
+        ApiKey.DELETE_GROUPS: (0, 3),
         ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
         ApiKey.LIST_TRANSACTIONS: (0, 2),
         ApiKey.DESCRIBE_PRODUCERS: (0, 0),

@@ -36,8 +36,10 @@ from protocol.messages.write_txn_markers import (
 )
 from protocol.types import TopicPartition
 from tests.support.api_calls import call
-from tests.support.group_handlers import GroupApi
+from tests.support.group_handlers import TOPIC_ID, GroupApi, versions
 from tests.support.transaction_harness import T0, MemoryMarkers, TransactionHarness
+
+NO_ID = b"?" * 16
 
 
 class Api(GroupApi):
@@ -91,16 +93,21 @@ class Api(GroupApi):
                 topics=[
                     TxnOffsetCommitRequestTopic(
                         name=name,
+                        topic_id=topic_id,
                         partitions=[
                             TxnOffsetCommitRequestPartition(
                                 partition_index=0, committed_offset=5, committed_metadata=metadata
                             )
                         ],
                     )
-                    for name in ("t", "missing")
+                    for name, topic_id in (("t", TOPIC_ID), ("missing", NO_ID))
                 ],
             ),
         )
+        if version >= 6:
+            assert [topic.topic_id for topic in response.topics] == [TOPIC_ID, NO_ID]
+        else:
+            assert [topic.name for topic in response.topics] == ["t", "missing"]
         return [one.error_code for topic in response.topics for one in topic.partitions]
 
     def add_offsets(self, version: int, producer_id: int, epoch: int) -> Any:
@@ -244,10 +251,11 @@ def test_s_txn_4_and_7_end(api: Api, version: int) -> None:
         assert (response.producer_id, response.producer_epoch) == (1000, 1)
 
 
-@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("version", versions(ApiKey.TXN_OFFSET_COMMIT))
 def test_s_txn_5_offsets_in_a_transaction(api: Api, version: int) -> None:
     api.transactions.owner()
-    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    by_id = version >= 6
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if version < 5:
         refused = ErrorCode.TRANSACTION_ABORTABLE if version >= 4 else ErrorCode.INVALID_TXN_STATE
         assert api.commit(version, 1000, 0) == [refused, unknown]

@@ -129,6 +129,43 @@ def test_partitions_that_came_later_are_added() -> None:
     assert list(topics["t"].partitions) == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("missing", "action"), [(10_000, Action.ADOPTED), (10_001, Action.CONFLICT)]
+)
+def test_a_number_in_a_name_makes_no_more_partitions_than_a_request_may(
+    missing: int, action: Action
+) -> None:
+    actions, topics = run(directories("/a/t-0", f"/a/t-{missing + 1}", "/b/u-0"))
+    assert actions == {"t": action, "u": Action.ADOPTED}
+    assert len(topics["t"].partitions if "t" in topics else ()) in (0, missing + 2)
+
+
+def test_a_date_in_a_name_is_no_count() -> None:
+    fs = directories("/a/backup-20260101", "/b/t-0")
+    known = new_store()
+    assert run(fs, known)[0] == {"backup": Action.CONFLICT, "t": Action.ADOPTED}
+    add(fs, "/a/t-20260101", ID)  # beside the topic that the store knows now
+    actions, topics = run(fs, known)
+    assert actions == {"backup": Action.CONFLICT, "t": Action.CONFLICT}
+    assert list(topics["t"].partitions) == [0]
+
+
+def test_a_number_in_kafkas_metadata_log_is_no_count_either() -> None:
+    fs = directories("/a/t-0")
+    partition = frame(PartitionRecord, partition_id=2**31 - 1, topic_id=ID)
+    kraft(fs, f"{0:020}.log", batch(0, frame(TopicRecord, name="t", topic_id=ID), partition))
+    assert run(fs)[0] == {"t": Action.CONFLICT}
+
+
+def test_a_directory_of_foreign_files_is_no_partition(caplog: pytest.LogCaptureFixture) -> None:
+    fs = directories("/a/t-0")
+    fs.make_dirs("/a/backup-2026")
+    fs.write_atomic("/a/backup-2026/notes.txt", (b"mine",))
+    fs.make_dirs("/a/u-0")  # a crash may have left it empty
+    assert set(run(fs)[0]) == {"t", "u"}
+    assert "Leaving /a/backup-2026 alone" in caplog.text
+
+
 def test_a_topic_that_was_made_again_elsewhere_replaces_the_one_that_is_known() -> None:
     fs, store = directories("/a/t-0", "/a/t-1"), new_store()
     run(fs, store)

@@ -50,7 +50,9 @@ def test_s_start_6_ids_are_generated_above_the_reserved_ones(tmp_path: Path) -> 
         config = BrokerConfig.parse({})
         assert await resolve_broker_id(store, config) == 1001
         assert await resolve_broker_id(store, config) == 1002
-        assert await resolve_broker_id(store, config, recorded=1001) == 1001
+        for recorded in (1001, 1, 0):
+            assert await resolve_broker_id(store, config, recorded=recorded) == recorded
+        assert await resolve_broker_id(store, BrokerConfig.parse({"broker.id": "0"}), 7) == 0
         assert await resolve_broker_id(store, BrokerConfig.parse({"node.id": "7"}), 7) == 7
         off = BrokerConfig.parse({"broker.id": "0", "broker.id.generation.enable": "false"})
         assert await resolve_broker_id(store, off) == 0

@@ -75,6 +75,19 @@ def test_s_grp_1_everybody_gone_in_the_initial_delay_leaves_the_group_empty(
 # ---- who may join
 
 
+def test_a_protocol_that_a_member_names_twice_is_one(groups: GroupHarness) -> None:
+    """Kafka counts it twice, and can never complete the join."""
+    joined = groups.join(protocols=(("range", b"1"), ("range", b"2")))
+    groups.advance_ms(INITIAL_DELAY_MS)
+    assert joined.reply.error is ErrorCode.NONE
+    assert joined.reply.protocol_name == "range"
+    assert [one.metadata for one in joined.reply.members] == [b"1"]
+    other = groups.join(protocols=(("range", b"3"),))
+    assert not other.done
+    again = groups.join(joined.reply.member_id, protocols=(("range", b"4"),))
+    assert again.reply.error is other.reply.error is ErrorCode.NONE
+
+
 @pytest.mark.parametrize("session_ms", [5_999, 1_800_001])
 def test_s_grp_1_session_timeout_bounds(groups: GroupHarness, session_ms: int) -> None:
     assert groups.join(session_ms=session_ms).reply.error is ErrorCode.INVALID_SESSION_TIMEOUT

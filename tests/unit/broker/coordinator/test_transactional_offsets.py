@@ -180,6 +180,9 @@ def test_s_txn_5_static_members_are_fenced(groups: GroupHarness) -> None:
     assert fenced is ErrorCode.FENCED_INSTANCE_ID
     unknown = commit(groups, 1, member_id=member, generation=generation, instance="j")
     assert unknown is ErrorCode.UNKNOWN_MEMBER_ID
+    # An instance id alone names a member too.
+    assert commit(groups, 1, instance="i") is ErrorCode.FENCED_INSTANCE_ID
+    assert commit(groups, 1, instance="j") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_s_txn_5_a_group_that_is_not_there(groups: GroupHarness) -> None:

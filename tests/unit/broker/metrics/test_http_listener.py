@@ -2,15 +2,15 @@
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import trio
 
-from broker.metrics.http_listener import MetricsListener, Render
+from broker.metrics.http_listener import _TEXTS, CONNECTIONS, MetricsListener, Render
 from broker.world.transport import BindError
 from tests.support.fake_handlers import AsyncClient
-from tests.support.networks import MemoryNet, Net
+from tests.support.networks import MemoryNet, Net, wait_until
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -36,6 +36,17 @@ async def ask(net: Net, listener: MetricsListener, request: bytes) -> bytes:
     answer = await client.receive_until_closed()
     client.close()
     return answer
+
+
+async def crowd(net: Net, listener: MetricsListener) -> list[AsyncClient]:
+    """As many as there may be."""
+    clients = []
+    for number in range(CONNECTIONS):
+        clients.append(AsyncClient(net.connect(listener.port)))
+        if number % 100 == 0:  # fewer than the backlog holds
+            await net.settle()
+    await net.settle()
+    return clients
 
 
 def test_http_answers(net: Net) -> None:
@@ -81,8 +92,7 @@ def test_clients_that_hang_or_drip_are_given_up_and_keep_nobody_from_scraping() 
 def test_of_too_many_clients_the_oldest_silent_one_goes(net: Net) -> None:
     async def main() -> None:
         async with listening(net) as listener:
-            silent = [AsyncClient(net.connect(listener.port)) for _ in range(64)]
-            await net.settle()
+            silent = await crowd(net, listener)
             assert b"metric 1" in await ask(net, listener, GET)
             assert await silent[0].closed_by_peer()
             assert silent[1].has_nothing()
@@ -95,17 +105,88 @@ def test_of_too_many_clients_the_oldest_silent_one_goes(net: Net) -> None:
 def test_answers_that_nobody_takes_end_after_ten_seconds() -> None:
     net = MemoryNet()
 
-    async def endless() -> bytes:
+    async def endless() -> list[bytes]:
         await trio.lowlevel.checkpoint()
-        return bytes(100_000_000)
+        return [bytes(100_000_000)]
 
     async def main() -> None:
         async with listening(net, endless) as listener:
             slow = [AsyncClient(net.connect(listener.port)) for _ in range(4)]
             for client in slow:
                 await client.send(GET)
-            await trio.sleep(10.1)
-            assert listener._open == 0
+            await trio.sleep(9.9)
+            assert len(listener._open) == 4
+            await trio.sleep(0.2)
+            assert not listener._open
+
+    net.run(main)
+
+
+def test_readers_that_take_nothing_keep_nobody_from_scraping() -> None:
+    """Neither by their number, as the oldest makes room, nor by the texts that they keep."""
+    net = MemoryNet()
+    made = 0
+
+    async def large() -> list[bytes]:
+        nonlocal made
+        made += 1
+        await trio.lowlevel.checkpoint()
+        return [b"text %d " % made, bytes(1_000_000)]
+
+    async def main() -> None:
+        async with listening(net, large) as listener:
+            slow = []
+            for number in range(_TEXTS - 1):
+                slow.append(AsyncClient(net.connect(listener.port)))
+                await slow[-1].send(GET)
+                while made <= number:
+                    await trio.sleep(0.001)
+            began = net.clock.monotonic()
+            assert b"text 8 " in await ask(net, listener, GET)
+            assert net.clock.monotonic() - began < 0.1
+            slow.append(AsyncClient(net.connect(listener.port)))
+            await slow[-1].send(GET)
+            await trio.sleep(0.01)
+            assert b"text 10 " in await ask(net, listener, GET)
+            assert 0.9 < net.clock.monotonic() - began < 1.1
+            assert len(listener._texts) <= _TEXTS
+            for client in await crowd(net, listener):
+                with suppress(OSError):  # the oldest made room
+                    await client.send(GET)
+            before, began = made, net.clock.monotonic()
+            assert b"text " in await ask(net, listener, GET)
+            assert made <= before + 2
+            assert net.clock.monotonic() - began < 2.5
+
+    net.run(main)
+
+
+def test_who_comes_while_a_text_is_made_gets_the_next_one(net: Net) -> None:
+    made = 0
+    go_on = trio.Event()
+
+    async def slow() -> list[bytes]:
+        nonlocal made
+        made += 1
+        text = [b"text %d" % made]
+        await go_on.wait()
+        return text
+
+    async def main() -> None:
+        async with listening(net, slow) as listener, trio.open_nursery() as nursery:
+            answers: list[bytes] = []
+
+            async def scrape() -> None:
+                answers.append((await ask(net, listener, GET))[-6:])
+
+            nursery.start_soon(scrape)
+            await net.settle()
+            for _ in range(5):
+                nursery.start_soon(scrape)
+            await net.settle()
+            go_on.set()
+            await wait_until(lambda: len(answers) == 6)
+            assert sorted(answers) == [b"text 1"] + [b"text 2"] * 5
 
     net.run(main)
 

@@ -4,12 +4,18 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 
+from broker.fairness import NOBODY, Client
 from broker.network.frame_memory import (
+    HURRY,
     LANES,
     LONGEST_S,
+    ORDINARY,
+    PATIENCE_S,
+    SLOWEST,
     SMALL_FRAME,
     STALLED_S,
     WINDOW,
@@ -141,8 +147,16 @@ def test_a_byte_now_and_then_is_idle() -> None:
 # The rules, one by one.
 
 
-def begun(memory: FrameMemory, wanted: int, arrived: int, now: float = 0.0) -> FrameHold:
-    hold = FrameHold(memory)
+def begun(
+    memory: FrameMemory,
+    wanted: int,
+    arrived: int,
+    now: float = 0.0,
+    *,
+    client: Client = NOBODY,
+    ended: list[Client] | None = None,
+) -> FrameHold:
+    hold = FrameHold(memory, client, lambda: [] if ended is None else ended.append(client))
     hold.note(wanted, arrived, now)
     return hold
 
@@ -234,11 +248,11 @@ def test_while_others_wait_who_holds_memory_has_to_hurry() -> None:
 
 def test_what_was_waited_for_memory_is_not_the_clients_time() -> None:
     async def scenario(clock: VirtualClock) -> None:
-        memory = FrameMemory(1000)
-        ahead, waiter = begun(memory, 50_000, 2000), begun(memory, 50_000, 100)
+        await clock.sleep(7)
+        memory, begin = FrameMemory(1000), clock.monotonic()
+        ahead, waiter = begun(memory, 50_000, 2000, begin), begun(memory, 50_000, 100, begin)
         assert ahead.take_window()
         assert not waiter.take_window()
-        begin = clock.monotonic()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(waiter.wait, clock.monotonic)
             await clock.sleep(LONGEST_S * 2)
@@ -247,7 +261,7 @@ def test_what_was_waited_for_memory_is_not_the_clients_time() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(begun(memory, 50_000, 2000).wait, clock.monotonic)
             await settle()
-            now = clock.monotonic() - begin
+            now = clock.monotonic()
             assert not waiter.is_overdue(now + STALLED_S)
             assert waiter.is_overdue(now + STALLED_S + 0.1)
             assert not waiter.is_too_slow(now, LONGEST_S)
@@ -375,3 +389,179 @@ def test_who_waits_for_memory_keeps_no_lane_from_who_comes_next() -> None:
             nursery.cancel_scope.cancel()
 
     in_virtual_time(scenario)
+
+
+def test_next_is_the_address_that_holds_least_and_in_it_who_has_waited_longest() -> None:
+    async def scenario(clock: VirtualClock) -> None:
+        memory = FrameMemory(1_000_000)
+        here, there = [Client("here", n) for n in range(2)], [Client("there", n) for n in range(2)]
+        full = begun(memory, 2_000_000, 1_000_000, client=Client("else", 0))
+        assert full.take_window()
+        holds = [begun(memory, 3_000_000, 600_000, client=client) for client in here]
+        holds += [begun(memory, 3_000_000, 200_000, client=client) for client in there]
+        went: list[Client] = []
+        async with trio.open_nursery() as nursery:
+            for hold in holds:
+                nursery.start_soon(go_on_as, hold, clock, went)
+                await settle()
+            full.end()
+            for _ in range(3):
+                await settle()
+                next(hold for hold in holds if hold.client == went[-1]).end()
+            await settle()
+        assert went == [there[0], there[1], here[0], here[1]]
+
+    in_virtual_time(scenario)
+
+
+async def go_on_as(hold: FrameHold, clock: VirtualClock, went: list[Client]) -> None:
+    """`go_on`, by name."""
+    while not hold.take_window():
+        await hold.wait(clock.monotonic)
+    went.append(hold.client)
+
+
+def test_frames_of_ordinary_size_have_a_sixteenth_beside_the_limit() -> None:
+    """And beside the one that goes ahead, however large."""
+    memory = FrameMemory(16_000_000)
+    full = begun(memory, 90_000_000, 16_000_000)
+    ahead = begun(memory, 90_000_000, 1)
+    assert ahead.take_window()
+    assert not begun(memory, ORDINARY + 1, 0).take_window()
+    ordinary = begun(memory, ORDINARY, 0)
+    assert ordinary.take_window()
+    ordinary.end()
+    full.note(90_000_000, 16_999_998, 0.0)
+    ahead.note(90_000_000, 50_000_000, 0.0)
+    last = begun(memory, 20_000, 0)
+    assert last.take_window()
+    assert not begun(memory, 20_000, 0).take_window()
+    last.end()
+    assert begun(memory, 20_000, 0).take_window()
+
+
+def test_who_sends_slowly_pays_when_the_next_has_waited_for_a_second() -> None:
+    async def scenario(clock: VirtualClock) -> None:
+        memory = FrameMemory(10 << 20)
+        ended: list[Client] = []
+        start = clock.monotonic()
+        slow, greedy, quick, young, waiter = (
+            begun(memory, 90 << 20, 1, start, client=Client("a", n), ended=ended) for n in range(5)
+        )
+        await clock.sleep(10)
+        now = clock.monotonic()
+        slow.note(90 << 20, 2 << 20, now)
+        greedy.note(90 << 20, 3 << 20, now)
+        quick.note(90 << 20, 11 * HURRY, now)
+        young.note(90 << 20, 3 << 20, now)
+        assert [hold.is_slow(now) for hold in (slow, greedy, quick, young)] == [1, 1, 0, 1]
+        assert quick.take_window()  # it goes ahead
+        assert not waiter.take_window()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(waiter.wait, clock.monotonic)
+            await clock.sleep(PATIENCE_S - 0.1)
+            memory.relieve(clock.monotonic())
+            assert not ended
+            await clock.sleep(0.1)
+            assert memory.relieve(clock.monotonic()) == 3
+            # Of those that hold most the youngest is first. Without them there is no room yet.
+            assert ended == [young.client, greedy.client, slow.client]
+            for payer in (young, greedy, slow):
+                payer.end()
+            quick.note(90 << 20, 11 * HURRY + 1, clock.monotonic())
+            assert memory.relieve(clock.monotonic()) == 0
+            assert len(ended) == 3  # who is quick pays not
+            nursery.cancel_scope.cancel()
+
+    in_virtual_time(scenario)
+
+
+def test_no_more_pay_than_make_room() -> None:
+    async def scenario(clock: VirtualClock) -> None:
+        memory = FrameMemory(10 << 20)
+        start = clock.monotonic()
+        slow = [begun(memory, 90 << 20, 1 << 20, start, client=Client("a", n)) for n in range(10)]
+        ahead, huge, two = (begun(memory, size << 20, 1) for size in (90, 90, 2))
+        assert ahead.take_window()
+        await clock.sleep(10)
+        now = clock.monotonic()
+        ahead.note(90 << 20, 11 * HURRY, now)
+        ahead.end()
+        assert ahead.is_whole
+        assert len(memory.payers(two, now)) == 3  # a byte is missing beside two mebibytes
+        assert memory.payers(huge, now) == [slow[n] for n in (9, 8, 7, 6, 5, 4)]
+        slow[0].end()
+        assert memory.payers(huge, now) == []  # there is room for a window
+
+    in_virtual_time(scenario)
+
+
+def test_a_frame_that_is_whole_pays_not() -> None:
+    async def scenario(clock: VirtualClock) -> None:
+        memory = FrameMemory(1000)
+        ended: list[Client] = []
+        whole, waiter = begun(memory, 50_000, 2000, ended=ended), begun(memory, 50_000, 100)
+        assert whole.take_window()
+        whole.received(50_000)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(waiter.wait, clock.monotonic)
+            await clock.sleep(100)
+            memory.relieve(clock.monotonic())
+            assert not ended
+            nursery.cancel_scope.cancel()
+
+    in_virtual_time(scenario)
+
+
+def test_a_burst_before_it_does_not_make_a_trickle_quick() -> None:
+    memory = FrameMemory(1000)
+    hold = begun(memory, 90 << 20, 50 << 20, 100.0)
+    hold.note(90 << 20, 51 << 20, 101.0)
+    assert not hold.is_slow(101.0)
+    hold.note(90 << 20, (51 << 20) + 1000, 102.5)
+    assert not hold.is_slow(102.5)  # a thousand bytes, but a mebibyte before them
+    hold.note(90 << 20, (51 << 20) + 2000, 104.0)
+    assert hold.is_slow(104.0)
+    assert hold.is_slow(104.5)
+    hold.note(90 << 20, 55 << 20, 105.1)
+    assert not hold.is_slow(105.1)
+
+
+def test_thirty_that_trickle_keep_no_produce_waiting() -> None:
+    net = MemoryNet()
+
+    async def main() -> None:
+        async with running_server(
+            net, {HEARTBEAT: answer}, incomplete_bytes=48 << 20, max_idle_s=None
+        ) as harness:
+            huge = large_frame(90_000_000)
+            tricklers = [await harness.connect() for _ in range(30)]
+            async with trio.open_nursery() as trickling:
+                for client in tricklers:
+                    trickling.start_soon(_trickle, net, client, huge)
+                await wait_until(lambda: frames_of(harness).waiting > 20)
+                honest = await harness.connect()
+                for size in (20_000, 1 << 20, ORDINARY - 100):
+                    began = net.clock.monotonic()
+                    await honest.send(large_frame(size))
+                    await honest.receive_frame()
+                    assert net.clock.monotonic() - began < 0.01
+                trickling.cancel_scope.cancel()
+
+    net.run(main)
+
+
+async def _trickle(net: Net, client: Any, frame: bytes) -> None:
+    with suppress(OSError):
+        for at in range(0, len(frame), 1 << 16):
+            await client.send(frame[at : at + (1 << 16)])
+            await net.clock.sleep(0.1)
+
+
+@pytest.mark.parametrize(("arrived", "slow"), [(60 * SLOWEST - 1, True), (60 * SLOWEST, False)])
+def test_a_frame_is_too_slow_and_none_is_not(arrived: int, slow: bool) -> None:
+    hold = begun(FrameMemory(10 << 20), 1 << 20, arrived)
+    assert not hold.is_too_slow(60, 60)
+    assert hold.is_too_slow(60, 59.9) is slow
+    hold.end()
+    assert not hold.is_too_slow(10_000, 60)

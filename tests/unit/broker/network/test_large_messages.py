@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import trio
 
+from broker.fairness import CLIENT, Client
 from broker.network import large_messages
 from broker.network.large_messages import (
     ELEMENTS_AT_ONCE,
@@ -267,6 +268,56 @@ def test_a_client_has_its_time_also_when_others_wait_already() -> None:
                 await room.grow(LARGE_REPLY_BYTES + 1)
             assert ended.is_set()
             assert clock.monotonic() - began == pytest.approx(PATIENCE_S + 0.5)
+
+    trio.run(main, clock=timeline)
+
+
+def test_of_replies_that_are_not_taken_as_many_give_way_as_make_room() -> None:
+    """Those of the client that keeps most first; and of two that wait, who keeps less is next."""
+    timeline = Timeline()
+
+    async def main() -> None:
+        clock = VirtualClock(timeline)
+        large = LargeMessages(clock)
+        aborted: list[Client] = []
+        served: list[tuple[Client, float]] = []
+
+        async def slow(client: Client, size: int) -> None:
+            CLIENT.set(client)
+            gone = trio.Event()
+
+            def abort() -> None:
+                aborted.append(client)
+                gone.set()
+
+            with large.reply_room(abort) as room:
+                await room.grow(LARGE_REPLY_BYTES + 1)
+                room.built(size)
+                await gone.wait()
+
+        async def quick(client: Client) -> None:
+            CLIENT.set(client)
+            with large.reply_room(lambda: None) as room:
+                await room.grow(LARGE_REPLY_BYTES + 1)
+                served.append((client, clock.monotonic()))
+                room.built(LARGE_REPLY_BYTES + 1)
+
+        few, many = Client("few", 1), Client("many", 2)
+        async with trio.open_nursery() as nursery:
+            for client, size in ((few, 1), (many, 8), (many, 8), (few, 1), (many, 62)):
+                nursery.start_soon(slow, client, size * (UNSENT_BYTES // 64))
+                await clock.sleep(0.01)
+            began = clock.monotonic()
+            nursery.start_soon(quick, Client("first", 8))  # it waits for room, the others for it
+            await clock.sleep(0.01)
+            nursery.start_soon(quick, many)
+            await clock.sleep(0.01)
+            nursery.start_soon(quick, Client("new", 9))
+            await clock.sleep(PATIENCE_S + 1)
+            assert aborted == [many, many]
+            assert [client.address for client, _ in served] == ["first", "new", "many"]
+            assert served[-1][1] - began == pytest.approx(PATIENCE_S)
+            nursery.cancel_scope.cancel()
 
     trio.run(main, clock=timeline)
 

@@ -14,10 +14,11 @@ from broker.world.loop_watch import LoopWatch
 from broker.world.workers import InlineWorkers, WorkerDied
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records.builder import assemble_batch, build_batch, encode_record
-from protocol.records.compression import CompressionType, compress
+from protocol.records.builder import build_batch
+from protocol.records.compression import CompressionType
 from protocol.records.message_set import build_message_set
 from tests.support.broker_bench import NOW, context
+from tests.support.heavy_batches import odd_sizes
 from tests.support.real_bench import RealBench, produced
 
 
@@ -46,22 +47,8 @@ class Hands(InlineWorkers):
         return await super().in_process(work, *values)
 
 
-def heavy(count: int = 40_000) -> bytes:
-    """Records of odd sizes: more Python than a thread is given."""
-    payload = b"".join(encode_record(at, 0, None, bytes(at % 2)) for at in range(count))
-    return assemble_batch(
-        compress(CompressionType.GZIP, payload),
-        base_offset=0,
-        last_offset_delta=count - 1,
-        record_count=count,
-        base_timestamp=NOW,
-        max_timestamp=NOW,
-        attributes=CompressionType.GZIP,
-    )
-
-
-HEAVY = heavy()
-MEDIUM = heavy(3_000)
+HEAVY = odd_sizes(40_000, NOW)
+MEDIUM = odd_sizes(3_000, NOW)
 SMALL = build_batch([(NOW, None, b"v", ())])
 
 
@@ -172,12 +159,24 @@ def test_what_is_wrong_is_told_by_the_child() -> None:
         data[-1] ^= 1
         reply = await broker.ask(bytes(data))
         assert reply.error_code == ErrorCode.CORRUPT_MESSAGE
+        assert broker.partitions[0].log.log_end_offset == 0
+        assert broker.opener.statistics() == counted()
+
+    run(scenario)
+
+
+def test_a_batch_that_no_child_could_open_is_answered_so_that_producers_try_again() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.hands.may_work.set()
         broker.hands.die = True
         pending = await broker.ask(HEAVY)
         reply = produced(await pending.wait_reply(), 9)
-        assert reply.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-        assert broker.partitions[0].log.log_end_offset == 0
-        assert broker.opener.statistics() == counted()
+        assert reply.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert ErrorCode(reply.error_code).retriable
+        broker.hands.die = False
+        pending = await broker.ask(HEAVY)
+        reply = produced(await pending.wait_reply(), 9)
+        assert (reply.error_code, reply.base_offset) == (ErrorCode.NONE, 0)
 
     run(scenario)
 

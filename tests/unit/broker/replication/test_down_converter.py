@@ -1,5 +1,9 @@
 """Down-conversion for a reply: what is read, how much is given, what goes wrong."""
 
+import errno
+from types import SimpleNamespace
+
+import pytest
 import trio
 
 from broker.replication import down_converter
@@ -14,6 +18,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.records.message_set import iter_legacy_records
+from storage.errors import OutOfResources, StorageError
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFileSystem
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -49,11 +54,15 @@ class Conversion:
             BatchLooker(self.workers), lambda partition, error: self.failed.append(error)
         )
 
-    def run(self, offset=0, *, partition_bytes=1 << 20, max_bytes=1 << 26, partitions=1):
+    def run(
+        self, offset=0, *, partition_bytes=1 << 20, max_bytes=1 << 26, partitions=1, partition=False
+    ):
         entries = []
         for _ in range(partitions):
             target = FetchTarget()
             target.fetch_offset, target.max_bytes = offset, partition_bytes
+            if partition:
+                target.partition = SimpleNamespace(log=SimpleNamespace(dir="/logs/t-0"))
             entries.append((target, PartitionData(records=self.slice)))
         trio.run(self.converter.convert, entries, 1, max_bytes)
         return [data for _, data in entries]
@@ -149,15 +158,20 @@ def test_what_cannot_be_converted_is_told():
     assert (data.high_watermark, data.records) == (-1, b"")
 
 
-def test_a_worker_that_dies_is_an_error_for_that_client():
-    (data,) = Conversion(batch(), workers=Counted(WorkerDied("killed"))).run()
-    assert data.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-def test_a_disk_that_fails_is_no_records():
-    (data,) = Conversion(batch(), workers=Counted(OSError(5, "broken"))).run()
-    assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (WorkerDied("killed"), []),
+        (OSError(errno.EMFILE, "none left"), [OutOfResources]),
+        (OSError(errno.EIO, "broken"), [StorageError]),
+    ],
+)
+def test_of_process_descriptors_and_disk_only_a_disk_that_fails_is_told_of(error, told):
+    conversion = Conversion(batch(), workers=Counted(error))
+    (data,) = conversion.run(partition=True)
+    assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # clients of v0-3 try again
     assert data.records == b""
+    assert [type(failure) for failure in conversion.failed] == told
 
 
 def test_the_child_reads_the_file_itself_unless_it_was_renamed(tmp_path):

@@ -10,7 +10,7 @@ import trio.testing
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
-from protocol.records.compression import CompressionType
+from protocol.records.compression import CompressionType, zstd_library
 from protocol.records.message_set import build_message_set
 from protocol.types import TopicPartition
 from storage.jobs import perform_all
@@ -25,7 +25,8 @@ CODECS = list(CompressionType)
 def libraries_are_loaded():
     """Else the first batch that needs one goes through a worker, in whichever test it comes."""
     import numpy  # noqa: F401
-    import zstandard  # noqa: F401
+
+    zstd_library()
 
 
 def made(config=None, partitions=1, **where):

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from broker.world.machine import LOWEST, NICE, MachineWorkers
-from broker.world.workers import InlineWorkers, WorkerDied, Workers, perform, perform_all
+from broker.world.workers import Hand, InlineWorkers, WorkerDied, Workers, perform, perform_all
 from storage import jobs
 from storage.errors import StorageError
 
@@ -21,11 +21,19 @@ from storage.errors import StorageError
 def machine() -> Iterator[MachineWorkers]:
     workers = MachineWorkers()
     yield workers
-    workers.close()
+    trio.run(close, workers)
 
 
-def both() -> list[Workers]:
-    return [InlineWorkers(), MachineWorkers()]
+async def close(what: Workers | Hand) -> None:
+    """On a loop, as always."""
+    what.close()
+
+
+@pytest.fixture(params=[InlineWorkers, MachineWorkers])
+def workers(request: pytest.FixtureRequest) -> Iterator[Workers]:
+    made: Workers = request.param()
+    yield made
+    trio.run(close, made)
 
 
 def thread_and(value: object) -> tuple[int, object]:
@@ -58,7 +66,6 @@ def test_a_process_is_a_child_of_low_priority_that_stays(machine: MachineWorkers
     assert trio.run(machine.in_process, process_and, "y")[0] == first
 
 
-@pytest.mark.parametrize("workers", both())
 @pytest.mark.parametrize("where", ["in_thread", "in_process"])
 def test_what_the_work_raises_is_raised_here(workers: Any, where: str) -> None:
     with pytest.raises(LookupError, match="as asked"):
@@ -179,7 +186,6 @@ def die_with(state: dict[str, Any]) -> None:
     die()
 
 
-@pytest.mark.parametrize("workers", both())
 def test_what_a_hand_keeps_between_two_calls_lives_until_it_is_closed(workers: Workers) -> None:
     hand = workers.hire()
     first, seen = trio.run(hand.call, remember, 1)
@@ -188,8 +194,8 @@ def test_what_a_hand_keeps_between_two_calls_lives_until_it_is_closed(workers: W
     with pytest.raises(LookupError):
         trio.run(hand.call, fail_with, LookupError)
     assert trio.run(hand.call, remember, 4) == (first, [1, 2, 4])
-    hand.close()
-    hand.close()
+    trio.run(close, hand)
+    trio.run(close, hand)
 
 
 def fail_with(state: dict[str, Any], kind: type[Exception]) -> None:
@@ -216,7 +222,7 @@ def test_a_hand_is_a_child_of_low_priority_and_another_one_after_it_has_died() -
         second, seen = trio.run(hand.call, remember, 2)
         assert (second == first[0], seen) == (False, [2])
     finally:
-        hand.close()
+        trio.run(close, hand)
 
 
 def process_of(state: dict[str, Any]) -> tuple[int, int]:

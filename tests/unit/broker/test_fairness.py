@@ -1,0 +1,159 @@
+"""Who goes next, and who pays: rules without a broker, and a lock that obeys them."""
+
+import pytest
+import trio
+import trio.testing
+
+from broker.fairness import CLIENT, HALF_LIFE_S, NOBODY, Client, FairLock, Line, Shares
+from tests.support.manual_clock import ManualClock
+
+OLD, YOUNG = Client("here", 1), Client("here", 9)
+ELSEWHERE = Client("there", 5)
+
+
+def shares(**used: float) -> Shares:
+    made = Shares()
+    for name, amount in used.items():
+        made.add({"old": OLD, "young": YOUNG, "elsewhere": ELSEWHERE}[name], amount)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("used", "least", "greediest"),
+    [
+        ({}, OLD, YOUNG),
+        ({"old": 1}, ELSEWHERE, OLD),
+        ({"elsewhere": 1}, OLD, ELSEWHERE),
+        ({"old": 2, "young": 1, "elsewhere": 2}, ELSEWHERE, OLD),
+        ({"old": 2, "young": 1, "elsewhere": 4}, YOUNG, ELSEWHERE),
+        ({"old": 1, "young": 1, "elsewhere": 1}, ELSEWHERE, YOUNG),
+        ({"old": 1, "young": 1, "elsewhere": 3}, OLD, ELSEWHERE),
+    ],
+)
+def test_addresses_are_compared_first_then_connections_then_their_age(
+    used: dict[str, float], least: Client, greediest: Client
+) -> None:
+    made = shares(**used)
+    assert made.least([YOUNG, ELSEWHERE, OLD]) == least
+    assert max([OLD, ELSEWHERE, YOUNG], key=made.rank) == greediest
+
+
+def test_what_is_given_back_counts_no_more() -> None:
+    made = shares(old=10, young=10)
+    made.add(OLD, -10)
+    assert (made.rank(OLD)[1], made.rank(YOUNG)[1], made.of_address("here")) == (0, 10, 10)
+    assert made.least([YOUNG, OLD]) == OLD
+
+
+def test_what_was_used_is_forgotten_by_halves_and_then_altogether() -> None:
+    clock = ManualClock()
+    made = Shares(clock.monotonic, half_life_s=HALF_LIFE_S)
+    made.add(OLD, 8)
+    clock.advance(HALF_LIFE_S)
+    assert made.rank(OLD)[1] == pytest.approx(4)
+    made.add(OLD, 1)
+    clock.advance(HALF_LIFE_S)
+    assert made.of_address("here") == pytest.approx(2.5)
+    for number in range(1000):
+        clock.advance(HALF_LIFE_S)
+        made.add(Client(f"address {number}", number), 1)
+    assert len(made._uses) <= 256
+
+
+def test_in_a_line_the_address_that_has_least_is_next_and_in_it_who_came_first() -> None:
+    made = shares(old=3, elsewhere=2)
+    line: Line[str] = Line(made)
+    assert not line
+    for client, item in ((YOUNG, "a"), (OLD, "b"), (ELSEWHERE, "c"), (ELSEWHERE, "d")):
+        line.add(client, item)
+    assert len(line) == 4
+    came = []
+    while line:
+        item = line.next()
+        client = ELSEWHERE if item in "cd" else YOUNG
+        line.remove(client, item)
+        made.add(client, 2)
+        came.append(item)
+    assert came == ["c", "a", "d", "b"]
+    line.remove(OLD, "not there")
+    assert len(line) == 0
+
+
+def waiting_in(lock: FairLock, clients: list[Client], cost_s: float = 1.0) -> list[int]:
+    """Let each have a turn, in the order in which they ask; the numbers in that of their turns."""
+    came: list[int] = []
+
+    async def one(client: Client) -> None:
+        CLIENT.set(client)
+        async with lock.turn():
+            came.append(client.number)
+            await trio.sleep(cost_s)
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            for client in clients:
+                nursery.start_soon(one, client)
+                await trio.testing.wait_all_tasks_blocked()
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert lock.waiting == 0
+    return came
+
+
+def test_eighty_of_one_address_delay_another_by_the_one_that_is_at_it() -> None:
+    crowd = [Client("crowd", number) for number in range(80)]
+    came = waiting_in(FairLock(trio.current_time), [*crowd, Client("honest", 100)])
+    assert came[:3] == [0, 100, 1]
+
+
+def test_of_one_address_the_older_connection_goes_first() -> None:
+    crowd = [Client("same", number) for number in range(10, 90)]
+    assert waiting_in(FairLock(trio.current_time), [*crowd, Client("same", 1)])[:3] == [10, 1, 11]
+
+
+def test_who_used_it_waits_for_those_who_did_not() -> None:
+    again = [Client("a", 1)] * 3
+    assert waiting_in(FairLock(trio.current_time), [*again, Client("b", 2), Client("b", 3)]) == [
+        1,
+        2,
+        1,
+        3,
+        1,
+    ]
+
+
+def test_a_turn_that_is_cancelled_or_fails_is_passed_on() -> None:
+    lock = FairLock(trio.current_time)
+    came: list[str] = []
+
+    async def one(name: str, scope: trio.CancelScope) -> None:
+        with scope:
+            async with lock.turn():
+                came.append(name)
+                await trio.sleep(1)
+
+    async def main() -> None:
+        scopes = [trio.CancelScope() for _ in range(4)]
+        async with trio.open_nursery() as nursery:
+            for name, scope in zip("abcd", scopes, strict=True):
+                nursery.start_soon(one, name, scope)
+                await trio.testing.wait_all_tasks_blocked()
+            scopes[1].cancel()  # while it waits
+            await trio.testing.wait_all_tasks_blocked()
+            scopes[0].cancel()
+            scopes[2].cancel()  # in the moment in which it may be called
+        assert came[0] == "a"
+        assert came[-1] == "d"
+        assert lock.waiting == 0
+        with pytest.raises(ValueError, match="broken"):
+            async with lock.turn():
+                raise ValueError("broken")
+        async with lock.turn():
+            assert lock.waiting == 1
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+def test_who_works_for_nobody_is_a_client_too() -> None:
+    assert CLIENT.get() == NOBODY
+    assert waiting_in(FairLock(trio.current_time), [NOBODY, NOBODY]) == [0, 0]

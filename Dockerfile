@@ -18,7 +18,7 @@ COPY tools tools
 COPY pipeline pipeline
 # The wheel that everyone installs, from these sources and nothing else.
 RUN python -m venv /opt/pykafkalog \
- && /opt/pykafkalog/bin/pip install --no-cache-dir ".[tools]" \
+ && /opt/pykafkalog/bin/pip install --no-cache-dir . \
  && /opt/pykafkalog/bin/python -m compileall -q /opt/pykafkalog/lib
 
 FROM python:3.11-slim-bookworm
@@ -36,5 +36,5 @@ VOLUME /var/lib/pykafkalog
 EXPOSE 9092 9404
 # Healthy is what answers ApiVersions, wherever the broker listens.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s \
-    CMD ["python", "-m", "pykafkalog.tools.healthcheck"]
+    CMD ["python", "-P", "-m", "pykafkalog.tools.healthcheck"]
 ENTRYPOINT ["pykafkalog-broker", "/etc/pykafkalog/server.properties"]

@@ -117,6 +117,7 @@ class BrokerConfig:
         max_connections_per_ip: int
         max_connections_per_ip_overrides: str
         max_incremental_fetch_session_cache_slots: int
+        max_decompressed_message_bytes: int
         message_max_bytes: int
         metadata_log_dir: str | None
         metrics_http_listener: str

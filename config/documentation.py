@@ -1,6 +1,7 @@
 """Makes docs/configuration.md from the tables of keys, for scripts/generate-configuration-docs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import filterfalse
 
 from config.broker_keys import SECTIONS
 from config.definition import ConfigKey, UpdateMode, format_value
@@ -18,9 +19,9 @@ given on the command line (`--override key=value`, repeatable), which wins over 
 keys are accepted with a warning; a bad value ends the start with one line that names it.
 A topic's own config (`kafka-configs`, `pykafkalog configs`) wins over the broker's.
 
-In the column *effect*: **yes**: the broker follows it. **none yet**: the key is known and its value
-is checked, so that a file written for Kafka is understood, but nothing in this broker reads it.
-**own**: a key that Apache Kafka does not have.
+The broker follows the settings of the first tables; those marked **own** are not Kafka's. The
+settings at the end are known, and their values are checked, so that a file written for Kafka is
+understood, but [nothing reads them yet](#without-effect-yet).
 
 Topic configs can be changed at any time. Broker keys with **running** in the column *changes* can
 be set while the broker runs, for one broker or for all (`kafka-configs --entity-type brokers` with
@@ -37,33 +38,60 @@ def render() -> str:
 
 def _lines() -> Iterator[str]:
     yield _HEAD
-    yield "## Topic configs\n"
-    yield "| config | type | default | valid | broker keys behind it | effect | meaning |"
-    yield "|--|--|--|--|--|--|--|"
-    for key in TOPIC_KEYS:
-        synonyms = ", ".join(f"`{name}`" for name in key.synonyms) or "-"
-        yield _row(_name(key), *_value_columns(key), synonyms, _effect(key), _cell(key.doc))
+    yield from _table(
+        "## Topic configs",
+        ("config", "type", "default", "valid", "broker keys behind it", "meaning"),
+        map(_topic_row, filter(_has_effect, TOPIC_KEYS)),
+    )
     for title, keys in SECTIONS:
-        yield ""
-        yield f"## Broker: {title}\n"
-        yield from _broker_table(keys)
-
-
-def _broker_table(keys: Iterable[ConfigKey]) -> Iterator[str]:
-    yield "| key | type | default | valid | importance | changes | effect | meaning |"
-    yield "|--|--|--|--|--|--|--|--|"
-    for key in sorted(keys, key=lambda key: key.name):
-        changes = "running" if may_change(key) else "no"
-        if key.dynamic is UpdateMode.PER_BROKER:
-            changes = f"no (Kafka: {key.dynamic.value})"
-        yield _row(
-            _name(key),
-            *_value_columns(key),
-            key.importance.value,
-            changes,
-            _effect(key),
-            _cell(key.doc),
+        yield from _table(
+            f"\n## Broker: {title}",
+            ("key", "type", "default", "valid", "importance", "changes", "meaning"),
+            map(_broker_row, filter(_has_effect, _by_name(keys))),
         )
+    yield "\n## Without effect yet"
+    every: Sequence[tuple[str, Iterable[ConfigKey]]] = (("Topic configs", TOPIC_KEYS), *SECTIONS)
+    for title, known in every:
+        yield from _table(
+            f"\n### {title}",
+            ("key", "type", "default", "meaning"),
+            map(_inert_row, filterfalse(_has_effect, _by_name(known))),
+        )
+
+
+def _has_effect(key: ConfigKey) -> bool:
+    return key.effective or key.own
+
+
+def _by_name(keys: Iterable[ConfigKey]) -> list[ConfigKey]:
+    return sorted(keys, key=lambda key: key.name)
+
+
+def _table(heading: str, columns: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
+    """Nothing if there are no rows."""
+    listed = list(rows)
+    if listed:
+        yield f"{heading}\n"
+        yield _row(*columns)
+        yield f"|{'--|' * len(columns)}"
+        yield from listed
+
+
+def _topic_row(key: ConfigKey) -> str:
+    synonyms = ", ".join(f"`{name}`" for name in key.synonyms) or "-"
+    return _row(_name(key), *_value_columns(key), synonyms, _meaning(key))
+
+
+def _broker_row(key: ConfigKey) -> str:
+    changes = "running" if may_change(key) else "no"
+    if key.dynamic is UpdateMode.PER_BROKER:
+        changes = f"no (Kafka: {key.dynamic.value})"
+    return _row(_name(key), *_value_columns(key), key.importance.value, changes, _meaning(key))
+
+
+def _inert_row(key: ConfigKey) -> str:
+    kind, default, _ = _value_columns(key)
+    return _row(_name(key), kind, default, _meaning(key))
 
 
 def _row(*cells: str) -> str:
@@ -81,10 +109,8 @@ def _value_columns(key: ConfigKey) -> tuple[str, str, str]:
     return key.type.name.lower(), shown, valid
 
 
-def _effect(key: ConfigKey) -> str:
-    if key.own:
-        return "**own**"
-    return "yes" if key.effective else "none yet"
+def _meaning(key: ConfigKey) -> str:
+    return _cell(key.doc) if not key.own else f"**own** {_cell(key.doc)}"
 
 
 def _cell(text: str) -> str:

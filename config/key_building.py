@@ -29,6 +29,8 @@ PER_BROKER: Final = UpdateMode.PER_BROKER
 CLUSTER_WIDE: Final = UpdateMode.CLUSTER_WIDE
 
 INT_MAX: Final = (1 << 31) - 1
+MOST_DECOMPRESSED: Final = INT_MAX - 8
+"""Kafka's default for the size of one record: the largest array of its JVM."""
 LONG_MAX: Final = (1 << 63) - 1
 DOUBLE_MAX: Final = 1.7976931348623157e308
 

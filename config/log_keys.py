@@ -83,6 +83,8 @@ KEYS = (
     key("log.message.timestamp.after.max.ms", LONG, 3600000, MEDIUM, "How far after the broker's time a record's may be.", at_least(0), CLUSTER_WIDE),
     key("log.message.downconversion.enable", BOOLEAN, True, LOW, "Convert batches for consumers that ask with Fetch versions below 4."),
     inert("log.local.retention.ms", LONG, -2, MEDIUM, "Tiered storage: how long segments stay on this disk.", at_least(-2), CLUSTER_WIDE),
+    inert("log.remote.copy.lag.bytes", LONG, -1, MEDIUM, "Tiered storage: bytes by which copying may lag.", at_least(-1), CLUSTER_WIDE),
+    inert("log.remote.copy.lag.ms", LONG, 0, MEDIUM, "Tiered storage: time by which copying may lag.", at_least(-1), CLUSTER_WIDE),
     inert("log.local.retention.bytes", LONG, -2, MEDIUM, "Tiered storage: how many bytes stay on this disk.", at_least(-2), CLUSTER_WIDE),
     inert("create.topic.policy.class.name", CLASS, None, LOW, "A plug-in that may refuse new topics."),
     inert("alter.config.policy.class.name", CLASS, None, LOW, "A plug-in that may refuse changes of configs."),

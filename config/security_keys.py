@@ -70,6 +70,8 @@ KEYS = (
     inert("sasl.login.refresh.window.jitter", DOUBLE, 0.05, MEDIUM, "OAuth: randomness of that.", None, PER_BROKER),
     inert("sasl.login.refresh.min.period.seconds", SHORT, 60, MEDIUM, "OAuth: shortest time between refreshes.", None, PER_BROKER),
     inert("sasl.login.refresh.buffer.seconds", SHORT, 300, MEDIUM, "OAuth: time kept before a token ends.", None, PER_BROKER),
+    inert("sasl.oauthbearer.allow.unverified.audience", BOOLEAN, False, MEDIUM, "OAuth: accept tokens without a check of their audience."),
+    inert("sasl.oauthbearer.allow.unverified.issuer", BOOLEAN, False, MEDIUM, "OAuth: accept tokens without a check of their issuer."),
     inert("sasl.oauthbearer.assertion.algorithm", STRING, "RS256", MEDIUM, "OAuth: how assertions are signed.", one_of("ES256", "RS256", ignore_case=True)),
     inert("sasl.oauthbearer.assertion.claim.aud", STRING, None, MEDIUM, "OAuth: audience of an assertion."),
     inert("sasl.oauthbearer.assertion.claim.exp.seconds", INT, 300, LOW, "OAuth: life of an assertion.", between(0, 86400)),

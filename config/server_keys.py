@@ -12,13 +12,14 @@ from config.key_building import (
     LONG_MAX,
     LOW,
     MEDIUM,
+    MOST_DECOMPRESSED,
     PER_BROKER,
     STRING,
     inert,
     key,
     own,
 )
-from config.validators import at_least, one_of
+from config.validators import at_least, between, one_of
 
 KEYS = (
     key("broker.id", INT, -1, HIGH, "This broker's number in the cluster; -1 lets it be generated when broker.id.generation.enable is true."),
@@ -26,6 +27,7 @@ KEYS = (
     key("broker.id.generation.enable", BOOLEAN, True, MEDIUM, "Generate an id for a broker that has none; generated ids are greater than reserved.broker.max.id."),
     key("reserved.broker.max.id", INT, 1000, MEDIUM, "The largest id that may be set by hand; generated ids start above it.", at_least(0)),
     key("broker.rack", STRING, None, MEDIUM, "The rack of this broker, told to clients in Metadata."),
+    key("max.decompressed.message.bytes", INT, MOST_DECOMPRESSED, MEDIUM, "The largest decompressed size of one record that is accepted in a compressed batch; topics override it.", between(1, MOST_DECOMPRESSED), CLUSTER_WIDE),
     key("message.max.bytes", INT, 1048588, HIGH, "The largest record batch, in bytes as sent, that is accepted; topics override it with max.message.bytes.", at_least(0), CLUSTER_WIDE),
     inert("num.network.threads", INT, 3, HIGH, "Network threads per listener in Kafka. Here one event loop serves every connection.", at_least(1), CLUSTER_WIDE),
     key("num.io.threads", INT, 8, HIGH, "Handlers: how many requests may be in work at the same time.", at_least(1), CLUSTER_WIDE),
@@ -70,6 +72,6 @@ KEYS = (
     inert("unstable.feature.versions.enable", BOOLEAN, False, HIGH, "Allow feature levels that are still being developed."),
     inert("config.providers", LIST, (), LOW, "Plug-ins that fetch values from elsewhere.", None, CLUSTER_WIDE),
     inert("telemetry.max.bytes", INT, 1048576, LOW, "The largest push of client metrics.", at_least(1)),
-    own("incomplete.request.max.bytes", LONG, 167772160, "Bytes of requests above 16 KB that have not come whole, of all connections; one more request may always be received. When they are spent, connections wait, and those whose requests come slowly are closed.", at_least(1)),
+    own("incomplete.request.max.bytes", LONG, 167772160, "Bytes of requests above 16 KB that have not come whole, of all connections; one more request may always be received, and a sixteenth more of requests up to 1.25 MiB. When they are spent, connections wait, and those whose requests come slowly are closed.", at_least(1)),
     own("metrics.http.listener", STRING, "", "host:port on which Prometheus metrics are served over HTTP; :port means every interface, as in listeners; empty means off."),
 )  # fmt: skip

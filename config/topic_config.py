@@ -10,7 +10,7 @@ from typing import Any
 
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError, ConfigKey
-from config.key_building import LONG_MAX
+from config.key_building import LONG_MAX, MOST_DECOMPRESSED
 from config.topic_keys import TOPIC_KEYS
 
 
@@ -29,6 +29,7 @@ class TopicConfig:
     flush_ms: int = LONG_MAX
     index_interval_bytes: int = 4096
     max_compaction_lag_ms: int = LONG_MAX
+    max_decompressed_message_bytes: int = MOST_DECOMPRESSED
     max_message_bytes: int = 1048588
     message_downconversion_enable: bool = True
     message_timestamp_after_max_ms: int = 3600000

@@ -105,11 +105,12 @@ class TopicReader:
 
     def to_reader(self, columns: Sequence[str] | None = None) -> Any:
         """Return a `pyarrow.RecordBatchReader` for one pass, with a few megabytes in memory."""
-        import pyarrow
-
         from storage.reader.arrow import schema_of
 
-        return pyarrow.RecordBatchReader.from_batches(schema_of(columns), self.batches(columns))
+        schema = schema_of(columns)
+        import pyarrow
+
+        return pyarrow.RecordBatchReader.from_batches(schema, self.batches(columns))
 
     def to_table(self, columns: Sequence[str] | None = None) -> Any:
         """Return a `pyarrow.Table`, all in memory; its `to_pandas()` is a data frame."""

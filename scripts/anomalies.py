@@ -1,4 +1,4 @@
-"""Runs of `tests.anomalies` from seeds, with progress; see docs/exactly-once.md.
+"""Runs of `tests.anomalies` from seeds, with progress; see docs/developing/exactly-once.md.
 
 The exit code is 0 if no run showed an anomaly. The directory of a run with one is kept.
 """

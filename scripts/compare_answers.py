@@ -1,4 +1,4 @@
-"""Sends the same requests to Apache Kafka and to this broker; see docs/hostile-clients.md.
+"""Asks Apache Kafka and this broker the same; see docs/developing/hostile-clients.md.
 
   scripts/compare-answers                   every mutation, pairs from the seed, walks: about 20,000
   scripts/compare-answers --requests 500    a sample
@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.answers.cases import Case
 from tests.answers.pair import Pair
 from tests.answers.run import Comparison, compare, plan, versions_of
+from tests.answers.waits import compare_waits
 from tests.answers.walks import WALKS, walk
 
 WALK_STEPS = 60
@@ -85,6 +86,8 @@ def ask(
             progress.update(task, advance=1, description=f"{found} differ")
 
         compare(pair, cases, comparison, on_case=advance)
+        if walk_seeds:
+            compare_waits(pair, comparison)
         for seed in walk_seeds:
             for name in WALKS:
                 walk(pair, comparison, name, seed, WALK_STEPS, on_step=advance)

@@ -1,4 +1,4 @@
-"""Sends mutated frames, from a seed, to a whole broker in memory; see docs/hostile-clients.md.
+"""Sends a whole broker in memory mutated frames, from a seed: docs/developing/hostile-clients.md.
 
   scripts/fuzz --frames 1000000         a million of them, on all cores
   scripts/fuzz --seed 7 --chunk 12      one chunk again: the same frames, the same broker

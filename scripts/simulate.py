@@ -1,4 +1,4 @@
-"""Simulated runs of a whole broker from seeds; see docs/simulation.md.
+"""Simulated runs of a whole broker from seeds; see docs/developing/simulation.md.
 
   scripts/simulate --seed 7               one run: its plan, and its findings
   scripts/simulate --seed 7 --trace t.txt the same, and a line for each event

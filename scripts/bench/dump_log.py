@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from protocol.records.builder import build_batch
 from storage.reader import PartitionView
-from tests.support.kafka_jars import LOGGING, ROOT, kafka_jars
+from tests.support.kafka_jars import LOGGING, ROOT, TOOLS_VERSION, kafka_jars
 
 NOW = 1_700_000_000_000
 SHAPES = {  # name: (bytes of a value, records in a batch)
@@ -40,7 +40,7 @@ DEPTHS = {
     "deep with contents": ("--print-data-log",),
 }
 JAVA = (
-    *("java", "-Xmx1g", *LOGGING, "-cp", kafka_jars()),
+    *("java", "-Xmx1g", *LOGGING, "-cp", kafka_jars(TOOLS_VERSION)),
     "org.apache.kafka.tools.DumpLogSegments",
 )
 OURS = (sys.executable, "-m", "tools", "dump-log")

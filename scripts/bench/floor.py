@@ -1,4 +1,4 @@
-"""Compares the kernel's cost of produced bytes with this broker's and Apache Kafka 4.3.1's.
+"""Compares the kernel's cost of produced bytes with this broker's and Apache Kafka 4.4.0's.
 
     .venv/bin/python scripts/bench/floor.py [--rounds 3] [--megabytes 200] [--batches 16000,250000]
 

@@ -1,4 +1,4 @@
-"""Compares this broker with Apache Kafka 4.3.1, alternating in one run, by Kafka's own tools.
+"""Compares this broker with Apache Kafka 4.4.0, alternating in one run, by Kafka's own tools.
 
 Both brokers run at the same time, warmed up by the same load, and are measured in turn: for every
 round and every setting first the one, then the other, the order changing with each round. Reports

@@ -1,4 +1,4 @@
-"""Compares transactions here and on Apache Kafka 4.3.1, alternating in one run.
+"""Compares transactions here and on Apache Kafka 4.4.0, alternating in one run.
 
 Both brokers run at the same time, warmed up by the same load, and are measured in turn: for every
 round and every figure first the one, then the other, the order changing with each round. Reports

@@ -13,6 +13,7 @@
     sabotage.py       brokers that lack one guarantee, for the proof of the checker
     run.py            one run from a seed: `scripts/anomalies`
 
-The definitions are those of Jepsen's Kafka workload (jepsen.tests.kafka); docs/exactly-once.md says
+The definitions are those of Jepsen's Kafka workload (jepsen.tests.kafka);
+docs/developing/exactly-once.md says
 where this one differs. The code is our own.
 """

@@ -56,6 +56,7 @@ def _counts(history: History) -> dict[str, int]:
     return {
         "transactions": len(history.transactions),
         "committed": outcomes[Outcome.COMMITTED],
+        "with offsets": sum(o.is_committed for o in history.transactions if o.group is not None),
         "aborted": outcomes[Outcome.ABORTED],
         "indeterminate": len(undecided),
         "of these seen": sum(one.is_seen for one in undecided),

@@ -1,1 +1,1 @@
-"""The same requests to Apache Kafka and to this broker: docs/hostile-clients.md."""
+"""The same requests to Apache Kafka and to this broker: docs/developing/hostile-clients.md."""

@@ -83,8 +83,19 @@ def _never_answered(d: Difference, a: Asked) -> bool:
     return a.theirs.kind == "silent" and (
         (a.key is K.ALTER_PARTITION_REASSIGNMENTS and a.version == 0)
         or a.key in (K.ADD_PARTITIONS_TO_TXN, K.INCREMENTAL_ALTER_CONFIGS, K.ALTER_CONFIGS)
-        or a.key in (K.WRITE_TXN_MARKERS, K.JOIN_GROUP)
+        or a.key is K.WRITE_TXN_MARKERS
     )
+
+
+def _protocol_twice(d: Difference, a: Asked) -> bool:
+    if a.key is K.LIST_GROUPS:
+        # Kafka's group stays as it is; here the member waits for its sync, and goes in time.
+        ended = d.theirs == "PreparingRebalance" and d.ours in ("CompletingRebalance", "Empty")
+        return ended and d.path == "groups.group_state"
+    if a.key is not K.JOIN_GROUP or a.theirs.kind != "silent":
+        return False
+    names = [protocol.name for protocol in a.request.protocols]
+    return len(set(names)) < len(names)
 
 
 def _message(d: Difference) -> bool:
@@ -181,6 +192,9 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "Kafka breaks (no answer, hangs up, unknown error) where this broker refuses": _kafka_breaks,
     "Kafka never answers, its answer cannot be written in this version": _never_answered,
+    "Kafka fails over a protocol that a member names twice: no answer, no end of the rebalance": (
+        _protocol_twice
+    ),
     "unknown isolation levels read what is not committed; Kafka's unknown error": _isolation,
     "nothing takes long enough here to time out": _timed_out,
     "what is asked twice is answered each time, and what has no partitions is echoed": _once,

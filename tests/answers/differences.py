@@ -43,7 +43,10 @@ def differences(theirs: Outcome, ours: Outcome) -> list[Difference]:
         if theirs.kind == ours.kind:
             return []
         return [Difference("", _shown(theirs), _shown(ours))]
-    return list(_fields("", theirs.answer, ours.answer))
+    found = list(_fields("", theirs.answer, ours.answer))
+    if theirs.waited != ours.waited:
+        found.append(Difference("waited", theirs.waited, ours.waited))
+    return found
 
 
 def _shown(outcome: Outcome) -> Any:

@@ -56,6 +56,8 @@ class Outcome:
     kind: str
     """answer, closed, silent, unreadable."""
     answer: Any = None
+    waited: bool = False
+    """Whether it came when the request's own time was over, where that is measured."""
 
     @property
     def codes(self) -> set[int]:
@@ -143,10 +145,12 @@ class Side:
     def names_about(self, topic: str) -> Names:
         """The names of requests about a topic that was made; some records are in it."""
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
-        described = self.call(ApiKey.METADATA, 12, asked).topics[0]
+        metadata = self.call(ApiKey.METADATA, 12, asked)
+        described = metadata.topics[0]
         names = Names(
             topic=topic,
             topic_id=described.topic_id,
+            cluster_id=metadata.cluster_id,
             directory=self.directory,
             group=f"group-of-{topic}",
             transactional_id=f"transaction-of-{topic}",

@@ -7,6 +7,12 @@ import pytest
 
 from protocol.api_keys import ApiKey
 from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from protocol.messages.produce import (
     PartitionProduceData,
@@ -109,6 +115,43 @@ def test_what_is_accepted_has_a_reason() -> None:
     first, second = produced(error_code=3), produced(error_code=21)
     assert reason(first, second, mistakes=2)
     assert reason(first, second, mistakes=1) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "is_accepted"),
+    [(["range"], False), (["range", "sticky"], False), (["range", "range"], True)],
+)
+def test_kafka_is_silent_to_a_join_that_names_a_protocol_twice_and_to_no_other(
+    names: list[str], is_accepted: bool
+) -> None:
+    protocols = [JoinGroupRequestProtocol(name=name, metadata=b"") for name in names]
+    request = JoinGroupRequest(group_id="join-group-v1-1", protocols=protocols)
+    joined = Outcome("answer", JoinGroupResponse(members=[]))
+    asked = Asked(ApiKey.JOIN_GROUP, 1, request, 1, Outcome("silent"), joined)
+    (found,) = differences(asked.theirs, asked.ours)
+    assert (accepted_reason(found, asked) is not None) == is_accepted
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "is_accepted"),
+    [
+        ("PreparingRebalance", "Empty", True),
+        ("PreparingRebalance", "CompletingRebalance", True),
+        ("PreparingRebalance", "Stable", False),
+        ("Empty", "PreparingRebalance", False),
+        ("CompletingRebalance", "Empty", False),
+    ],
+)
+def test_only_a_rebalance_that_kafka_cannot_end_may_be_over_here(
+    theirs: str, ours: str, is_accepted: bool
+) -> None:
+    def listed(state: str) -> Outcome:
+        group = ListedGroup(group_id="join-group-v1-1", group_state=state)
+        return Outcome("answer", ListGroupsResponse(groups=[group]))
+
+    asked = Asked(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(), 0, listed(theirs), listed(ours))
+    (found,) = differences(asked.theirs, asked.ours)
+    assert (accepted_reason(found, asked) is not None) == is_accepted
 
 
 def test_a_case_is_the_same_for_both_though_their_ids_differ() -> None:

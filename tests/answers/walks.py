@@ -47,6 +47,11 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from protocol.records.builder import build_batch
 from tests.answers.accepted import Asked
 from tests.answers.pair import Pair
@@ -91,6 +96,7 @@ def produce_step(rng: Random, *, transactional: bool = False) -> Step:
     # Which sequence: the next one, a repeated one, one that leaves a hole.
     off = rng.choice((0, 0, 0, 0, 0, -1, 3)) if transactional else 0
     old_epoch = transactional and rng.random() < 0.1
+    version = rng.choice((9, 11) if transactional else (9, 11, 13))
 
     def request(state: State) -> Any:
         producer = {}
@@ -111,7 +117,11 @@ def produce_step(rng: Random, *, transactional: bool = False) -> Step:
             acks=-1,
             timeout_ms=5_000,
             transactional_id=state.names.transactional_id if transactional else None,
-            topic_data=[TopicProduceData(name=state.names.topic, partition_data=data)],
+            topic_data=[
+                TopicProduceData(
+                    name=state.names.topic, topic_id=state.names.topic_id, partition_data=data
+                )
+            ],
         )
 
     def learn(state: State, answer: Any) -> None:
@@ -120,7 +130,7 @@ def produce_step(rng: Random, *, transactional: bool = False) -> Step:
             state.sequence[partition] = state.sequence.get(partition, 0) + count
 
     text = f"produce {count} to {partition} late={late} sequence{off:+} old={old_epoch}"
-    return Step(ApiKey.PRODUCE, rng.choice((9, 11)), text, request, learn)
+    return Step(ApiKey.PRODUCE, version, text, request, learn)
 
 
 def fetch_step(rng: Random) -> Step:
@@ -147,16 +157,15 @@ def fetch_step(rng: Random) -> Step:
             current_leader_epoch=-1,
             log_start_offset=-1,
         )
-        forgotten = [ForgottenTopic(topic=state.names.topic, partitions=[partition])]
+        named = {"topic": state.names.topic, "topic_id": state.names.topic_id}
+        forgotten = [ForgottenTopic(**named, partitions=[partition])]
         return FetchRequest(
             replica_id=-1,
             max_bytes=1 << 20,
             isolation_level=isolation,
             session_id=session,
             session_epoch=epoch,
-            topics=[]
-            if what == "forget"
-            else [FetchTopic(topic=state.names.topic, partitions=[asked])],
+            topics=[] if what == "forget" else [FetchTopic(**named, partitions=[asked])],
             forgotten_topics_data=forgotten if what == "forget" else [],
         )
 
@@ -167,7 +176,7 @@ def fetch_step(rng: Random) -> Step:
             state.epoch += 1
 
     text = f"fetch {what} {partition} from {offset} isolation={isolation} max={size}"
-    return Step(ApiKey.FETCH, rng.choice((11, 12)), text, request, learn)
+    return Step(ApiKey.FETCH, rng.choice((11, 12, 18, 18)), text, request, learn)
 
 
 def delete_records_step(rng: Random) -> Step:
@@ -338,10 +347,33 @@ def group_walk(rng: Random) -> Iterator[Step]:
         elif kind == "delete":
             yield Step(
                 ApiKey.DELETE_GROUPS,
-                1,
+                3,
                 "delete",
                 lambda s: DeleteGroupsRequest(groups_names=[s.names.group]),
             )
+
+
+def txn_commit_step(rng: Random, who: Callable[[State], tuple[int, int]], text: str) -> Step:
+    unknown = rng.random() < 0.2
+
+    def request(s: State) -> Any:
+        one = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=4)
+        topic = TxnOffsetCommitRequestTopic(
+            name="unknown" if unknown else s.names.topic,
+            topic_id=b"?" * 16 if unknown else s.names.topic_id,
+            partitions=[one],
+        )
+        return TxnOffsetCommitRequest(
+            transactional_id=s.names.transactional_id,
+            group_id=s.names.group,
+            producer_id=who(s)[0],
+            producer_epoch=who(s)[1],
+            topics=[topic],
+        )
+
+    return Step(
+        ApiKey.TXN_OFFSET_COMMIT, rng.choice((3, 6)), f"commit unknown={unknown} {text}", request
+    )
 
 
 def transaction_walk(rng: Random) -> Iterator[Step]:
@@ -367,7 +399,19 @@ def transaction_walk(rng: Random) -> Iterator[Step]:
     yield init(False)
     while True:
         kind = rng.choice(
-            ("init", "bump", "add", "add", "offsets", "produce", "produce", "end", "end", "fetch")
+            (
+                "init",
+                "bump",
+                "add",
+                "add",
+                "offsets",
+                "commit",
+                "produce",
+                "produce",
+                "end",
+                "end",
+                "fetch",
+            )
         )
         old = rng.random() < 0.1
 
@@ -404,6 +448,8 @@ def transaction_walk(rng: Random) -> Iterator[Step]:
                     group_id=s.names.group,
                 ),
             )
+        elif kind == "commit":
+            yield txn_commit_step(rng, who, f"old={old}")
         elif kind == "produce":
             yield produce_step(rng, transactional=True)
         elif kind == "end":

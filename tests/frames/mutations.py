@@ -107,9 +107,10 @@ def every_odd_value(place: Place, request: Any) -> list[Any]:
         values += (-128, 127)
     else:
         assert node.code is not None
+        ends = number_ends(node.code)
         values += SMALL
-        values += number_ends(node.code)
-        values.append(now + 1)
+        values += ends
+        values.append(now - 1 if now == max(ends) else now + 1)
     return values
 
 

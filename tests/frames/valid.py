@@ -26,6 +26,7 @@ class Names:
     """It has two partitions and some records."""
     topic_id: bytes
     broker_id: int = 1
+    cluster_id: str | None = None
     directory: str
     """One of `log.dirs`."""
     group: str = "group"
@@ -57,9 +58,9 @@ _BY_NAME: Final[Mapping[str, Filler]] = {
     "acks": lambda n: -1,
     "allow_auto_topic_creation": lambda n: False,
     "assignment": lambda n: b"assignment",
+    "cluster_id": lambda n: n.cluster_id,
     "client_software_name": lambda n: "fuzz",
     "client_software_version": lambda n: "1.0",
-    "cluster_id": lambda n: None,
     "committed_leader_epoch": lambda n: -1,
     "committed_metadata": lambda n: "metadata",
     "committed_offset": lambda n: 1,
@@ -133,6 +134,8 @@ _BY_NAME: Final[Mapping[str, Filler]] = {
 
 _OF_API: Final[Mapping[tuple[ApiKey, str], Filler]] = {
     (K.PRODUCE, "transactional_id"): lambda n: None,
+    (K.API_VERSIONS, "node_id"): lambda n: -1 if n.cluster_id is None else n.broker_id,
+    (K.FETCH, "cluster_id"): lambda n: None,
     (K.FETCH, "forgotten_topics_data"): lambda n: [],
     (K.LIST_OFFSETS, "timestamp"): lambda n: n.timestamp_ms,
     (K.OFFSET_COMMIT, "commit_timestamp"): lambda n: -1,

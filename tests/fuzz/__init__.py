@@ -1,1 +1,1 @@
-"""Mutated frames against a whole broker: docs/hostile-clients.md."""
+"""Mutated frames against a whole broker: docs/developing/hostile-clients.md."""

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
+from tests.support.built_wheel import build_wheel
 
 QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "100"}
 _numbers = itertools.count(1)
@@ -36,6 +37,12 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     broker = (ApacheKafka if apache else BrokerProcess)(directory, QUICK_GROUPS)
     with broker:
         yield broker.bootstrap
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """This project's, built for this run."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from protocol.api_keys import ApiKey
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.registry import SPECS, request_api
 from tests.support.broker_process import BrokerProcess
+from tests.support.kernel_queues import unread_bytes
+from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient, request_frame
 
 MEGABYTE = 1024 * 1024
@@ -164,7 +166,7 @@ def test_a_thousand_half_open_connections_cost_little(broker: BrokerProcess) -> 
                 client = socket.create_connection(("127.0.0.1", broker.port), 10)
                 clients.append(client)
                 client.sendall(claim + bytes((0, 3, 4000)[number % 3]))
-            time.sleep(0.5)
+            wait_until(lambda: not unread_bytes(broker.port), 10)
             grown = broker.resident_bytes() - before
             assert grown < 40 * MEGABYTE, f"{grown / MEGABYTE:.0f} MB"
     finally:
@@ -181,7 +183,7 @@ def test_large_announced_frames_grow_memory_with_what_arrives(broker: BrokerProc
                 client = socket.create_connection(("127.0.0.1", broker.port), 10)
                 clients.append(client)
                 client.sendall(struct.pack(">i", 100_000_000) + bytes(300_000))
-            time.sleep(0.5)
+            wait_until(lambda: not unread_bytes(broker.port), 10)
             grown = broker.resident_bytes() - before
             assert grown < 20 * 4 * 300_000 + 20 * MEGABYTE, f"{grown / MEGABYTE:.0f} MB"
     finally:
@@ -206,7 +208,7 @@ def test_a_frame_of_a_million_tiny_elements_costs_its_own_size_only(broker: Brok
 
 
 def test_a_client_that_reads_nothing_does_not_hold_the_others_up(broker: BrokerProcess) -> None:
-    with WireClient(broker.port) as stuck, GoodClient(broker.port):
+    with WireClient(broker.port) as stuck, GoodClient(broker.port) as good:
         stuck.socket.settimeout(0.5)
         frame = request_frame(ApiKey.API_VERSIONS, 0) * 1000
         try:
@@ -214,7 +216,8 @@ def test_a_client_that_reads_nothing_does_not_hold_the_others_up(broker: BrokerP
                 stuck.send(frame)
         except TimeoutError:
             pass
-        time.sleep(0.5)
+        before = good.answers
+        wait_until(lambda: good.answers > before + 50, 10)
 
 
 def test_connections_reset_in_every_state(broker: BrokerProcess) -> None:

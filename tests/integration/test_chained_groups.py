@@ -28,6 +28,7 @@ class Worker(threading.Thread):
     def __init__(self, bootstrap: str, group: str, source: str, sink: str, strategy: str) -> None:
         super().__init__(daemon=True)
         self.leaving = threading.Event()
+        self.has_partitions = threading.Event()
         self.passed: Counter[bytes] = Counter()
         self._source, self._sink = source, sink
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2})
@@ -44,7 +45,7 @@ class Worker(threading.Thread):
         )
 
     def run(self) -> None:
-        self._consumer.subscribe([self._source])
+        self._consumer.subscribe([self._source], on_assign=lambda *_: self.has_partitions.set())
         while not self.leaving.is_set():
             batch = [m for m in self._consumer.consume(200, timeout=0.2) if m.error() is None]
             if not batch:
@@ -92,7 +93,8 @@ def test_s_grp_7_chained_groups_neither_lose_nor_repeat(
             producer.flush(10)
             for level in range(3):
                 workers[level].append(hire(level))
-            time.sleep(1.5)
+            for level in workers:
+                assert level[-1].has_partitions.wait(TIMEOUT_S)
             workers[number // 500 % 3][0].leaving.set()
     producer.flush(10)
     deadline = time.monotonic() + TIMEOUT_S

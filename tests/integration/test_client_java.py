@@ -1,13 +1,26 @@
-"""Apache Kafka's own Java clients and tools (4.3.1), unmodified."""
+"""Apache Kafka's own Java clients and, on the clients of their release, its tools; unmodified."""
 
 import re
 
 import pytest
 
-from tests.support.kafka_jars import java
+from tests.support.kafka_jars import KAFKA_VERSION, ROOT, java
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 TOOLS = "org.apache.kafka.tools"
+
+
+def test_admin_client_producer_and_consumer(bootstrap: str, topic: str, group: str) -> None:
+    """The tools run on older clients."""
+    result = java(
+        str(ROOT / "tests/integration/ClientTour.java"), bootstrap, f"{topic}-tour", group
+    )
+    assert result.stdout.splitlines()[-4:] == [
+        f"clients {KAFKA_VERSION}",
+        "end 100",
+        "committed 100",
+        "groups 0",
+    ]
 
 
 @pytest.mark.parametrize("codec", CODECS)

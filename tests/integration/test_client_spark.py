@@ -1,4 +1,4 @@
-"""Spark 4.0.0 with its kafka connector from Maven Central: source and sink, every codec."""
+"""Spark with its kafka connector from Maven Central: source and sink, every codec."""
 
 from collections.abc import Iterator
 from pathlib import Path

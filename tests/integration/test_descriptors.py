@@ -13,6 +13,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
 
 from tests.support.broker_process import BrokerProcess
+from tests.support.waiting import wait_until
 
 LIMIT = 256
 PARTITIONS = 30
@@ -80,6 +81,11 @@ def created(admin: KafkaAdminClient, topic: NewTopic) -> None:
             time.sleep(0.3)
 
 
+def checkpointed(broker: BrokerProcess) -> list[int]:
+    """When the checkpoints of the background tasks were written."""
+    return [path.stat().st_mtime_ns for path in sorted(broker.log_dir.glob("*-checkpoint"))]
+
+
 def healthy(broker: BrokerProcess) -> None:
     output = broker.output(1 << 20)
     assert broker.running
@@ -129,7 +135,9 @@ def test_what_fails_for_want_of_descriptors_is_tried_again(tmp_path: Path) -> No
                 failed += 1
         assert 0 < failed < 30  # what is refused makes room for what comes next
         created(admin, NewTopic("made", 4, 1))
-        time.sleep(1)  # for the background tasks
+        told, kept = len(broker.output(1 << 20)), checkpointed(broker)
+        # Background tasks fail and say so, or get what the refused clients gave back.
+        wait_until(lambda: len(broker.output(1 << 20)) > told or checkpointed(broker) != kept, 20)
         healthy(broker)
         resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, before)
         for partition in range(60):

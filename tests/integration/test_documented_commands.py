@@ -34,8 +34,8 @@ NOT_RUN = {
 OUTSIDE = ("jq", "kcat", "curl", "prometheus", "grafana-server", "unzip")
 """Programs that a reader may have: their commands are run where they are there."""
 FAILS = {
-    "fsck": 1,  # the files of a running broker: something to heal is not always nothing
-    "dump-log": 1,  # as an index is while a broker writes it
+    "fsck": 1,  # copies of a running broker's files: no clean stop was there
+    "dump-log": 1,  # the same: indexes of active segments have their pre-sized length
 }
 """Exit codes that are no failure of the page, by command."""
 SPARK = re.compile(

@@ -52,7 +52,11 @@ def test_the_command_ends_with_0_when_the_broker_answers_and_with_1_when_it_is_g
 
 def test_without_an_address_a_process_of_that_name_is_looked_for(tmp_path: Path) -> None:
     program = tmp_path / "pykafkalog-broker"
-    program.write_text("input()\n")
-    with subprocess.Popen([sys.executable, str(program)], stdin=subprocess.PIPE) as process:
+    program.write_text("print(flush=True)\ninput()\n")
+    with subprocess.Popen(
+        [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # before it runs, /proc may not have its command line yet
         assert process.pid in list(brokers())
         process.communicate(b"\n")

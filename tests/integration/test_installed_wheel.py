@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.broker_process import BrokerProcess
-from tests.support.built_wheel import build_wheel
 from tests.support.command_line import pykafkalog
 from tests.support.installation import CHECKOUT, in_environment
 from tests.support.reader_guide import guide_program
@@ -43,11 +42,6 @@ def rows(chunk: RecordChunk) -> str:
     return chunk.keys()  # type: ignore[return-value]
 """
 """Each wrong line says so, and strict mode complains of a line that says so and is not wrong."""
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")

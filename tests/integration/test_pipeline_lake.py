@@ -13,11 +13,12 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType
 
 from pipeline.archive import command
 from pipeline.archive.archiving import Archiving, Parts, Source
 from pipeline.archive.compacting import settled
+from pipeline.archive.evolving import Evolving, NewFields
 from pipeline.archive.place import Place
 from pipeline.archive.registry import Registry
 from pipeline.archive.tables import delta, parquet
@@ -173,6 +174,7 @@ def archive(
     table_format: str = "parquet",
     *,
     decoding: Decoding | None = None,
+    choice: NewFields = NewFields.COLUMNS,
     dead: Place | None = None,
     max_offsets: int = 40,
 ) -> Written:
@@ -181,7 +183,7 @@ def archive(
         Source(bootstrap, (topic,), max_offsets=max_offsets),
         place,
         open_table(table_format, spark, place),
-        decoding or Decoding(),
+        Evolving(decoding or Decoding(), choice),
         None if dead is None else ParquetTable(spark, dead),
     )
     archiving = Archiving(spark, parts)
@@ -313,6 +315,191 @@ def test_values_that_are_not_the_declared_json(
     assert [row["reason"] for row in letters][2] == "is not UTF-8"
 
 
+def rows_of(spark: SparkSession, place: Place, table_format: str) -> list[Any]:
+    """The values as plain dicts, without the fields that are null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: plain(one) for name, one in value.items() if one is not None}
+        return [plain(one) for one in value] if isinstance(value, list) else value
+
+    frame = read_table(spark, place.table, table_format).orderBy("offset")
+    return [row["value"] and plain(row["value"].asDict(True)) for row in frame.collect()]
+
+
+def restored(spark: SparkSession, place: Place, table_format: str) -> list[Any]:
+    """What a restore would send: the values as JSON, without the fields that are null."""
+    frame = read_table(spark, place.table, table_format)
+    columns = Columns(value_as_json=True).found_in(frame.columns)
+    rows = records(frame, columns, None).orderBy("position").collect()
+    values = [row["value"] and json.loads(bytes(row["value"])) for row in rows]
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: plain(one) for name, one in value.items() if one is not None}
+        return [plain(one) for one in value] if isinstance(value, list) else value
+
+    return [plain(value) for value in values]
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_new_fields_of_json_become_columns_once_and_for_all(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place, table_format: str
+) -> None:
+    create(bootstrap, topic, 1)
+    first = [{"id": 1, "a": 1, "in": {"x": 1}, "list": [{"x": 1}]}]
+    second = [
+        {"id": 2, "b": "new"},
+        {"id": 3, "in": {"x": 2, "y": [1.5]}, "list": [{"x": 2}, {"z": True}]},
+        {"id": 4, "c": {"deep": {"er": 1}}},
+    ]
+    third = [{"id": 5, "b": "known", "d": 1}, {"id": 6}]
+
+    def send(values: list[Any]) -> None:
+        produce(bootstrap, topic, [json.dumps(value).encode() for value in values])
+
+    send(first)
+    stored: list[Decoding] = []
+    table = open_table(table_format, spark, place)
+    schema = infer_json_schema(spark, [json.dumps(first[0])])
+    dead = Place.of(f"{place.table}_dead")
+
+    def run(decoding: Decoding) -> Written:
+        values = Evolving(decoding, store=stored.append, allows=table.allows)
+        source = Source(bootstrap, (topic,))
+        letters = ParquetTable(spark, dead)
+        archiving = Archiving(spark, Parts(source, place, table, values, letters))
+        archiving.run(None)
+        return archiving.written
+
+    assert run(Decoding("json", schema=schema)).new_columns == []
+    assert stored == []
+    send(second)
+    written = run(Decoding("json", schema=schema))
+    added = ["in.y ARRAY<DOUBLE>", "list.z BOOLEAN", "b STRING", "c STRUCT<DEEP:STRUCT<ER:BIGINT>>"]
+    assert (written.records, written.dead_letters) == (3, 0)
+    assert written.new_columns == added
+    assert rows_of(spark, place, table_format) == first + second
+
+    # The driver died between the table's commit and the checkpoint's; the schema was stored.
+    commits(place)[-1].unlink()
+    send(third)
+    (grown,) = stored
+    written = run(grown)
+    assert written.new_columns == ["d BIGINT"]
+    assert rows_of(spark, place, table_format) == first + second + third
+
+    # What cannot be a column is told, with the name, and nothing of its record is lost.
+    odd = [b'{"id": 7, "ID": 8}', b'{"id": 7, "id": 8}', b'{"id": 9, "b": {"was": "text"}}']
+    odd += [b'{"id": 10, "in": {"X": 1}}']
+    produce(bootstrap, topic, odd)
+    written = run(stored[-1])
+    letters = spark.read.parquet(dead.table).orderBy("offset").collect()
+    assert [bytes(row["value"]) for row in letters] == [odd[0], odd[1], odd[3]]
+    assert [row["reason"] for row in letters] == [
+        "has fields that are no columns of the table: ID",
+        "names a field twice, or is no strict JSON",
+        "has fields that are no columns of the table: in.X",
+    ]
+    assert rows_of(spark, place, table_format)[-1] == {"id": 9, "b": '{"was":"text"}'}
+    whole = first + second + third + [{"id": 9, "b": '{"was":"text"}'}]
+    assert restored(spark, place, table_format) == whole
+
+    writer, committed = settled(spark, place)
+    table.compact(1_000_000, committed, writer)
+    assert rows_of(spark, place, table_format) == whole
+
+
+def test_names_that_a_format_cannot_hold_are_told(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place
+) -> None:
+    names = ["a b", "a.b", "a,b", "a=b", "a;b", "a(b)", "a{b}", "a\nb", "a`b", "\u00e4", "$a", ""]
+    create(bootstrap, topic, 1)
+    values = [b'{"id": 1}', *(json.dumps({"id": 2, name: 1}).encode() for name in names)]
+    produce(bootstrap, topic, values)
+    for table_format in FORMATS:
+        here = Place.of(f"{place.table}_{table_format}")
+        table = open_table(table_format, spark, here)
+        dead = Place.of(f"{here.table}_dead")
+        schema = infer_json_schema(spark, ['{"id": 1}'])
+        values_ = Evolving(Decoding("json", schema=schema), allows=table.allows)
+        source = Source(bootstrap, (topic,))
+        archiving = Archiving(spark, Parts(source, here, table, values_, ParquetTable(spark, dead)))
+        archiving.run(None)
+        # Spark infers no field without a name.
+        taken = [name for name in names if name and table.allows(name)]
+        assert archiving.written.dead_letters == len(names) - len(taken)
+        rows = rows_of(spark, here, table_format)
+        assert rows == [{"id": 1}, *({"id": 2, name: 1} for name in taken)]
+
+
+def test_new_fields_are_refused_or_dropped_and_counted(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place
+) -> None:
+    create(bootstrap, topic, 1)
+    values = [b'{"a": 1}', b'{"a": 2, "b": 1}', b'{"a": "x", "c": 1}', b'{"a": 3, "b": null}']
+    produce(bootstrap, topic, values)
+    decoding = Decoding("json", schema=StructType([StructField("a", LongType())]))
+    with pytest.raises(Exception) as failure:
+        archive(spark, bootstrap, topic, place, decoding=decoding, choice=NewFields.REFUSE)
+    assert "offset 1 has fields that are no columns of the table: b" in str(
+        as_sentence(failure.value)
+    )
+    assert not Path(place.table).exists()
+    for choice in NewFields:
+        here, dead = Place.of(f"{place.table}_{choice}"), Place.of(f"{place.table}_{choice}_dead")
+        written = archive(
+            spark, bootstrap, topic, here, decoding=decoding, choice=choice, dead=dead
+        )
+        rows = rows_of(spark, here, "parquet")
+        if choice is NewFields.COLUMNS:
+            assert rows == [{"a": 1}, {"a": 2, "b": 1}, {"a": 3}]
+            assert (written.dead_letters, written.new_columns) == (1, ["b BIGINT"])
+        elif choice is NewFields.REFUSE:
+            assert rows == [{"a": 1}, {"a": 3}]
+            assert (written.dead_letters, written.dropped_fields) == (2, 0)
+        else:
+            assert rows == [{"a": 1}, {"a": 2}, {"a": 3}]
+            assert (written.dead_letters, written.dropped_fields) == (1, 1)
+            assert written.dropped_names == {"b"}
+
+
+def test_names_that_are_data_end_the_archive_before_they_are_columns(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place
+) -> None:
+    create(bootstrap, topic, 1)
+    values = [{f"user-{part}-{number}": 1 for number in range(250)} for part in range(2)]
+    produce(bootstrap, topic, [json.dumps(value).encode() for value in values])
+    schema = StructType([StructField("id", LongType())])
+    with pytest.raises(PipelineError, match=r"more than 500 fields, such as user-0-0, "):
+        archive(spark, bootstrap, topic, place, decoding=Decoding("json", schema=schema))
+    names = MapType(StringType(), LongType())
+    written = archive(spark, bootstrap, topic, place, decoding=Decoding("json", schema=names))
+    assert (written.records, written.new_columns) == (2, [])
+    here = Place.of(f"{place.table}_enough")
+    known = StructType([StructField("user-0-0", LongType())])
+    written = archive(spark, bootstrap, topic, here, decoding=Decoding("json", schema=known))
+    assert (written.records, len(written.new_columns)) == (2, 499)
+
+
+def test_a_key_that_is_no_text_is_told(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place
+) -> None:
+    create(bootstrap, topic, 1)
+    produce(bootstrap, topic, [b"good", None], key=b"k")
+    produce(bootstrap, topic, [b"bad", None], key=b"\xff\xfe")
+    decoding = Decoding("bytes", "text")
+    dead = Place.of(f"{place.table}_dead")
+    written = archive(spark, bootstrap, topic, place, decoding=decoding, dead=dead)
+    assert (written.records, written.dead_letters) == (2, 2)
+    letters = spark.read.parquet(dead.table).orderBy("offset").collect()
+    assert [(bytes(row["key"]), row["value"] and bytes(row["value"])) for row in letters] == [
+        (b"\xff\xfe", b"bad"),
+        (b"\xff\xfe", None),
+    ]
+    assert {row["reason"] for row in letters} == {"has a key that is not UTF-8"}
+
+
 AVRO_SCHEMAS = {
     1: {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]},
     2: {
@@ -323,6 +510,40 @@ AVRO_SCHEMAS = {
             {"name": "name", "type": "string", "default": "none"},
         ],
     },
+    3: {
+        "type": "record",
+        "name": "R",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {
+                "name": "kind",
+                "type": {"type": "enum", "name": "K", "symbols": ["A", "B"], "default": "A"},
+            },
+        ],
+    },
+    4: {
+        "type": "record",
+        "name": "R",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {
+                "name": "kind",
+                "type": {"type": "enum", "name": "K", "symbols": ["A", "C"], "default": "A"},
+            },
+            {
+                "name": "places",
+                "type": {
+                    "type": "array",
+                    "items": {
+                        "type": "record",
+                        "name": "P",
+                        "fields": [{"name": "x", "type": "int"}],
+                    },
+                },
+            },
+        ],
+    },
+    5: {"type": "record", "name": "R", "fields": [{"name": "ID", "type": "long"}]},
 }
 
 
@@ -356,20 +577,106 @@ def test_avro_with_the_schema_ids_of_a_registry(
     create(bootstrap, topic, 1)
     id_of_7 = bytes([14])  # zigzag
     values = [framed(1, id_of_7), framed(2, id_of_7 + bytes([4]) + b"ab"), None]
-    values += [framed(99, id_of_7), b"\x01", framed(2, b"")]
+    values += [framed(99, id_of_7), b"\x01", framed(2, b""), framed(2, id_of_7 + b"\0\0")]
+    values += [b"\0\xff\xff\xff\xff" + id_of_7]
     produce(bootstrap, topic, values)
     decoding = Decoding("avro", avro_schema=json.dumps(AVRO_SCHEMAS[2]), registry=registry)
     dead = Place.of(f"{place.table}_dead")
     written = archive(spark, bootstrap, topic, place, decoding=decoding, dead=dead)
     rows = spark.read.parquet(place.table).orderBy("offset").collect()
     assert [row["value"] and tuple(row["value"]) for row in rows] == [(7, "none"), (7, "ab"), None]
-    assert written.dead_letters == 3
+    assert written.dead_letters == 5
     letters = spark.read.parquet(dead.table).orderBy("offset").collect()
     assert [row["reason"] for row in letters] == [
         "is not the declared Avro",
         "has no schema id of this registry in front",
         "is not the declared Avro",
+        "is not the declared Avro",
+        "is not the declared Avro",
     ]
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_fields_and_symbols_of_newer_avro_schemas_become_columns(
+    spark: SparkSession,
+    bootstrap: str,
+    topic: str,
+    place: Place,
+    registry: Registry,
+    table_format: str,
+) -> None:
+    create(bootstrap, topic, 1)
+    id_of_7 = bytes([14])
+    values = [framed(1, id_of_7), framed(2, id_of_7 + bytes([4]) + b"ab")]
+    produce(bootstrap, topic, values)
+    stored: list[Decoding] = []
+    table = open_table(table_format, spark, place)
+    dead = Place.of(f"{place.table}_dead")
+
+    def run(decoding: Decoding) -> Written:
+        source = Source(bootstrap, (topic,), max_offsets=2)
+        evolving = Evolving(decoding, store=stored.append, allows=table.allows)
+        letters = ParquetTable(spark, dead)
+        archiving = Archiving(spark, Parts(source, place, table, evolving, letters))
+        archiving.run(None)
+        return archiving.written
+
+    begun = Decoding("avro", avro_schema=json.dumps(AVRO_SCHEMAS[1]), registry=registry)
+    assert run(begun).new_columns == ["name"]
+    wanted = [{"id": 7}, {"id": 7, "name": "ab"}]
+    assert rows_of(spark, place, table_format) == wanted
+    # Both schemas of the next batch bring something; the second one a symbol of the first's enum.
+    values = [framed(3, id_of_7 + bytes([2])), framed(4, id_of_7 + bytes([2, 2, 10, 0]))]
+    produce(bootstrap, topic, [*values, framed(1, id_of_7), framed(5, id_of_7)])
+    written = run(stored[-1])
+    assert written.new_columns == ["kind", "kind=C", "places"]
+    assert written.dead_letters == 1
+    (letter,) = spark.read.parquet(dead.table).collect()
+    assert letter["reason"] == "has fields that are no columns of the table: ID"
+    wanted += [{"id": 7, "kind": "B"}, {"id": 7, "kind": "C", "places": [{"x": 5}]}, {"id": 7}]
+    assert rows_of(spark, place, table_format) == wanted
+    assert restored(spark, place, table_format) == wanted
+
+
+def test_new_fields_of_avro_are_refused_or_dropped_and_counted(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place, registry: Registry
+) -> None:
+    create(bootstrap, topic, 1)
+    id_of_7 = bytes([14])
+    produce(bootstrap, topic, [framed(1, id_of_7), framed(2, id_of_7 + bytes([4]) + b"ab")])
+    decoding = Decoding("avro", avro_schema=json.dumps(AVRO_SCHEMAS[1]), registry=registry)
+    for choice, (rows, dead_letters, dropped) in {
+        NewFields.REFUSE: ([{"id": 7}], 1, 0),
+        NewFields.DROP: ([{"id": 7}, {"id": 7}], 0, 1),
+    }.items():
+        here, dead = Place.of(f"{place.table}_{choice}"), Place.of(f"{place.table}_{choice}_dead")
+        written = archive(
+            spark, bootstrap, topic, here, decoding=decoding, choice=choice, dead=dead
+        )
+        assert rows_of(spark, here, "parquet") == rows
+        assert (written.dead_letters, written.dropped_fields) == (dead_letters, dropped)
+
+
+def test_avro_without_ids_is_decoded_to_its_last_byte(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place
+) -> None:
+    """Values of a newer schema, whose fields come behind: Spark would not read them."""
+    create(bootstrap, topic, 1)
+    id_of_7 = bytes([14])
+    good = [id_of_7, None]
+    bad = [id_of_7 + bytes([4]) + b"ab", id_of_7 + b"\0", b"", b"\x80", b"\0\xff\xff\xff\xff\0"]
+    produce(bootstrap, topic, [*good, *bad])
+    dead = Place.of(f"{place.table}_dead")
+    decoding = Decoding("avro", avro_schema=json.dumps(AVRO_SCHEMAS[1]))
+    written = archive(spark, bootstrap, topic, place, decoding=decoding, dead=dead)
+    assert (written.records, written.dead_letters) == (2, len(bad))
+    assert rows_of(spark, place, "parquet") == [{"id": 7}, None]
+    letters = spark.read.parquet(dead.table).orderBy("offset").collect()
+    assert {row["reason"] for row in letters} == {"is not the declared Avro"}
+    longs = Decoding("avro", avro_schema='"long"')
+    here, there = Place.of(f"{place.table}_long"), Place.of(f"{place.table}_long_dead")
+    written = archive(spark, bootstrap, topic, here, decoding=longs, dead=there)
+    assert (written.records, written.dead_letters) == (2, len(bad))
 
 
 def asked_for(*words: str) -> argparse.Namespace:
@@ -390,7 +697,8 @@ def test_topics_by_pattern_from_a_time(
     words = ["--pattern", f"{topic}-.", "--starting-offsets", str(FIRST_MS + 1)]
     args = asked_for(*words, "--to", place.table, "-b", bootstrap)
     archiving = Archiving(
-        spark, Parts(command._source(args), place, ParquetTable(spark, place), Decoding("text"))
+        spark,
+        Parts(command._source(args), place, ParquetTable(spark, place), Evolving(Decoding("text"))),
     )
     archiving.run(None)
     assert [

@@ -34,9 +34,9 @@ def filled(bootstrap: str, topic: str) -> str:
     return topic
 
 
-def create(bootstrap: str, topic: str) -> None:
+def create(bootstrap: str, topic: str, partitions: int = 2) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(10)
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(10)
 
 
 class Consume:
@@ -126,15 +126,31 @@ def test_transactions_do_not_hide_the_end_or_the_last_record(
                 value
             ](10)
     try:
-        committed = (topic, "--read-committed")
-        assert consume(*committed, "-n", "1") == ["committed"]
-        assert consume(*committed, "--from-beginning", "--exit") == ["committed"]
+        assert consume(topic, "-n", "1") == ["committed"]
+        assert consume(topic, "--from-beginning", "--exit", "--read-committed") == ["committed"]
+        whole = (topic, "--from-beginning", "--exit")
+        assert consume(*whole) == ["committed"]
+        assert consume(*whole, "--group", group) == ["committed"]
         everything = ["committed", "aborted", "open"]
-        assert consume(topic, "--from-beginning", "--exit") == everything
-        words = (*committed, "--group", group, "--from-beginning", "--exit")
-        assert consume(*words) == ["committed"]
+        assert consume(*whole, "--isolation-level", "read_uncommitted") == everything
+        uncommitted = ("-X", "isolation.level=read_uncommitted")
+        assert consume(*whole, *uncommitted) == everything
+        assert consume(*whole, *uncommitted, "--isolation-level", "read_committed") == ["committed"]
     finally:
         producer.abort_transaction(10)
+
+
+def test_an_end_beyond_the_log_is_the_end_as_it_is_now(
+    consume: Consume, topic: str, bootstrap: str
+) -> None:
+    create(bootstrap, topic, 3)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(5):
+        producer.produce(topic, str(number), partition=min(number, 1))
+    producer.flush(10)  # 0: one record, 1: four, 2: none
+    assert consume(topic, "--offset", "0", "--until", "2") == ["0", "1", "2"]
+    assert consume(topic, "--offset", "0", "--until", "99", "--partition", "1-2") == list("1234")
+    assert consume(topic, "--offset", "0", "--until", "99", "--partition", "2") == []
 
 
 def test_ctrl_c_and_a_pipe_closed_early_end_it_quietly(consume: Consume, filled: str) -> None:

@@ -113,6 +113,58 @@ def test_resets_of_every_kind(groups: Groups, filled: str, group: str, tmp_path:
     assert reset("--all-topics", "--to", "earliest") == [0, 0]
 
 
+def test_a_group_gets_the_offsets_of_another(groups: Groups, filled: str, group: str) -> None:
+    groups("--reset", group, "--topic", f"{filled}:1", "--to", "9")
+    other = f"{group}-other"
+    shown = groups("--reset", other, "--from-group", group, "--dry-run")
+    assert [line.split() for line in shown.splitlines()[1:]] == [
+        [filled, "0", "-", "4"],
+        [filled, "1", "-", "9"],
+    ]
+    assert "there is no group" in groups.refusal("--describe", other)
+    groups("--reset", other, "--from-group", group, "--topic", f"{filled}:1")
+    assert groups.committed(other) == [9]
+    groups("--reset", other, "--to-group", group, "--all-topics")
+    assert groups.committed(other) == groups.committed(group) == [4, 9]
+    for words, said in (
+        (("--from-group", f"{group}-nobody"), f"there is no group {group}-nobody"),
+        (("--from-group", group, "--to", "1"), "one of --to"),
+        (("--from-group", group, "--topic", "other"), "there is no topic other"),
+    ):
+        assert said in groups.refusal("--reset", other, *words)
+
+
+def test_groups_are_reset_as_by_kafkas_tool(groups: Groups, filled: str, group: str) -> None:
+    kafkas = ("--reset-offsets", "--group", group, "--topic", filled)
+    shown = groups(*kafkas, "--to-earliest")
+    assert "would be" in shown
+    assert groups.committed(group) == [4, 4]
+    groups(*kafkas, "--to-earliest", "--execute")
+    assert groups.committed(group) == [0, 0]
+    groups(*kafkas, "--to-latest", "--execute")
+    assert groups.committed(group) == [10, 10]
+    groups(*kafkas, "--to-offset", "3", "--execute")
+    groups(*kafkas, "--to-current", "--execute")
+    assert groups.committed(group) == [3, 3]
+    groups(*kafkas, "--to-datetime", "1970-01-01T00:00:00.000", "--execute")
+    assert groups.committed(group) == [0, 0]
+    assert groups("--describe", "--group", group) == groups("--describe", group)
+    everything = groups.objects("--describe", "--all-groups")
+    assert group in [each["group"] for each in everything]
+    groups("--delete-offsets", "--group", group, "--topic", f"{filled}:1")
+    assert groups.committed(group) == [0]
+    groups("--delete", "--group", group)
+    for words, said in (
+        (("--reset-offsets", "--topic", filled, "--to-earliest"), "which --group?"),
+        ((*kafkas, "--to-earliest", "--to-group", group), "one of --to"),
+        ((*kafkas, "--to-earliest", "--execute", "--dry-run"), "only one of them"),
+        (("--delete",), "which group?"),
+        (("--delete-offsets", "--topic", filled), "which --group?"),
+        (("--group", group), "--group goes with"),
+    ):
+        assert said in groups.refusal(*words)
+
+
 def test_an_offset_outside_of_the_log_is_refused_and_nothing_changes(
     groups: Groups, filled: str, group: str
 ) -> None:

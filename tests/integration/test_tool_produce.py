@@ -1,6 +1,8 @@
 """`pykafkalog produce` against a real broker, and back through `consume`."""
 
+import base64
 import json
+import zlib
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,18 @@ def test_a_bad_line_is_named_and_what_was_sent_is_there(
     assert sorted(consume(bootstrap, topics[0]).split()) == [b"1", b"2"]
 
 
+def test_a_record_that_the_broker_refuses_is_named(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    small = NewTopic(topic, 1, 1, config={"max.message.bytes": "1000"})
+    admin.create_topics([small])[topic].result(10)
+    lines = b"\n".join([b"1", b"2", b"x" * 2000, b"4", b""])
+    done = produce(bootstrap, topic, "-X", "batch.num.messages=1", stdin=lines)
+    assert done.returncode == 1
+    assert done.stderr.startswith("pykafkalog produce: line 3 was not sent: ")
+    assert done.stderr.endswith("; 3 records were sent\n")
+    assert consume(bootstrap, topic).split() == [b"1", b"2", b"4"]
+
+
 def test_transactions_are_all_or_nothing_or_by_n(
     bootstrap: str, topics: tuple[str, str], group: str
 ) -> None:
@@ -108,3 +122,60 @@ def test_a_stopped_broker_is_said(tmp_path: Path) -> None:
     done = produce(broker.bootstrap, "t", "--file", str(lines))
     assert done.returncode == 1
     assert done.stderr.startswith("pykafkalog produce: cannot connect to")
+
+
+KAFKAS_PARTITIONS = {
+    # key: BuiltInPartitioner.partitionForKey(key, 7) of Apache Kafka 4.3.1
+    b"": 2,
+    b"a": 5,
+    b"ab": 0,
+    b"abc": 4,
+    b"abcd": 5,
+    b"abcde": 4,
+    b"orders-17": 3,
+    b"21": 3,
+    "é".encode(): 4,
+    b"\0": 0,
+    b"\xff\x80\xfe": 3,
+    b"a-little-bit-longer-string": 0,
+}
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_key_goes_to_the_partition_that_kafkas_own_clients_choose(
+    bootstrap: str, topic: str, transactional: bool
+) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 7, 1)])[topic].result(10)
+    lines = "".join(
+        json.dumps({"key": {"base64": base64.b64encode(key).decode()}, "value": "v"}) + "\n"
+        for key in KAFKAS_PARTITIONS
+    )
+    words = ("--transactional-id", topic) if transactional else ()
+    done = produce(bootstrap, topic, "--json", *words, stdin=lines.encode())
+    assert done.returncode == 0, done.stderr
+    shown = consume(bootstrap, topic, "--format", "{key:base64} {partition}").splitlines()
+    found = {
+        base64.b64decode(key): int(number) for key, number in (one.split(b" ") for one in shown)
+    }
+    assert found == KAFKAS_PARTITIONS
+
+
+def test_settings_of_the_client_go_before_defaults_and_options_before_settings(
+    bootstrap: str, topics: tuple[str, str], tmp_path: Path
+) -> None:
+    (file := tmp_path / "client.properties").write_text("partitioner=murmur2_random\n")
+    words = ("--key-separator", ":", "--command-config", str(file))
+    crc = ("-X", "partitioner=consistent", "-X", "client.id=a=b")
+    done = produce(bootstrap, topics[0], *words, *crc, stdin=b"a:1\nab:2\nabcd:3\norders-17:4\n")
+    assert done.returncode == 0, done.stderr
+    shown = consume(bootstrap, topics[0], "--format", "{partition} {key}").decode().split("\n")
+    by_crc = [
+        f"{zlib.crc32(key) % 2} {key.decode()}" for key in (b"a", b"ab", b"abcd", b"orders-17")
+    ]
+    assert sorted(shown) == sorted([*by_crc, ""])
+    refused = produce(bootstrap, topics[0], "-X", "acks=1", "--acks", "all", "-X", "linger.ms")
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        "pykafkalog produce: -X linger.ms: not of the form key=value\n",
+    )

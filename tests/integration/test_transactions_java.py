@@ -1,4 +1,4 @@
-"""Transactions with Apache Kafka's own Java clients and tools (4.3.1)."""
+"""Transactions with Apache Kafka's own Java clients and tools."""
 
 import confluent_kafka
 

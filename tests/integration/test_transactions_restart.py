@@ -1,8 +1,8 @@
 """A broker that is killed in the middle of transactions (S-TXN-6)."""
 
 import subprocess
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import confluent_kafka
@@ -18,6 +18,17 @@ from tests.integration.test_transactions import (
 )
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import LOGGING, ROOT, kafka_jars
+from tests.support.waiting import wait_until
+
+
+def length_of(broker: BrokerProcess, topic: str) -> int:
+    """How many offsets its two partitions have."""
+    asking = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "-"})
+    try:
+        places = [confluent_kafka.TopicPartition(topic, partition) for partition in range(2)]
+        return sum(asking.get_watermark_offsets(one, PATIENCE_S)[1] for one in places)
+    finally:
+        asking.close()
 
 
 @pytest.fixture
@@ -138,12 +149,13 @@ def test_s_txn_7_a_java_copy_is_exact_over_kills(broker: BrokerProcess) -> None:
     )
     try:
         kills = 0
-        time.sleep(4)  # It compiles itself first.
         while copy.poll() is None and kills < 4:
+            length = partial(length_of, broker, "out")
+            goal = length() + 20
+            wait_until(lambda: length() > goal or copy.poll() is not None, 60)  # noqa: B023
             broker.kill()
             broker.start()
             kills += 1
-            time.sleep(1.5)
         printed, _ = copy.communicate(timeout=240)
     finally:
         copy.kill()

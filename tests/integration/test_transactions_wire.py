@@ -294,11 +294,11 @@ def test_s_txn_5_kip_447_a_zombie_of_the_group_is_fenced(
         return peer.commit_offset(version, group, topic, offset, **who)
 
     illegal = ErrorCode.ILLEGAL_GENERATION
-    assert commit(1, member_id=member, generation_id=generation - 1) == illegal
-    assert commit(2, member_id=member, generation_id=generation + 1) == illegal
+    assert commit(1, member_id=member, generation_id_or_member_epoch=generation - 1) == illegal
+    assert commit(2, member_id=member, generation_id_or_member_epoch=generation + 1) == illegal
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
-    assert commit(3, member_id="zombie", generation_id=generation) == unknown
-    assert commit(4, member_id=member, generation_id=generation) == 0
+    assert commit(3, member_id="zombie", generation_id_or_member_epoch=generation) == unknown
+    assert commit(4, member_id=member, generation_id_or_member_epoch=generation) == 0
     assert peer.end(1 if version < 5 else 5, commit=True) == 0
     deadline = time.monotonic() + PATIENCE_S
     while peer.fetch_offset(7, group, topic, stable=True) != (0, 4):
@@ -316,7 +316,9 @@ def test_s_txn_5_kip_447_a_static_zombie_is_fenced(
         assert peer.add_offsets(group) == 0
 
     def commit(**who: Any) -> int:
-        return peer.commit_offset(version, group, topic, 5, generation_id=generation, **who)
+        return peer.commit_offset(
+            version, group, topic, 5, generation_id_or_member_epoch=generation, **who
+        )
 
     fenced, unknown = ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNKNOWN_MEMBER_ID
     assert commit(member_id="zombie", group_instance_id="static") == fenced

@@ -1,4 +1,4 @@
-"""docs/access.md says what is asked before each API's handler, as the registry has it."""
+"""docs/developing/access.md says what the registry does: what each API asks for first."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from broker.security.access import DENIED, Operation, ResourceType
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import SPECS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "access.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "developing" / "access.md").read_text()
 ROW = re.compile(r"^\| (\w+) \| (.+) \|$", re.MULTILINE)
 
 

@@ -57,8 +57,8 @@ def test_the_image_starts_a_program_of_the_wheel_on_the_settings_that_it_holds()
 
 
 def test_the_image_checks_its_health_by_a_module_that_is_there_and_names_no_port() -> None:
-    python, option, module = json.loads(instructions("CMD")[0])
-    assert (python, option) == ("python", "-m")
+    *words, module = json.loads(instructions("CMD")[0])
+    assert words == ["python", "-P", "-m"]  # -P: no module of the working directory
     room = module.removeprefix("pykafkalog.")
     assert importlib.util.find_spec(room) is not None, module
 
@@ -129,14 +129,14 @@ def test_the_command_that_makes_the_topic_is_one() -> None:
     (program,) = SERVICES["topics"]["entrypoint"]
     assert program in PROJECT["scripts"]
     arguments = build_parser().parse_args(SERVICES["topics"]["command"])
-    assert (arguments.command, arguments.create) == ("topics", "words")
+    assert (arguments.command, arguments.create) == ("topics", ["words"])
     assert "words" in SERVICES["spark"]["command"]
 
 
-def test_spark_in_compose_is_the_spark_of_the_pipelines() -> None:
+def test_spark_in_compose_is_the_spark_of_the_tests() -> None:
     (spark,) = (
         one.partition("==")[2]
-        for one in PROJECT["optional-dependencies"]["spark"]
+        for one in PROJECT["optional-dependencies"]["dev"]
         if one.startswith("pyspark==")
     )
     assert f":{spark}-" in SERVICES["spark"]["image"]

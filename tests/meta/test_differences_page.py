@@ -3,8 +3,10 @@
 import re
 
 from broker.api.registry import ADVERTISED
+from broker.components import BACKLOG, socket_settings
+from broker.world.transport import SYSTEM_DEFAULT
 from config.broker_config import BrokerConfig
-from config.topic_keys import TOPIC_KEYS
+from config.broker_keys import BROKER_KEYS
 from protocol.api_keys import ApiKey
 from tests.support.installation import ROOT
 
@@ -17,9 +19,26 @@ def test_the_apis_that_are_not_advertised_are_named() -> None:
     assert names == {key.name.replace("_", "").lower() for key in ApiKey if key not in ADVERTISED}
 
 
-def test_the_settings_that_have_other_defaults_or_an_effect_are_as_it_says() -> None:
-    assert TOPIC_KEYS["cleanup.policy"].effective
-    config = BrokerConfig.parse({})
-    assert config.listeners
-    for name in ("num.io.threads", "metrics.http.listener", "incomplete.request.max.bytes"):
-        assert f"`{name}`" in PAGE
+def test_the_defaults_that_differ_are_as_it_says() -> None:
+    """That the tables of keys have Kafka's defaults is held by the conformance tests."""
+    sentence = (
+        "* Three defaults are other ones as long as nobody sets them: `socket.send.buffer.bytes` "
+        "and `socket.receive.buffer.bytes` are left to the system, "
+        f"`socket.listen.backlog.size` is {BACKLOG}."
+    )
+    assert sentence in re.sub(r"\s+", " ", PAGE)
+    keys = [f"socket.{end}" for end in ("send.buffer.bytes", "receive.buffer.bytes")]
+    keys.append("socket.listen.backlog.size")
+    for props, sizes in (
+        ({}, [SYSTEM_DEFAULT, SYSTEM_DEFAULT, BACKLOG]),
+        (dict.fromkeys(keys, "50"), [50] * 3),
+    ):
+        config = BrokerConfig.parse(props)
+        made = socket_settings(config, check_buffers=False, max_descriptors=100)
+        assert [made.send_buffer, made.receive_buffer, made.backlog] == sizes
+    assert not {BROKER_KEYS[key].default for key in keys} & {SYSTEM_DEFAULT, BACKLOG}
+
+
+def test_the_settings_that_are_this_brokers_own_are_named() -> None:
+    sentence = PAGE.partition("* `log.dirs=memory:` is this broker's own")[2].partition("\n* ")[0]
+    assert set(re.findall(r"`([\w.]+)`", sentence)) == {k.name for k in BROKER_KEYS if k.own}

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from broker.api.registry import ADVERTISED
 from broker.network.large_messages import ELEMENTS_AT_ONCE, MAX_REPLY_BYTES, UNSENT_BYTES
 from broker.network.routes import MOST_ELEMENTS
@@ -25,8 +27,18 @@ def test_every_api_has_a_row_with_its_limit() -> None:
     assert dict(ROW.findall(PAGE)) == {SPECS[key].message: limit(key) for key in ADVERTISED}
 
 
-def test_the_rules_have_the_numbers_of_the_code() -> None:
-    for number in (SMALL_ELEMENTS, MAX_ELEMENTS, ELEMENTS_AT_ONCE):
-        assert f"{number:,}" in PAGE
-    for size in (MAX_REPLY_BYTES, UNSENT_BYTES):
-        assert f"{size >> 20} MiB" in PAGE
+RULES = re.sub(r"\s+", " ", PAGE.partition("## The rules")[2].partition("\n## ")[0])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "number"),
+    [
+        ("Up to {} elements are parsed, handled and answered in one go", SMALL_ELEMENTS),
+        ("limit (the table; {} where none is named) the connection is closed", MAX_ELEMENTS),
+        ("All large requests in work have {} elements together", ELEMENTS_AT_ONCE),
+        ("A reply has at most {} MiB, or its connection is closed", MAX_REPLY_BYTES >> 20),
+        ("while at most {} MiB of such replies wait for their clients", UNSENT_BYTES >> 20),
+    ],
+)
+def test_the_rules_have_the_numbers_of_the_code(sentence: str, number: int) -> None:
+    assert sentence.format(f"{number:,}") in RULES

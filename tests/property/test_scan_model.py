@@ -82,6 +82,7 @@ QUESTIONS = st.lists(
             "committed": st.booleans(),
             "high_watermark": st.none() | FRACTION,
             "split": st.sampled_from([0, 150, 400]),
+            "fewer": st.sampled_from([0, 1, 2, 7]),
             "damage": st.sampled_from([None, None, "missing", "cut", "nonsense"]),
             "batch_rows": st.sampled_from([None, 2]),
         }
@@ -233,6 +234,7 @@ class History:
             if committed
             else IsolationLevel.READ_UNCOMMITTED,
             split_bytes=question["split"],
+            split_offsets=question["fewer"],
         )
         planned = pickle.loads(pickle.dumps(plan(request, fs)))
         snapshots = question["damage"] is None

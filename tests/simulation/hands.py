@@ -50,6 +50,9 @@ class SlowWorkers:
         """See `Workers`."""
         return ThreadHand(self)
 
+    def close(self) -> None:
+        """See `Workers`."""
+
     async def _take_time(self) -> None:
         random = self._random
         if random.random() < SLOW_SHARE:

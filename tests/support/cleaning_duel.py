@@ -138,6 +138,7 @@ class Duel:
         """Clean with our cleaner, for the turn of `outcome`."""
         turn = outcome.turn
         log = self.history.load(self.ours, turn.now_ms, log_start_offset=outcome.log_start)
+        log.update_high_watermark(log.log_end_offset)
         request = request_for(
             log,
             outcome.first_dirty,

@@ -104,6 +104,9 @@ class FakeLog:
             FetchIsolation.TXN_COMMITTED: self.last_stable_offset,
         }[isolation]
 
+    def end_base(self, isolation):
+        return 0
+
     def _raise(self):
         if self.fail_with is not None:
             error, self.fail_with = self.fail_with, None

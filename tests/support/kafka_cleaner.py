@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from config.topic_config import TopicConfig
-from tests.support.kafka_jars import LOGGING, ROOT, kafka_jars
+from tests.support.kafka_jars import LOGGING, ROOT, TOOLS_VERSION, kafka_jars
 
 SOURCE = ROOT / "tests/conformance/CleanerOracle.java"
 MAIN = "org.apache.kafka.storage.internals.log.CleanerOracle"
@@ -47,6 +47,7 @@ class KafkaCleaner:
             [
                 *("java", *(options or ("-Xmx1g", "-XX:+UseSerialGC")), *LOGGING),
                 *("-cp", f"{classes}:{jars}", MAIN),
+                kafka_jars(TOOLS_VERSION).removesuffix("/*"),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -10,11 +10,13 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-KAFKA_VERSION = "4.3.1"
+KAFKA_VERSION = "4.4.0"
+TOOLS_VERSION = "4.3.1"
+"""The newest release whose tools, Streams and Connect are in Maven Central."""
 
 
 def kafka_jars(version: str = KAFKA_VERSION) -> str:
-    """Return a Java classpath with Apache Kafka `version` (broker, clients and tools)."""
+    """Return a Java classpath with Kafka `version` (broker, clients, tools if it has any)."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             raise RuntimeError(f"{program} is missing: install Java 17 and Maven to run this test")
@@ -25,6 +27,7 @@ def kafka_jars(version: str = KAFKA_VERSION) -> str:
             [
                 *("mvn", "-q", "-B", "-f", str(ROOT / "tests/conformance/jars/pom.xml")),
                 f"-Dkafka.version={version}",
+                *(["-Ptools"] if tools_of(version) == version else []),
                 "dependency:copy-dependencies",
                 f"-DoutputDirectory={target}",
             ],
@@ -32,6 +35,11 @@ def kafka_jars(version: str = KAFKA_VERSION) -> str:
         )
         done.touch()
     return f"{target}/*"
+
+
+def tools_of(version: str) -> str:
+    """Return the release whose tools go with `version`."""
+    return TOOLS_VERSION if version == KAFKA_VERSION else version
 
 
 def compaction_tester_jars() -> str:
@@ -60,10 +68,12 @@ def java(
     timeout: float = 120,
     check: bool = True,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a Java class of Apache Kafka to its end and return its output.
+    """Run a Java class of Apache Kafka, or a Java source, to its end and return its output.
 
     Raises AssertionError with the output if it fails and `check` is set.
     """
+    if main.startswith(TOOLS):
+        version = tools_of(version)
     result = subprocess.run(
         ["java", "-Xmx512m", *SHORT_LIVED, *LOGGING, "-cp", kafka_jars(version), main, *args],
         input=stdin,
@@ -78,6 +88,9 @@ def java(
         )
     return result
 
+
+TOOLS = ("org.apache.kafka.tools.", "kafka.admin.")
+"""Packages of the tools, which call internals of the clients: they need those of their release."""
 
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Options for a JVM that ends soon: it starts in half the time, without the optimizing compiler."""

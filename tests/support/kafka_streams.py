@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.kafka_jars import KAFKA_VERSION, LOGGING, ROOT, SHORT_LIVED
+from tests.support.kafka_jars import LOGGING, ROOT, SHORT_LIVED, TOOLS_VERSION
 
 SOURCE = ROOT / "tests/integration/WordCount.java"
 STOP_TIMEOUT_S = 30
@@ -18,13 +18,13 @@ STOP_TIMEOUT_S = 30
 
 def streams_jars() -> str:
     """Return a Java classpath with Kafka Streams."""
-    target = ROOT / ".cache" / f"kafka-streams-{KAFKA_VERSION}"
+    target = ROOT / ".cache" / f"kafka-streams-{TOOLS_VERSION}"
     done = target / ".complete"
     if not done.exists():
         subprocess.run(
             [
                 *("mvn", "-q", "-B", "-f", str(ROOT / "tests/conformance/jars/streams.xml")),
-                f"-Dkafka.version={KAFKA_VERSION}",
+                f"-Dkafka.version={TOOLS_VERSION}",
                 "dependency:copy-dependencies",
                 f"-DoutputDirectory={target}",
             ],

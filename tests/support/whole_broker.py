@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import trio
 
+from broker.broker_state import BrokerState
 from broker.server import BrokerServer
 from broker.world.journal_medium import JournalMedia
 from broker.world.memory_transport import MemoryNetwork, MemoryTransport
@@ -72,6 +73,8 @@ class WholeBroker:
         self.network = MemoryNetwork()
         self.disk = MemoryFileSystem()
         self.settings = {**DEFAULTS, **settings}
+        self.states: list[BrokerState] = []
+        """Each state that its servers have entered."""
         self.around: Callable[[Transport], Transport] = lambda transport: transport
         """What the next lives have around their transport: TLS, for instance."""
         self._nursery = nursery
@@ -186,6 +189,7 @@ class _Life:
             ),
             on_started=self.started_or_ended.set,
         )
+        self.server.state.listeners.append(broker.states.append)
 
     async def run(self) -> None:
         try:

@@ -259,7 +259,7 @@ class RawProducer:
             group_id=group,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
-            generation_id=generation,
+            generation_id_or_member_epoch=generation,
             member_id=member_id,
             topics=[
                 TxnOffsetCommitRequestTopic(name=topic, partitions=partitions)

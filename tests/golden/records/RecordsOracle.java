@@ -1,4 +1,4 @@
-// Apache Kafka's own record classes as an oracle. Run as a single source file with Kafka 4.3 on the
+// Apache Kafka's own record classes as an oracle. Run as a single source file with Kafka 4.4 on the
 // class path:
 //   java -cp '<jars>/*' RecordsOracle.java generate <directory>   writes the golden batches beside this file
 //   java -cp '<jars>/*' RecordsOracle.java read < hex lines       describes each record set, one JSON line each
@@ -25,9 +25,9 @@ import org.apache.kafka.common.record.internal.MemoryRecordsBuilder;
 import org.apache.kafka.common.record.internal.MutableRecordBatch;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
-import org.apache.kafka.common.utils.BufferSupplier;
-import org.apache.kafka.common.utils.ByteBufferOutputStream;
-import org.apache.kafka.common.utils.PrimitiveRef;
+import org.apache.kafka.common.utils.internals.BufferSupplier;
+import org.apache.kafka.common.utils.internals.ByteBufferOutputStream;
+import org.apache.kafka.common.utils.internals.PrimitiveRef;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogValidator;

@@ -1,7 +1,7 @@
 // Writes the golden files of this directory with Apache Kafka's own storage classes.
 //
-//   javac -d <classes> -cp "<kafka 4.3.1 jars>/*" StorageGolden.java
-//   java -cp "<classes>:<kafka 4.3.1 jars>/*" org.apache.kafka.storage.internals.log.StorageGolden <this directory>
+//   javac -d <classes> -cp "<kafka 4.4.0 jars>/*" StorageGolden.java
+//   java -cp "<classes>:<kafka 4.4.0 jars>/*" org.apache.kafka.storage.internals.log.StorageGolden <this directory>
 //
 // Scripts of random operations come with what Kafka answered, one operation per line
 // ("operation -> answer"); tests/unit/storage replays them. In Kafka's package for its package-private
@@ -24,6 +24,7 @@ import org.apache.kafka.common.record.internal.EndTransactionMarker;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.record.internal.SimpleRecord;
+import org.apache.kafka.common.message.AbortedTxn;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.properties.MetaProperties;
 import org.apache.kafka.metadata.properties.MetaPropertiesVersion;
@@ -98,6 +99,8 @@ public class StorageGolden {
                     offsets.lastOffset());
             }
         }
+        offsets.trimToValidSize(); // Since 4.4 close leaves the size as it is.
+        times.trimToValidSize();
         offsets.close();
         times.close();
     }
@@ -112,7 +115,8 @@ public class StorageGolden {
                 long first = Math.max(0, last - 1 - random.nextInt(30));
                 long stable = Math.max(first, last + 1 - random.nextInt(25));
                 long pid = random.nextInt(5);
-                index.append(new AbortedTxn(pid, first, last, stable));
+                index.append(new AbortedTxn().setProducerId(pid).setFirstOffset(first).setLastOffset(last)
+                    .setLastStableOffset(stable));
                 lines.printf("append %d %d %d %d -> %n", pid, first, last, stable);
             }
             for (int i = 0; i < 400; i++) {

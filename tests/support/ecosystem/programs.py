@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.support.ecosystem.environments import required_version
 from tests.support.ecosystem.jars import version_of
-from tests.support.kafka_jars import KAFKA_VERSION
+from tests.support.kafka_jars import KAFKA_VERSION, TOOLS_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ PROGRAMS: Final = (
     ),
     Program(
         name="Java clients and tools",
-        version=lambda: KAFKA_VERSION,
+        version=lambda: f"{KAFKA_VERSION}, tools {TOOLS_VERSION}",
         tests=(
             "tests/integration/test_client_java.py",
             "tests/integration/test_transactions_java.py",
@@ -114,7 +114,7 @@ PROGRAMS: Final = (
     ),
     Program(
         name="Kafka Streams",
-        version=lambda: KAFKA_VERSION,
+        version=lambda: TOOLS_VERSION,
         tests=("tests/integration/test_streams.py",),
         tried="a word count with RocksDB, exactly once; application and broker killed",
     ),

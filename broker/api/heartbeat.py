@@ -27,7 +27,7 @@ class HeartbeatHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+    async def __call__(self, ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
         """The response, at once."""
         response = HeartbeatResponse()
         try:

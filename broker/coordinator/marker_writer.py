@@ -32,7 +32,7 @@ from storage.producers.analysis import has_raised_epoch
 STRICT_SINCE: Final = 2
 """The transaction.version from which markers carry a raised epoch."""
 
-MarkerDone = Callable[[ErrorCode], None]
+MarkerDone = Callable[[ErrorCode], object]
 """Takes NONE, or why the marker could not be written; called once."""
 
 

@@ -304,12 +304,9 @@ class GroupCoordinator:
         return shard.commits.is_pending((group_id, topic, partition))
 
     def delete_offsets(
-        self,
-        group_id: str,
-        wanted: Iterable[tuple[str, int]],
-        done: Callable[[ErrorCode, dict[tuple[str, int], ErrorCode]], None],
-    ) -> None:
-        """OffsetDelete; `done` gets the code of the write and a code per partition (S-GRP-6).
+        self, group_id: str, wanted: Iterable[tuple[str, int]], done: Done
+    ) -> dict[tuple[str, int], ErrorCode]:
+        """OffsetDelete: return a code per partition; `done` gets the code of the write (S-GRP-6).
 
         Raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, among others.
         """
@@ -322,10 +319,11 @@ class GroupCoordinator:
         def deleted(code: ErrorCode) -> None:
             if code is ErrorCode.NONE:
                 self._counters.deleted_offsets += count
-            done(code, results)
+            done(code)
 
         out.when_durable(deleted)
         self._runtime.carry_out(shard, out)
+        return results
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
         """Topics were deleted: delete all offsets committed for them.
@@ -351,10 +349,6 @@ class GroupCoordinator:
         """DescribeGroups. Raises KafkaError."""
         shard = self._find(group_id)
         return shard.groups.describe(group_id)
-
-    def group_count(self) -> int:
-        """How many groups this broker coordinates."""
-        return sum(len(shard.groups) for shard in self._runtime.active())
 
     def list_groups(self) -> Iterator[ListedGroup]:
         """ListGroups: all groups of this broker. Raises KafkaError while a partition loads."""

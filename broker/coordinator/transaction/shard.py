@@ -11,7 +11,7 @@ whether they were decided a moment ago or before the last crash.
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker.coordinator.runtime.decision import Decision, Done
 from broker.coordinator.runtime.in_flight import InFlight
@@ -40,8 +40,17 @@ logger = logging.getLogger(__name__)
 RECORDS_PER_YIELD = 100
 """Records decoded at a stretch while loading: about a millisecond."""
 
-OwnerDone = Callable[[ErrorCode, int, int], None]
-"""Takes (code, producer id, epoch): what the owner goes on with; -1 and -1 with an error."""
+
+class Ownership(NamedTuple):
+    """What the owner of a transactional id goes on with; no id with an error."""
+
+    code: ErrorCode
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+OwnerDone = Callable[[Ownership], object]
+"""Called once."""
 
 
 class TransactionDecision(Decision[TransactionRecord]):
@@ -55,9 +64,9 @@ def _told_owner(value: TransactionValue, done: OwnerDone) -> Done:
 
     def answer(code: ErrorCode) -> None:
         if code is ErrorCode.NONE:
-            done(code, value.producer_id, value.producer_epoch)
+            done(Ownership(code, value.producer_id, value.producer_epoch))
         else:
-            done(code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+            done(Ownership(code))
 
     return answer
 
@@ -111,9 +120,7 @@ class TransactionShard:
             self.fence(
                 transaction,
                 now_ms,
-                lambda code: done(
-                    code or ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER_ID, NO_PRODUCER_EPOCH
-                ),
+                lambda code: done(Ownership(code or ErrorCode.CONCURRENT_TRANSACTIONS)),
                 out,
             )
             return

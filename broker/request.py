@@ -67,14 +67,11 @@ class RequestContext:
     close_connection: bool = False
     """A handler sets it to close the connection after this request (a failed Produce, acks=0)."""
     large: bool = False
-    """Whether the request or its reply has very many elements: the reply is encoded in turns.
-
-    Set before the handler is called if the request has more than `SMALL_ELEMENTS`; a handler sets
-    it for a reply of many elements. Its arrays may be `protocol.schema.lazy.Lazy`: their elements
-    are made on the event loop when the encoder comes to them."""
+    """Whether the request has more elements than may be handled in one go (`SMALL_ELEMENTS`), or
+    its handler says that the reply has: then the reply is encoded in turns."""
     released: bool = False
-    """A handler sets it when it needs the request's byte slices no more: they are views of the
-    connection's buffer, which is given back when the request waits."""
+    """A handler sets it when it needs the request's byte slices no more. They are views of the
+    connection's buffer, which is given back while the request waits: copy what is needed later."""
 
 
 @dataclass(slots=True)

@@ -156,7 +156,7 @@ class ProduceHandler:
     def _add_first(self, ctx: RequestContext, request: ProduceRequest) -> _Made | Work[_Reply]:
         """Add the partitions that the transaction does not have yet, then append."""
         assert request.transactional_id is not None
-        added = self._gate.add(
+        added = self._gate.add_or_pending(
             request.transactional_id,
             [
                 (partition, data.records)

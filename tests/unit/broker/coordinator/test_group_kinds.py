@@ -204,11 +204,8 @@ def test_offset_delete_asks_it_for_its_subscriptions(
 ) -> None:
     groups.commit(1, member_id="m", generation=3)
     groups.commit(1, topic="u", member_id="m", generation=3)
-    results: list[object] = []
-    groups.coordinator.delete_offsets(
-        "g", [("t", 0), ("u", 0)], lambda code, found: results.append(found)
-    )
-    assert results == [
-        {("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ("u", 0): ErrorCode.NONE},
-    ]
+    done = Parked()
+    results = groups.coordinator.delete_offsets("g", [("t", 0), ("u", 0)], done)
+    assert results == {("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ("u", 0): ErrorCode.NONE}
+    assert done.reply is ErrorCode.NONE
     assert (groups.committed("t"), groups.committed("u")) == (1, None)

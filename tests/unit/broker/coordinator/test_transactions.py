@@ -541,7 +541,7 @@ def test_a_deposed_shard_answers_not_coordinator(broker: TransactionHarness) -> 
     codes: list[ErrorCode] = []
     broker.log.hold = True
     broker.coordinator.end(
-        "id", owner, commit=True, version=0, done=lambda code, *_: codes.append(code)
+        "id", owner, commit=True, version=0, done=lambda owned: codes.append(owned.code)
     )
     broker.coordinator.on_resigned(broker.coordinator.partition_for("id"))
     broker.log.release()

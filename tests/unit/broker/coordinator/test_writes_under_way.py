@@ -36,7 +36,7 @@ def broker() -> TransactionHarness:
 
 def delete_offsets(groups: GroupHarness) -> Parked:
     parked = Parked()
-    groups.coordinator.delete_offsets("g", [("t", 0)], lambda code, results: parked(code))
+    groups.coordinator.delete_offsets("g", [("t", 0)], parked)
     groups.check()
     return parked
 

@@ -212,7 +212,8 @@ class GroupCoordinator:
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
     ) -> ErrorCode:
         """Heartbeat; NONE while the group loads, as its state is unknown. Raises KafkaError."""
-        self._require_group_id(group_id)
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         try:
             shard = self._find(group_id)
         except KafkaError as error:

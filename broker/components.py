@@ -106,7 +106,7 @@ class Components:
         self.group_coordinator = GroupCoordinator(
             GroupSettings.from_config(config),
             ReplicaPartitionWriter(
-                self.replica_manager, workers, timeout_ms=config.offsets_commit_timeout_ms
+                self.replica_manager, timeout_ms=config.offsets_commit_timeout_ms
             ),
             self.deadlines,
             clock,
@@ -122,9 +122,7 @@ class Components:
         )
         self.transaction_coordinator = TransactionCoordinator(
             TransactionSettings.from_config(config),
-            ReplicaPartitionWriter(
-                self.replica_manager, workers, timeout_ms=config.request_timeout_ms
-            ),
+            ReplicaPartitionWriter(self.replica_manager, timeout_ms=config.request_timeout_ms),
             self.marker_writer,
             self.deadlines,
             clock,

@@ -9,7 +9,7 @@ from broker.network.adapted import is_old
 from broker.request import ConnectionInfo, LargeReply, RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import request_codec, response_codec
-from tests.support.driven import driven
+from tests.support.driving import driver
 
 CONNECTION = ConnectionInfo(
     connection_id="127.0.0.1:9092-127.0.0.1:5000-0",
@@ -54,7 +54,7 @@ async def acall(
     parsed = codec.parse(codec.build(request))
     reply = handler(context(key, version, connection=connection), parsed)
     if not is_old(handler):
-        reply = await driven(reply)
+        reply = await driver().run(reply)
     elif inspect.iscoroutine(reply):
         reply = await reply
     if isinstance(reply, LargeReply):

@@ -329,5 +329,5 @@ class World:
                 assert fates == {transaction.answered}
         for _, value in self.life.coordinator.list_transactions():
             assert value.state in AT_REST, value
-        statistics = self.life.coordinator.statistics()
+        statistics = self.life.statistics()
         assert statistics.markers.transactions == 0

@@ -15,8 +15,7 @@ Called by the handlers in `broker/api`, made by `broker/components.py`. After
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import trio
 
@@ -48,12 +47,10 @@ from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct
 from broker.deadlines import Deadlines
-from broker.world.turns import at_once, in_slices
+from broker.world.driver import Driver
 from protocol.errors import ErrorCode, KafkaError
 from storage.clock import Clock
-
-_GROUPS_A_STEP: Final = 1000
-"""Groups counted in one step of the statistics: a few hundred microseconds."""
+from storage.waits import PAUSE
 
 
 class GroupCoordinator:
@@ -118,9 +115,11 @@ class GroupCoordinator:
         for partition, leader_epoch in partitions:
             self.on_elected(partition, leader_epoch)
 
-    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """Load partitions until cancelled."""
-        await self._runtime.run(task_status=task_status)
+    async def run(
+        self, driver: Driver, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Do the work that no request waits for, until cancelled. Started once, by the server."""
+        await self._runtime.tasks.run(driver, task_status=task_status)
 
     def shutdown(self) -> None:
         """Stop serving: answer parked requests with COORDINATOR_NOT_AVAILABLE."""
@@ -381,19 +380,15 @@ class GroupCoordinator:
                     offsets=shard.offsets.of_group(group_id),
                 )
 
-    def statistics(self) -> GroupStatistics:
-        """A snapshot."""
-        return at_once(self.statistics_in_steps())
-
-    def statistics_in_steps(self) -> Generator[None, None, GroupStatistics]:
-        """The same, some groups a step; for metrics."""
+    async def statistics(self) -> GroupStatistics:
+        """What the groups are and have done; they may change while they are counted."""
         states: Counter[str] = Counter({state.value: 0 for state in GroupState})
         offsets = 0
         for shard in self._runtime.active():
             offsets += len(shard.offsets)
-            for some in in_slices(list(shard.groups), _GROUPS_A_STEP):
-                states.update(map(shard.groups.state_of, some))
-                yield
+            for group in list(shard.groups):
+                states[shard.groups.state_of(group)] += 1
+                await PAUSE
         counters = self._counters
         return GroupStatistics(
             groups=dict(states),

@@ -69,7 +69,7 @@ def test_s_grp_4_what_does_not_exist_is_not_committed(version: int) -> None:
     missing = ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert codes(response) == [missing, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert api.committed("t", 0) == 5
-    assert api.coordinator.statistics().offsets == 1
+    assert api.statistics().offsets == 1
 
 
 def test_only_unknown_topics_need_no_group() -> None:

@@ -149,7 +149,7 @@ def test_it_is_described_listed_and_counted_beside_classic_ones(
     assert (described.state, [one.member_id for one in described.members]) == ("Reconciling", ["m"])
     listed = {one.group_id: (one.type, one.state) for one in groups.coordinator.list_groups()}
     assert listed == {"g": ("consumer", "Reconciling"), "simple": ("classic", "Empty")}
-    counted = groups.coordinator.statistics().groups
+    counted = groups.statistics().groups
     assert (counted["Reconciling"], counted["Empty"], counted["Stable"]) == (1, 1, 0)
     assert [one.members for one in groups.coordinator.groups_at_a_time()] == [1, 0]
 

@@ -11,6 +11,7 @@ from broker.coordinator.marker_writer import Marker, ReplicaMarkerWriter
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.log.results import AppendInfo
+from tests.support.driving import driver
 from tests.support.broker_bench import batch
 from tests.support.memory_filesystem import UnreliableFile
 from tests.support.real_bench import RealBench, fetched
@@ -112,7 +113,7 @@ def test_s_txn_7_a_marker_of_version_2_needs_a_raised_epoch(lab: Lab, queued: bo
     def mark(**fields: int) -> None:
         async def main() -> None:
             async with trio.open_nursery() as nursery:
-                await nursery.start(lab.writer.run)
+                await nursery.start(lab.writer.run, driver())
                 told = len(lab.codes)
                 lab.mark(**fields)
                 with trio.fail_after(5):
@@ -172,7 +173,7 @@ def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(
     async def main() -> None:
         lab.data()
         async with trio.open_nursery() as nursery:
-            await nursery.start(lab.writer.run)
+            await nursery.start(lab.writer.run, driver())
             nursery.start_soon(big)
             await trio.testing.wait_all_tasks_blocked()
             lab.mark()

@@ -29,9 +29,7 @@ class ListGroupsHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    async def __call__(
-        self, ctx: RequestContext, request: ListGroupsRequest
-    ) -> ListGroupsResponse:
+    async def __call__(self, ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
         """The response."""
         try:
             groups = self._groups.list_groups()

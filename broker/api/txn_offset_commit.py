@@ -165,9 +165,7 @@ def _request_of(
     )
 
 
-def _settle(
-    results: list[TxnOffsetCommitResponsePartition], version: int, code: ErrorCode
-) -> None:
+def _settle(results: list[TxnOffsetCommitResponsePartition], version: int, code: ErrorCode) -> None:
     if code is ErrorCode.NOT_ENOUGH_REPLICAS:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < FIRST_VERSION_WITH_LOADING:

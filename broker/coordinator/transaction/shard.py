@@ -38,6 +38,7 @@ from storage.waits import PAUSE
 
 logger = logging.getLogger(__name__)
 
+
 class Ownership(NamedTuple):
     """What the owner of a transactional id goes on with; no id with an error."""
 

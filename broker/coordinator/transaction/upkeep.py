@@ -94,9 +94,7 @@ class Upkeep:
     def _begin(self, period_ms: int, duty: _Duty) -> None:
         self._schedule(period_ms, duty)
         for turn, shard in enumerate(self._runtime.active()):
-            self._deadlines.schedule(
-                turn * ROUND_PAUSE_S, partial(self._walk_once, shard, duty)
-            )
+            self._deadlines.schedule(turn * ROUND_PAUSE_S, partial(self._walk_once, shard, duty))
 
     def _walk_once(self, shard: TransactionShard, duty: _Duty) -> None:
         """Walk through all ids of a partition, unless the walk of the last round is not over."""

@@ -91,7 +91,10 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
 
     async def scenario() -> None:
         store = await open_store(str(tmp_path / "older.sqlite"))
-        assert [await driver().run(ProducerIdAllocator(store, 0).take()) for _ in range(2)] == [0, 1000]
+        assert [await driver().run(ProducerIdAllocator(store, 0).take()) for _ in range(2)] == [
+            0,
+            1000,
+        ]
         after = ProducerIdAllocator(store, 0)
         after.note_used(999)
         assert await driver().run(after.take()) == 2000, "within the blocks that were recorded"

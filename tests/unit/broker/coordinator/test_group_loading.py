@@ -3,7 +3,6 @@
 import struct
 
 import pytest
-import trio
 
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.data.offsets import CommittedOffset

@@ -11,8 +11,8 @@ from broker.coordinator.marker_writer import Marker, ReplicaMarkerWriter
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.log.results import AppendInfo
-from tests.support.driving import driver
 from tests.support.broker_bench import batch
+from tests.support.driving import driver
 from tests.support.memory_filesystem import UnreliableFile
 from tests.support.real_bench import RealBench, fetched
 from tests.support.transaction_harness import T0

@@ -6,7 +6,6 @@ from broker.coordinator.marker_writer import ReplicaMarkerWriter
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import TransactionState as S
-from broker.world.workers import InlineWorkers
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.paths import parent_dir

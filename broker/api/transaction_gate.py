@@ -15,7 +15,6 @@ from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
 from broker.replication.partition import Partition
-from broker.request import Pending
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BATCH_OVERHEAD
 from protocol.records.header import fields_struct
@@ -99,24 +98,6 @@ class TransactionGate:
 
         Returns None if they are added or none was missing, else the refusal.
         """
-        adding = self._begin_to_add(transactional_id, batches)
-        return None if adding is None else _refusal(await adding)
-
-    def add_or_pending(
-        self, transactional_id: str, batches: list[tuple[Partition, memoryview]]
-    ) -> KafkaError | Pending | None:
-        """As `add`, for Produce until it awaits that."""
-        adding = self._begin_to_add(transactional_id, batches)
-        if adding is None or adding.fired:
-            return None if adding is None else _refusal(adding.value)
-        pending = Pending()
-        adding.wake = lambda: pending.complete(_refusal(adding.value))
-        return pending
-
-    def _begin_to_add(
-        self, transactional_id: str, batches: list[tuple[Partition, memoryview]]
-    ) -> Signal[ErrorCode] | None:
-        """Begin to add the missing partitions; the signal brings the coordinator's code."""
         producer = None
         missing = []
         for partition, records in batches:
@@ -135,8 +116,10 @@ class TransactionGate:
                 transactional_id, producer, missing, added.fire, version=VERSION_2
             )
         except KafkaError as error:
-            added.fire(error.code)
-        return added
+            code = error.code
+        else:
+            code = await added
+        return translated(code, knows_abortable=True) if code else None
 
 
 class _RefusedBatches:
@@ -180,10 +163,6 @@ class _RefusedBatches:
 
 def _is_open(entry: ProducerStateEntry, epoch: int) -> bool:
     return entry.current_txn_first_offset >= 0 and entry.producer_epoch == epoch
-
-
-def _refusal(code: ErrorCode) -> KafkaError | None:
-    return translated(code, knows_abortable=True) if code else None
 
 
 def translated(code: ErrorCode, *, knows_abortable: bool) -> KafkaError:

@@ -22,7 +22,7 @@ from broker.coordinator.partition_writer import ALL_IN_SYNC, when_replicated
 from broker.coordinator.tasks import Tasks
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
-from broker.world.driver import Driver, Foreign
+from broker.world.driver import Driver
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.types import TopicPartition
@@ -133,13 +133,11 @@ class ReplicaMarkerWriter:
         self, partition: Partition, batch: bytes, marker: Marker, done: MarkerDone
     ) -> None:
         try:
-            info = await Foreign(
-                partition.wait_append_as_leader(
-                    batch,
-                    required_acks=ALL_IN_SYNC,
-                    origin=AppendOrigin.COORDINATOR,
-                    admit=partial(_check_version, partition, marker),
-                )
+            info = await partition.append_as_leader(
+                batch,
+                required_acks=ALL_IN_SYNC,
+                origin=AppendOrigin.COORDINATOR,
+                admit=partial(_check_version, partition, marker),
             )
         except KafkaError as error:
             if isinstance(error, StorageError):

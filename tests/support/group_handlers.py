@@ -69,6 +69,10 @@ class Later:
     def done(self) -> bool:
         return self._begun.done
 
+    def leave(self) -> None:
+        """The client goes away."""
+        self._begun.leave()
+
     @property
     def parked(self) -> bool:
         """Whether it waits on behalf of its client, and its bytes may be given back."""
@@ -107,12 +111,16 @@ class GroupApi(GroupHarness):
             ApiKey.DELETE_GROUPS: DeleteGroupsHandler(groups),
         }
 
-    def send(self, key: ApiKey, version: int, request: Any) -> Later:
-        """Send a request, then overwrite its buffer, as a connection does."""
+    def send(self, key: ApiKey, version: int, request: Any, *, large: bool = False) -> Later:
+        """Send a request, then overwrite its buffer, as a connection does.
+
+        `large`: whether it has more elements than are handled in one go.
+        """
         codec = request_codec(key, version)
         frame = bytearray(codec.build(request))
         parsed, _ = codec.parse_at(frame, memoryview(frame), 0, len(frame))
         ctx = context(key, version)
+        ctx.large = large
         later = Later(ctx, key, version, self.handlers[key](ctx, parsed))
         frame[:] = b"\xee" * len(frame)
         self.check()

@@ -91,6 +91,15 @@ def test_a_parked_join_holds_nothing_but_its_connection() -> None:
     assert later.done
 
 
+def test_a_join_whose_client_leaves_stays_in_the_group() -> None:
+    api = GroupApi()
+    gone, stays = join(api, 3), join(api, 3)
+    gone.leave()
+    api.advance_ms(2 * INITIAL_DELAY_MS)
+    assert stays.response.error_code == ErrorCode.NONE
+    assert len(api.group().members) == 2
+
+
 def test_the_error_response() -> None:
     request = JoinGroupRequest(group_id="g", member_id="m")
     response = GroupApi().refuse(KEY, 9, request, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -23,6 +23,8 @@ from typing import Final
 import trio
 
 from broker.fairness import FairLock
+from broker.world.clock import SystemClock
+from broker.world.driver import Driver
 from broker.world.workers import WorkerDied, Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.effort import Effort, EffortSpent
@@ -68,6 +70,7 @@ class BatchOpener:
         self._workers = workers
         self._threads = trio.CapacityLimiter(THREADS)
         self._process = FairLock(monotonic)
+        self._driver = Driver(workers, SystemClock())
         self._in_threads = self._in_processes = self._too_much = 0
 
     async def open(self, opening: Opening) -> Opened:
@@ -87,10 +90,13 @@ class BatchOpener:
         again after it, and a -1 would be final.
         """
         try:
-            async with self._process.turn():
+            await self._driver.run(self._process.acquire())
+            try:
                 found = await self._workers.in_process(
                     Opening.attempt, opening.copied(), Effort(steps=PROCESS_STEPS)
                 )
+            finally:
+                self._process.release()
         except WorkerDied as error:
             log.error("A produced batch could not be opened: its child process failed (%s)", error)
             raise KafkaError(

@@ -22,6 +22,7 @@ from storage.errors import OffsetOutOfRange
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 
@@ -301,7 +302,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(back=st.integers(0, 5000), ahead=st.integers(0, 5000))
     def find_time(self, back: int, ahead: int) -> None:
         timestamp = self.clock.wall_ms() - back * 1000 + ahead
-        found = self.log.offset_for_timestamp(timestamp)
+        found = at_once(self.log.search_timestamp(timestamp))
         expected = next(
             (
                 (offset, stamp)

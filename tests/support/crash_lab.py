@@ -32,14 +32,14 @@ from storage.index.transaction_index import AbortedTxn
 from storage.jobs import perform_all
 from storage.log import replay
 from storage.log.log import Log
-from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason, TimestampOffset
+from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason
 from storage.log_manager import LogManager
 from storage.producers.state import ProducerStateManager
-from storage.waits import at_once
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.recording_filesystem import RecordingFileSystem
+from tests.support.time_lookups import offset_for_timestamp
 
 Answer = TypeVar("Answer")
 
@@ -496,10 +496,6 @@ def _check_epochs(log: Log, found: list[Sent]) -> None:
         assert log.log_start_offset <= entry.start_offset <= log.log_end_offset
 
 
-def _first_from(log: Log, stamp: int) -> TimestampOffset | None:
-    return at_once(log.search_timestamp(stamp))
-
-
 def _check_times(manager: LogManager, log: Log, found: list[Sent]) -> None:
     records = [
         (record.offset, record.timestamp)
@@ -509,7 +505,7 @@ def _check_times(manager: LogManager, log: Log, found: list[Sent]) -> None:
     ]
     for stamp in {stamp for _, stamp in records[:: max(1, len(records) // 4)]}:
         first = next(record for record in records if record[1] >= stamp)
-        got = answered(manager, partial(_first_from, log, stamp))
+        got = answered(manager, partial(offset_for_timestamp, log, stamp))
         assert got is not None
         assert (got.offset, got.timestamp) == first, (stamp, got, first)
 

@@ -17,6 +17,7 @@ from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason, Ti
 from storage.waits import PAUSE, at_once
 from tests.support.begun import begin
 from tests.support.log_builder import DIRECTORY, LogBuilder
+from tests.support.time_lookups import max_timestamp, offset_for_timestamp
 
 T = TypeVar("T")
 END, HW, COMMITTED = FetchIsolation
@@ -205,12 +206,12 @@ def test_damaged_bytes_are_corrupt_message() -> None:
 
 def test_s_ts_1_greatest_timestamp() -> None:
     built = LogBuilder(segment_bytes=300)
-    assert at_once(built.log.search_max_timestamp()) is None
+    assert max_timestamp(built.log) is None
     now = built.clock.wall_ms()
     built.append_dated(now, now + 50, now + 50)
     for _ in range(5):
         built.append_dated(now + 20)
-    found = at_once(built.log.search_max_timestamp())
+    found = max_timestamp(built.log)
     assert found is not None
     assert (found.timestamp, found.offset, found.leader_epoch) == (now + 50, 1, 0)
 
@@ -222,11 +223,11 @@ def test_s_ts_2_first_record_not_first_batch(codec: CompressionType, interval: i
     now = built.clock.wall_ms()
     for at in range(6):
         built.append_dated(*(now + at * 100 + step * 10 for step in range(4)), codec=codec)
-    found = at_once(built.log.search_timestamp(now + 311))
+    found = offset_for_timestamp(built.log, now + 311)
     assert found is not None
     assert (found.offset, found.timestamp, found.leader_epoch) == (14, now + 320, 0)
-    assert at_once(built.log.search_timestamp(now + 531)) is None
-    first = at_once(built.log.search_timestamp(0))
+    assert offset_for_timestamp(built.log, now + 531) is None
+    first = offset_for_timestamp(built.log, 0)
     assert first is not None
     assert first.offset == 0
 
@@ -236,12 +237,12 @@ def test_s_ts_2_not_below_the_log_start_nor_above_the_watermark() -> None:
     now = built.clock.wall_ms()
     built.append_dated(now, now + 1, now + 2)
     built.log.maybe_increment_log_start_offset(2, StartOffsetReason.CLIENT_RECORD_DELETION)
-    found = at_once(built.log.search_timestamp(now))
+    found = offset_for_timestamp(built.log, now)
     assert found is not None
     assert found.offset == 2
     built.log.append_as_leader(build_batch([(now + 10, b"", b"", ())]), leader_epoch=0)
-    assert at_once(built.log.search_timestamp(now + 10, HW)) is None
-    assert at_once(built.log.search_timestamp(now + 10)) is not None
+    assert offset_for_timestamp(built.log, now + 10, HW) is None
+    assert offset_for_timestamp(built.log, now + 10) is not None
 
 
 def test_s_ts_3_out_of_order_timestamps_give_the_first_by_offset() -> None:
@@ -249,7 +250,7 @@ def test_s_ts_3_out_of_order_timestamps_give_the_first_by_offset() -> None:
     now = built.clock.wall_ms()
     for stamp in (now + 5, now + 90, now + 20, now + 60):
         built.append_dated(stamp)
-    found = at_once(built.log.search_timestamp(now + 10))
+    found = offset_for_timestamp(built.log, now + 10)
     assert found is not None
     assert (found.offset, found.timestamp) == (1, now + 90)
 
@@ -257,7 +258,7 @@ def test_s_ts_3_out_of_order_timestamps_give_the_first_by_offset() -> None:
 def test_s_ts_3_log_append_time_batches_have_one_time() -> None:
     built = LogBuilder(message_timestamp_type="LogAppendTime")
     built.append_dated(1, 2, 3)
-    found = at_once(built.log.search_timestamp(built.clock.wall_ms()))
+    found = offset_for_timestamp(built.log, built.clock.wall_ms())
     assert found is not None
     assert (found.offset, found.timestamp) == (0, built.clock.wall_ms())
 
@@ -265,14 +266,14 @@ def test_s_ts_3_log_append_time_batches_have_one_time() -> None:
 def test_s_ts_4_and_6_records_without_time_are_never_found() -> None:
     built = LogBuilder()
     built.append_dated(-1, -1)
-    assert at_once(built.log.search_timestamp(0)) is None
-    latest = at_once(built.log.search_max_timestamp())
+    assert offset_for_timestamp(built.log, 0) is None
+    latest = max_timestamp(built.log)
     assert latest is not None
     assert (latest.offset, latest.timestamp) == (0, -1)  # as Kafka: the greatest is -1
     built.log.roll()
     now = built.clock.wall_ms()
     built.append_dated(now)
-    found = at_once(built.log.search_timestamp(5))
+    found = offset_for_timestamp(built.log, 5)
     assert found is not None
     assert found.offset == 2
 
@@ -299,7 +300,7 @@ def test_s_ts_6_of_equal_greatest_timestamps_the_first_stands_after_a_truncation
         built.append_dated(now + step)
     for end, place in ((4, (now + 70, 3)), (3, (now + 50, 1)), (2, (now + 50, 1)), (1, (now, 0))):
         built.log.truncate_to(end)
-        found = at_once(built.log.search_max_timestamp())
+        found = max_timestamp(built.log)
         assert found is not None
         assert (found.timestamp, found.offset) == place
 
@@ -310,13 +311,13 @@ def test_s_ts_6_answers_survive_truncation_and_restart() -> None:
     for step in (0, 50, 20, 70):
         built.append_dated(now + step)
     built.log.truncate_to(3)
-    assert at_once(built.log.search_timestamp(now + 60)) is None
-    found = at_once(built.log.search_max_timestamp())
+    assert offset_for_timestamp(built.log, now + 60) is None
+    found = max_timestamp(built.log)
     assert found is not None
     assert (found.timestamp, found.offset) == (now + 50, 1)
     built.stopped()
     built.log.update_high_watermark(3)
-    again = at_once(built.log.search_timestamp(now + 10))
+    again = offset_for_timestamp(built.log, now + 10)
     assert again is not None
     assert again.offset == 1
 
@@ -390,7 +391,7 @@ def test_s_ts_2_only_heads_are_read_of_batches_that_are_too_old(
         return pread(file, size, position)  # type: ignore[arg-type]  # of that very kind
 
     monkeypatch.setattr(kind, "pread", counted)
-    found = at_once(built.log.search_timestamp(now + 50))
+    found = offset_for_timestamp(built.log, now + 50)
     assert found is not None
     assert found.offset == 11
     assert sum(read) < 100_000  # of half a megabyte
@@ -420,9 +421,9 @@ def test_s_ts_1_of_equal_greatest_timestamps_the_first_record_is_the_answer(
         built.append_dated(*(now + stamp for stamp in stamps))
     if reopened:
         built.stopped()
-    found = at_once(built.log.search_max_timestamp())
+    found = max_timestamp(built.log)
     assert found is not None
     assert (found.timestamp, found.offset) == (now + 50, 3)
     for segment in built.log.segments:
         segment.rebuild_indexes()
-    assert at_once(built.log.search_max_timestamp()) == found
+    assert max_timestamp(built.log) == found

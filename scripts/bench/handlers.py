@@ -74,7 +74,7 @@ class Broker:
             self.replicas,
             self.sessions,
             57671680,
-            converter=DownConverter(BatchLooker(InlineWorkers()), self.replicas.storage_failed),
+            converter=DownConverter(BatchLooker(), self.replicas.storage_failed),
             clock=clock,
         )
 

@@ -15,6 +15,7 @@ from protocol.records.errors import CorruptBatch
 from protocol.types import TopicPartition
 from storage.errors import OffsetOutOfRange
 from storage.log.results import AppendInfo, AppendOrigin, FetchIsolation, ReadInfo, TimestampOffset
+from storage.waits import PAUSE
 
 
 class FakeEpochs:
@@ -202,25 +203,15 @@ class FakeLog:
         aborted = list(self.aborted) if committed else None
         return ReadInfo(offset, records, 0, position, incomplete, aborted)
 
-    def offset_for_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END):
+    async def search_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END, look=None):
+        await PAUSE
         for found, offset in self.times:
             if found >= timestamp:
                 return TimestampOffset(timestamp=found, offset=offset, leader_epoch=0)
         return None
 
-    def search_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END):
-        yield None
-        return self.offset_for_timestamp(timestamp, isolation)
-
-    def search_max_timestamp(self):
-        yield None
-        return self.max_timestamp()
-
-    def offsets_before(self, timestamp, most):
-        self.asked_before.append((timestamp, most))
-        return [self.high_watermark, self.log_start_offset][:most]
-
-    def max_timestamp(self):
+    async def search_max_timestamp(self, look=None):
+        await PAUSE
         if not self.times:
             return None
         best = max(found for found, _ in self.times)
@@ -229,6 +220,10 @@ class FakeLog:
             for found, offset in self.times
             if found == best
         )
+
+    def offsets_before(self, timestamp, most):
+        self.asked_before.append((timestamp, most))
+        return [self.high_watermark, self.log_start_offset][:most]
 
 
 class FakeLogManager:

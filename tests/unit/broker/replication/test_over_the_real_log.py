@@ -231,7 +231,7 @@ def test_a_parked_fetch_is_woken_by_a_big_append_in_a_thread():
         reply = await bench.wait_produced(batch([b"x" * 400_000]))
         assert (reply.error_code, reply.base_offset) == (0, 0)
         assert parked.done
-        assert len(fetched(await parked.wait_reply()).records) > 400_000
+        assert len(fetched(parked.reply).records) > 400_000
 
     trio.run(main)
 
@@ -295,7 +295,7 @@ def test_s_rec_11_a_failed_write_takes_one_directory_offline_and_the_other_serve
     storage = ErrorCode.KAFKA_STORAGE_ERROR
     assert bench.produce(batch()).error_code == storage
     assert parked.done
-    assert fetched(trio.run(parked.wait_reply)).error_code == storage
+    assert fetched(parked.reply).error_code == storage
     assert bench.produce(batch()).error_code == storage
     assert bench.fetch(0).error_code == storage
     assert bench.offset_for(-1)[0] == storage

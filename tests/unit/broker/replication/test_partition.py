@@ -18,8 +18,9 @@ from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.errors import OffsetOutOfRange
+from storage.log.looking import look_here
 from storage.log.results import FetchIsolation
-from storage.log.times import perform
+from storage.waits import at_once
 from tests.support.broker_bench import NOW, batch
 from tests.support.fake_log import FakeLog
 
@@ -27,7 +28,7 @@ TP = TopicPartition("t", 0)
 
 
 def offset_for_timestamp(*asked):
-    return perform(look_up_offset(*asked))
+    return at_once(look_up_offset(*asked, look_here))
 
 
 DRIVER = Driver(MachineWorkers(), SystemClock())

@@ -20,6 +20,7 @@ from storage.log.opening import Opened, Opening, RejectedRecords, TopicRules
 from storage.log.results import AppendInfo, FetchIsolation, FileSlice
 from storage.log.validation import IN_WRITER_FROM, IN_WRITER_MOST_RECORDS
 from tests.support.log_builder import LogBuilder
+from tests.support.time_lookups import offset_for_timestamp
 
 zstd_library()  # loaded, as after the first batch
 CODECS = list(CompressionType)
@@ -131,7 +132,7 @@ def test_s_app_4_the_max_timestamp_is_corrected(codec: int, size: int, claimed: 
     header = read_header(stored)
     assert header.max_timestamp == info.max_timestamp == now + 7
     assert verify_crc(stored, 0, header)
-    assert built.log.offset_for_timestamp(now + 7) is not None
+    assert offset_for_timestamp(built.log, now + 7) is not None
 
 
 def test_s_app_4_a_record_out_of_bounds_cannot_hide_behind_its_header() -> None:

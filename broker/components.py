@@ -8,7 +8,6 @@ from functools import partial
 from uuid import UUID
 
 from broker.api.api_versions import unsupported_version_response
-from broker.api.in_steps import InSteps
 from broker.api.registry import ADVERTISED, build_handlers
 from broker.api.services import Services
 from broker.background import Background
@@ -133,7 +132,6 @@ class Components:
         self.fetch_sessions = FetchSessionCache(
             clock, config.max_incremental_fetch_session_cache_slots, random=world.random
         )
-        looker = BatchLooker(workers, clock.monotonic)
         handlers = build_handlers(
             Services(
                 config=config,
@@ -152,8 +150,7 @@ class Components:
                 log_mover=self.log_mover,
                 volumes=world.fs,
                 workers=workers,
-                looker=looker,
-                in_steps=InSteps(looker, clock),
+                looker=BatchLooker(clock.monotonic),
             )
         )
         self.channel = RequestChannel(

@@ -82,7 +82,7 @@ def test_s_txn_1_a_marker_moves_the_stable_offset_and_wakes_a_reader(
     assert lab.codes == [ErrorCode.NONE]
     assert lab.partition.log.last_stable_offset == lab.partition.log.log_end_offset == 2
     assert parked.done
-    response = fetched(trio.run(parked.wait_reply))
+    response = fetched(parked.reply)
     aborted = [(one.producer_id, one.first_offset) for one in response.aborted_transactions or ()]
     assert aborted == ([] if commit else [(5, 0)])
     assert lab.listener.told == [(0, 5, commit)]

@@ -14,7 +14,7 @@ Version notes
   (S-TXN-7).
 """
 
-from typing import Final
+from typing import Any, Final
 
 from broker.api.answers import ParkedAnswer
 from broker.api.producer_id_blocks import answer_with_ids
@@ -23,7 +23,7 @@ from broker.cluster.producer_ids import ProducerIdAllocator
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
-from broker.request import Pending, RequestContext, Work
+from broker.request import Pending, RequestContext
 from protocol.errors import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -44,9 +44,9 @@ class EndTxnHandler:
         self._transactions = transactions
         self._producer_ids = producer_ids
 
-    def __call__(self, ctx: RequestContext, request: EndTxnRequest) -> _Reply | Work[_Reply]:
+    async def __call__(self, ctx: RequestContext, request: EndTxnRequest) -> Any:
         """The response, a `Pending`, or a coroutine if a block of ids must be recorded first."""
-        return answer_with_ids(
+        return await answer_with_ids(
             self._producer_ids,
             lambda: self._answer(ctx, request),
             lambda code: self.error_response(ctx, request, code),

@@ -17,7 +17,7 @@ Version notes
 * v4+: PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from broker.api.answers import ParkedAnswer
 from broker.api.producer_id_blocks import answer_with_ids
@@ -25,7 +25,7 @@ from broker.api.transaction_errors import FENCED_SINCE_INIT, for_version
 from broker.cluster.producer_ids import ProducerIdAllocator
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
-from broker.request import Pending, RequestContext, Work
+from broker.request import Pending, RequestContext
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -44,16 +44,14 @@ class InitProducerIdHandler:
         self._producer_ids = producer_ids
         self._transactions = transactions
 
-    def __call__(
-        self, ctx: RequestContext, request: InitProducerIdRequest
-    ) -> _Reply | Work[_Reply]:
+    async def __call__(self, ctx: RequestContext, request: InitProducerIdRequest) -> Any:
         """The response, a `Pending`, or a coroutine if a block of ids must be recorded first."""
         brings_id = request.producer_id != NO_PRODUCER_ID
         if request.transactional_id == "" or (
             brings_id != (request.producer_epoch != NO_PRODUCER_EPOCH)
         ):
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
-        return answer_with_ids(
+        return await answer_with_ids(
             self._producer_ids,
             lambda: self._answer(ctx, request),
             lambda code: self.error_response(ctx, request, code),

@@ -1,40 +1,35 @@
 """Answers that need a producer id, although the block of ids may be used up.
 
-While ids are left, the answer is made at once. Otherwise the attempt has changed nothing: a
-coroutine records the next block, then makes the answer again.
+While ids are left, the answer is made at once. Otherwise the attempt has changed nothing: the next
+block is recorded, then the answer is made again.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
 from broker.cluster.producer_ids import ProducerIdAllocator, ProducerIdsUsedUp
-from broker.request import Work
+from broker.request import Pending
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import Signal
 
-T = TypeVar("T")
 
-
-def answer_with_ids(
+async def answer_with_ids(
     producer_ids: ProducerIdAllocator,
-    answer: Callable[[], T],
-    refused: Callable[[ErrorCode], T],
-) -> T | Work[T]:
-    """What `answer` returns, `refused` if it raises KafkaError, or a coroutine for one of them."""
+    answer: Callable[[], Any],
+    refused: Callable[[ErrorCode], Any],
+) -> Any:
+    """What `answer` returns; `refused` if it raises KafkaError."""
     try:
-        return answer()
-    except ProducerIdsUsedUp:
-        return _answer_after_refill(producer_ids, answer, refused)
+        try:
+            reply = answer()
+        except ProducerIdsUsedUp:
+            await producer_ids.make_ready()
+            reply = answer()
     except KafkaError as error:
         return refused(error.code)
-
-
-async def _answer_after_refill(
-    producer_ids: ProducerIdAllocator,
-    answer: Callable[[], T],
-    refused: Callable[[ErrorCode], T],
-) -> T:
-    try:
-        await producer_ids.make_ready()
-        return answer()
-    except KafkaError as error:
-        return refused(error.code)
+    if isinstance(reply, Pending):
+        done: Signal[Any] = Signal()
+        reply.notify(done.fire)
+        await done.parked()
+        reply = reply.reply
+    return reply

@@ -11,8 +11,6 @@ producer's first batches would count as duplicates of the old one's (S-IDEM-1).
 import logging
 from typing import Final
 
-import trio
-
 from broker.cluster.metadata_store import (
     Create,
     MetadataStore,
@@ -27,6 +25,7 @@ from broker.cluster.tree_values import (
     encode_producer_id_block,
 )
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import Lock
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ class ProducerIdAllocator:
         self._next = 0
         self._end = 0
         self._unused_from = 0
-        self._refilling = trio.Lock()
+        self._refilling = Lock()
 
     def note_used(self, producer_id: int) -> None:
         """Note an id that is in use, whatever the store says: new ids are above it."""

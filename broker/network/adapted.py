@@ -3,30 +3,16 @@
 from collections.abc import Callable, Coroutine
 from inspect import iscoroutinefunction
 from types import CoroutineType
-from typing import Any, Final
+from typing import Any
 
 from broker.request import Aside, LargeReply, Pending, RequestContext
 from broker.world.driver import Foreign
 from storage.waits import Signal
 
-AWAIT_TRIO: Final = frozenset(
-    (
-        "AlterConfigsHandler",
-        "CreatePartitionsHandler",
-        "CreateTopicsHandler",
-        "DeleteTopicsHandler",
-        "DescribeLogDirsHandler",
-        "IncrementalAlterConfigsHandler",
-        "UpdateFeaturesHandler",
-    )
-)
-"""Handlers that are `async def` and still await trio."""
-
 
 def is_old(handler: Any) -> bool:
     """Whether a handler has the old form."""
-    name = type(handler).__name__
-    return name in AWAIT_TRIO or not iscoroutinefunction(handler.__call__)
+    return not iscoroutinefunction(handler.__call__)
 
 
 def adapted(

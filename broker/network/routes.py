@@ -48,9 +48,7 @@ _END_WITH_CLIENT: Final = frozenset(
         ApiKey.FETCH,
         ApiKey.LIST_OFFSETS,
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        ApiKey.METADATA,
         ApiKey.OFFSET_FETCH,
-        ApiKey.FIND_COORDINATOR,
         ApiKey.LIST_GROUPS,
         ApiKey.LIST_TRANSACTIONS,
         ApiKey.DESCRIBE_GROUPS,
@@ -61,7 +59,8 @@ _END_WITH_CLIENT: Final = frozenset(
     )
 )
 """APIs that change nothing, and Produce, whose appends are each done as a whole: long work for them
-ends when the client disconnects. All others are finished."""
+ends when the client disconnects. All others are finished; Metadata and FindCoordinator may make
+topics."""
 
 MOST_ELEMENTS: Final[Mapping[int, int]] = {
     ApiKey.PRODUCE: 10_000,

@@ -8,6 +8,7 @@ import trio
 from broker.request import ConnectionInfo, LargeReply, RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import request_codec, response_codec
+from storage.waits import at_once
 
 CONNECTION = ConnectionInfo(
     connection_id="127.0.0.1:9092-127.0.0.1:5000-0",
@@ -59,9 +60,11 @@ async def acall(
 
 
 def call(handler: Any, key: ApiKey, version: int, request: Any, **options: Any) -> Any:
-    """As `acall`, from a test that runs no event loop."""
+    """As `acall`, from a test that runs nothing else."""
 
     async def main() -> Any:
         return await acall(handler, key, version, request, **options)
 
+    if inspect.iscoroutinefunction(handler.__call__):
+        return at_once(main())
     return trio.run(main)

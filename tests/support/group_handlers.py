@@ -1,8 +1,7 @@
 """The handlers of the group APIs over a coordinator on virtual time, called through the wire."""
 
+import inspect
 from typing import Any
-
-import trio
 
 from broker.api.delete_groups import DeleteGroupsHandler
 from broker.api.describe_groups import DescribeGroupsHandler
@@ -20,7 +19,9 @@ from broker.request import Pending
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.registry import request_codec, spec
+from storage.waits import PAUSE
 from tests.support.api_calls import context, over_the_wire
+from tests.support.begun import Begun, begin
 from tests.support.group_harness import GroupHarness
 from tests.support.transaction_harness import TransactionHarness
 
@@ -48,7 +49,7 @@ class TopicMaker:
         self.refusal: KafkaError | None = None
 
     async def ensure_topic(self, name: str) -> TopicImage:
-        await trio.lowlevel.checkpoint()
+        await PAUSE
         if self.refusal is not None:
             raise self.refusal
         self.made.append(name)
@@ -65,11 +66,13 @@ class Later:
 
     @property
     def done(self) -> bool:
-        return not isinstance(self._reply, Pending) or self._reply.done
+        return not isinstance(self._reply, (Begun, Pending)) or self._reply.done
 
     @property
     def response(self) -> Any:
         reply = self._reply
+        if isinstance(reply, Begun):
+            reply = reply.reply
         if isinstance(reply, Pending):
             assert reply.done, "not answered yet"
             reply = reply._reply
@@ -109,6 +112,8 @@ class GroupApi(GroupHarness):
         frame = bytearray(codec.build(request))
         parsed, _ = codec.parse_at(frame, memoryview(frame), 0, len(frame))
         reply = self.handlers[key](context(key, version), parsed)
+        if inspect.iscoroutine(reply):
+            reply = begin(reply)
         frame[:] = b"\xee" * len(frame)
         self.check()
         return Later(key, version, reply)

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-import trio
 
 from broker.cluster.identity import (
     choose_store_directory,
@@ -13,6 +12,8 @@ from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from protocol.errors import KafkaError
 from protocol.types import uuid_from_text, uuid_to_text
+from storage.waits import at_once, together
+from tests.support.driving import drive
 from tests.support.stores import new_uuid, open_store
 
 
@@ -29,7 +30,7 @@ def test_s_start_7_the_cluster_id_is_made_once(tmp_path: Path) -> None:
         assert await resolve_cluster_id(again, new_uuid) == cluster_id
         await again.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_start_7_a_directory_of_kafka_keeps_its_cluster_id() -> None:
@@ -41,7 +42,7 @@ def test_s_start_7_a_directory_of_kafka_keeps_its_cluster_id() -> None:
         )
         assert await resolve_cluster_id(store, new_uuid) == "MkU3OEVBNTcwNTJENDM2Qg"
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_start_6_ids_are_generated_above_the_reserved_ones(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_s_start_6_ids_are_generated_above_the_reserved_ones(tmp_path: Path) -> 
         assert await resolve_broker_id(store, high) == 5003
         await store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_producer_ids_never_repeat_over_restarts(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_producer_ids_never_repeat_over_restarts(tmp_path: Path) -> None:
         assert seen[0] == 0
         assert seen[1002] == 2000
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
@@ -108,7 +109,7 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
         assert after.next_id() == 7_003
         await store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_producers_that_ask_at_once_get_different_ids() -> None:
@@ -120,12 +121,10 @@ def test_producers_that_ask_at_once_get_different_ids() -> None:
         async def take() -> None:
             got.append(await allocator.take())
 
-        async with trio.open_nursery() as nursery:
-            for _ in range(20):
-                nursery.start_soon(take)
+        await together(*(take() for _ in range(20)))
         assert sorted(got) == list(range(20))
 
-    trio.run(scenario)
+    drive(scenario())
 
 
 def test_the_metadata_store_is_never_started_anew_while_it_may_lie_on_a_dead_disk() -> None:
@@ -153,4 +152,4 @@ def test_without_the_store_no_producer_id_is_handed_out() -> None:
         with pytest.raises(KafkaError):
             await ProducerIdAllocator(damaged, 0).take()
 
-    trio.run(scenario)
+    at_once(scenario())

@@ -8,7 +8,6 @@ from broker.api.alter_replica_log_dirs import VERSIONS, AlterReplicaLogDirsHandl
 from broker.api.describe_log_dirs import DescribeLogDirsHandler
 from broker.replication.log_mover import LogMover
 from broker.world.machine import MachineWorkers
-from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
@@ -285,7 +284,7 @@ def test_the_api_answers_for_each_partition_and_describe_shows_the_future_log(ve
     failed = handler.error_response(None, request, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert {p.error_code for p in failed.results[0].partitions} == {-1}
     described = call(
-        DescribeLogDirsHandler(moves.logs, moves.fs, InlineWorkers()),
+        DescribeLogDirsHandler(moves.logs, moves.fs),
         ApiKey.DESCRIBE_LOG_DIRS,
         4,
         DescribeLogDirsRequest(topics=None),

@@ -59,27 +59,21 @@ class ProducerIdAllocator:
         if self._unused_from <= producer_id < BELIEVED_BELOW:
             self._unused_from = producer_id + 1
 
-    def take_nowait(self) -> int | None:
-        """Return the next id, or None if the block is used up: then await `make_ready`."""
-        if self._next < self._unused_from:
-            self._next = self._unused_from
-        if self._next >= self._end:
-            return None
-        self._next += 1
-        return self._next - 1
-
     def next_id(self) -> int:
         """Return the next id. Raises ProducerIdsUsedUp: then await `make_ready`."""
-        producer_id = self.take_nowait()
-        if producer_id is None:
+        producer_id = max(self._next, self._unused_from)
+        if producer_id >= self._end:
             raise ProducerIdsUsedUp
+        self._next = producer_id + 1
         return producer_id
 
     async def take(self) -> int:
         """Wait for and return the next id. Raises as `make_ready`."""
-        while (producer_id := self.take_nowait()) is None:
-            await self.make_ready()
-        return producer_id
+        while True:
+            try:
+                return self.next_id()
+            except ProducerIdsUsedUp:
+                await self.make_ready()
 
     async def make_ready(self) -> None:
         """Take blocks until at least one id is at hand.

@@ -58,13 +58,13 @@ class Sources:
     """Every `BrokerImage`."""
     controller: Callable[[], Work[Any]]
     """`ControllerStatistics`"""
-    groups: Callable[[], Generator[None, None, Any]]
-    """`GroupStatistics`, in steps."""
+    groups: Callable[[], Work[Any]]
+    """`GroupStatistics`"""
     group_offsets: Callable[[], Iterable[Any]]
     """The `GroupOffsets` of every group."""
     high_watermark: HighWatermark
-    transactions: Callable[[], Generator[None, None, Any]]
-    """`TransactionStatistics`, in steps."""
+    transactions: Callable[[], Work[Any]]
+    """`TransactionStatistics`"""
     fetch_sessions: Callable[[], Any]
     """`FetchSessionStatistics`"""
     sockets: Callable[[], Any]
@@ -100,9 +100,9 @@ def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
     yield from request_families(sources.channel(), sources.recent)
     yield from _opening(sources.opening())
     yield from socket_families(sources.sockets(), sources.loop(), sources.recent)
-    yield from group_families((yield from sources.groups()))
+    yield from group_families((yield from _steps(sources.groups())))
     yield from lag_families(sources.group_offsets(), sources.high_watermark)
-    yield from transaction_families((yield from sources.transactions()))
+    yield from transaction_families((yield from _steps(sources.transactions())))
     yield from _background(sources)
 
 

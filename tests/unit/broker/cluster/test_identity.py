@@ -71,9 +71,10 @@ def test_producer_ids_never_repeat_over_restarts(tmp_path: Path) -> None:
         for _ in range(3):
             store = await open_store(path)
             allocator = ProducerIdAllocator(store, 0)
-            assert allocator.take_nowait() is None
+            with pytest.raises(ProducerIdsUsedUp):
+                allocator.next_id()
             seen += [await allocator.take() for _ in range(1001)]
-            assert allocator.take_nowait() == seen[-1] + 1
+            assert allocator.next_id() == seen[-1] + 1
             seen.append(seen[-1] + 1)
             await store.close()
         assert len(set(seen)) == len(seen)
@@ -90,7 +91,10 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
 
     async def scenario() -> None:
         store = await open_store(str(tmp_path / "older.sqlite"))
-        assert [await ProducerIdAllocator(store, 0).take() for _ in range(2)] == [0, 1000]
+        assert [await ProducerIdAllocator(store, 0).take() for _ in range(2)] == [
+            0,
+            1000,
+        ]
         after = ProducerIdAllocator(store, 0)
         after.note_used(999)
         assert await after.take() == 2000, "within the blocks that were recorded"

@@ -73,8 +73,7 @@ class Guarded:
         for _ in self._gate.questions(ctx, request, self.accesses):
             if ctx.large:
                 await PAUSE
-        work: Any = self.handler(ctx, request)
-        return await work
+        return await self.handler(ctx, request)
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The handler's error response."""

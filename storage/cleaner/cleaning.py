@@ -37,7 +37,7 @@ from storage.errors import StaleGeneration
 from storage.filesystem import FileSystem
 from storage.log.log import Log
 from storage.log.segment import LogSegment
-from storage.log.store import LEAST_INDEX_SIZE
+from storage.log.segment_files import LEAST_INDEX_SIZE
 from storage.paths import (
     CLEANED_SUFFIX,
     INDEX_SUFFIX,
@@ -239,8 +239,8 @@ def _install(
         raise CleaningAborted(str(stale)) from None
     for segment, one in zip(new, cleaned, strict=True):
         # The rewrite knows them, so no reader has to have the segment read through.
-        segment.aborted_sum = one.aborted_sum
-        segment.leaves_open = one.leaves_open
+        segment.aborted.sum = one.aborted_sum
+        segment.aborted.leaves_open = one.leaves_open
     return log.generation
 
 

@@ -85,7 +85,8 @@ class MappedIndex:
         self._max_entries = max_size // self.ENTRY_SIZE
         self._loaded = False
         self._map: FileMapping | None = None
-        self._tops: dict[int, array[int]] = {}
+        self._tops: dict[int, array[int]] | None = None
+        """See `_tops_of`; None until a search needs it, and whenever entries have gone."""
         self._entries = 0
         self._tail = bytearray()
         """The last entries, which are not in the file yet."""
@@ -153,7 +154,7 @@ class MappedIndex:
         self._padded = False
         self._unwritten = 0
         self._tail.clear()
-        self._tops.clear()
+        self._tops = None
         self._length = self._map_file()
         self._entries = max(self._length, 0) // self.ENTRY_SIZE
         last = self._entries - 1
@@ -271,9 +272,9 @@ class MappedIndex:
         8 bytes per 4 KB of index, searched without the mapping. If somebody changes the file, the
         cache leads to a wrong block, which is noticed as any wrong entry is.
         """
-        tops = self._tops.get(field)
-        if tops is None:
-            tops = self._tops[field] = array("q")
+        if self._tops is None:
+            self._tops = {}
+        tops = self._tops.setdefault(field, array("q"))
         if len(tops) < blocks:
             size = self.ENTRY_SIZE
             step = _WARM_BYTES // size * size
@@ -325,7 +326,7 @@ class MappedIndex:
             return
         kept = max(entries - self._stored, 0) * self.ENTRY_SIZE
         del self._tail[kept:]
-        self._tops.clear()
+        self._tops = None
         self._entries = entries
         # After a crash the dropped entries must not come back.
         self.trim_to_valid_size()
@@ -383,7 +384,7 @@ class MappedIndex:
     def _forget(self) -> None:
         self._loaded = False
         self._map = None
-        self._tops.clear()
+        self._tops = None
 
     # --- life of the file
 

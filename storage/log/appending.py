@@ -61,7 +61,7 @@ class PendingAppend:
         self.error: OSError | None = None
         self.refused: KafkaError | None = None
         """Why `write` refused the batch and wrote nothing."""
-        self._file: File = segment.opened_file or segment.file
+        self._file: File = segment.files.opened or segment.file
         self._position = segment.size
 
     @property

@@ -172,7 +172,7 @@ class Durability:
     def _paths_of(self, bases: Iterable[int]) -> list[str]:
         """All files of those segments that still exist."""
         found = (self._store.segments.get(base) for base in bases)
-        return [path for segment in found if segment is not None for path in segment.paths]
+        return [path for segment in found if segment is not None for path in segment.files.paths]
 
     def _directories(self, *, names_changed: bool) -> tuple[str, ...]:
         directory = self._store.directory

@@ -61,7 +61,8 @@ from storage.log.results import (
     TimestampOffset,
 )
 from storage.log.rolling import Roller
-from storage.log.segment import LogSegment, Openings
+from storage.log.segment import LogSegment
+from storage.log.segment_files import Openings
 from storage.log.store import SegmentStore
 from storage.log.truncating import Truncator
 from storage.log.validation import Bytes
@@ -267,7 +268,8 @@ class Log:
     def update_config(self, config: TopicConfig) -> None:
         """Use this configuration from now on. Open segments keep their index size and jitter."""
         self.config = config
-        self._store.config = config
+        self._store.configure(config)
+        self._roller.configure(config)
         self._appender.configure(config)
 
     def statistics(self) -> LogStatistics:

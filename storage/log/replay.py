@@ -53,7 +53,7 @@ def settle(
 ) -> None:
     """Close a transaction that ended; if it was aborted, index it in `segment`, if given."""
     if segment is not None and completed.is_aborted:
-        segment.add_aborted(
+        segment.aborted.add(
             AbortedTxn(
                 producer_id=completed.producer_id,
                 first_offset=completed.first_offset,

@@ -80,7 +80,7 @@ def first_record_from(
 
 
 def _first_in(segment: LogSegment, timestamp: int, start_offset: int) -> Search:
-    start = segment.start_for(timestamp, start_offset)
+    start = segment.indexes.start_for(timestamp, start_offset, segment.size)
     file = segment.file
     for count, head in enumerate(batch_heads(file, start, segment.size), start=1):
         if head.max_timestamp >= timestamp and head.last_offset >= start_offset:
@@ -120,7 +120,7 @@ def latest_record(segments: LogSegments) -> Search:
     if best is None or segments.get(best.base_offset) is not best:
         return None  # deleted meanwhile, and its indexes with it
     wanted = best.max_timestamp
-    start = best.start_for(NO_TIMESTAMP, best.offset_of_max_timestamp)
+    start = best.indexes.start_for(NO_TIMESTAMP, best.offset_of_max_timestamp, best.size)
     file = best.file
     for count, head in enumerate(batch_heads(file, start, best.size), start=1):
         if head.max_timestamp == wanted and head.magic:
@@ -141,7 +141,7 @@ def segments_before(
 ) -> list[int]:
     """ListOffsets v0: segment bases by the time of their last write, newest first (S-TS-5)."""
     offsets = [(max(s.base_offset, log_start_offset), s) for s in segments]
-    dated = [(offset, segment.last_modified_ms()) for offset, segment in offsets]
+    dated = [(offset, segment.files.last_modified_ms()) for offset, segment in offsets]
     if segments[-1].size:
         dated.append((high_watermark, _FUTURE))
     if timestamp == LATEST_TIMESTAMP:

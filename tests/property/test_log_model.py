@@ -327,8 +327,8 @@ class LogMachine(RuleBasedStateMachine):
     def log_is_sound(self) -> None:
         self.log._check()
         for segment in self.log.segments:
-            segment.offset_index._check()
-            segment.time_index._check()
+            segment.indexes.offset._check()
+            segment.indexes.time._check()
 
 
 LogMachine.TestCase.settings = settings(

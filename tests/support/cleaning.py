@@ -25,8 +25,8 @@ def cleaned(
             if keep(header.base_offset):
                 new.write(segment.file.pread(header.size, position))
                 new.note_batch(header.size, header.last_offset, header.max_timestamp)
-        for aborted in segment.txn_index.all_aborted() if new.size else ():
-            new.txn_index.append(aborted)
+        for aborted in segment.aborted.index.all_aborted() if new.size else ():
+            new.aborted.index.append(aborted)
     new.become_inactive()
     new.flush()
     return new

@@ -511,9 +511,9 @@ def _check_times(manager: LogManager, log: Log, found: list[Sent]) -> None:
 
 def _check_indexes(log: Log) -> None:
     for segment in log.segments:
-        segment.offset_index._check()
-        segment.time_index._check()
-        segment.txn_index._check()
+        segment.indexes.offset._check()
+        segment.indexes.time._check()
+        segment.aborted.index._check()
 
 
 def check_aborted_sums(log: Log) -> int:
@@ -523,7 +523,7 @@ def check_aborted_sums(log: Log) -> int:
     """
     believed = 0
     for segment in log.segments:
-        known = segment.aborted_sum
+        known = segment.aborted.sum
         if known is None:
             continue
         believed += 1
@@ -535,7 +535,7 @@ def check_aborted_sums(log: Log) -> int:
         right = b"".join(one.pack() for one in found.scan.aborted)
         if known != (len(right), crc32c(right)):
             # The last stable offset of an entry depends on the other producers known then.
-            index = segment.txn_index
+            index = segment.aborted.index
             assert known == index.checksum, (segment, known, found.scan.aborted)
             there = {_shown_aborted(one) for one in index.all_aborted()}
             seen = {_shown_aborted(one) for one in found.scan.aborted}

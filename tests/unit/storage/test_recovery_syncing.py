@@ -75,7 +75,7 @@ def test_s_roll_4_the_last_time_entry_of_a_segment_rolled_after_its_sync_is_sync
     log.flush()
     built.fs = built.fs.crash()
     log = built.open(clean=False, recovery_point=2)
-    assert log.segments.first.time_index.last_entry == (now, 0)
+    assert log.segments.first.indexes.time.last_entry == (now, 0)
     found = log.offset_for_timestamp(now)
     assert found is not None
     assert found.offset == 0

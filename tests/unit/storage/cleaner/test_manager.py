@@ -95,7 +95,7 @@ def test_s_cmp_1_looking_at_many_logs_gives_others_their_turn_and_opens_no_file(
     logs.restart()
     assert sum(1 for _ in logs.cleaner.look()) == 5
     assert all(
-        segment.opened_file is None for log in logs.manager.all_logs() for segment in log.segments
+        segment.files.opened is None for log in logs.manager.all_logs() for segment in log.segments
     )
 
 

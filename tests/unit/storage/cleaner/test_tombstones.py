@@ -129,8 +129,8 @@ def test_s_cmp_6_in_old_formats_the_segment_tells_the_age(
     first, last_clean, _ = log.log.segments
     log.cleaned_to = 3
     log.log.roll()
-    log.fs.set_mtime_ms(last_clean.path, 20_000)
-    log.fs.set_mtime_ms(first.path, 20_000 - RETENTION + (not is_old))
+    log.fs.set_mtime_ms(last_clean.files.path, 20_000)
+    log.fs.set_mtime_ms(first.files.path, 20_000 - RETENTION + (not is_old))
     stats = log.clean()
     assert log.offsets() == ([1, 2, 3] if is_old else [0, 1, 2, 3])
     assert stats.fates[RecordFate.DROPPED_TOMBSTONE] == is_old

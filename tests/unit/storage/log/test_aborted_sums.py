@@ -181,7 +181,7 @@ def test_what_a_power_loss_may_undo_is_not_known(built: Transactions) -> None:
     )
     assert built.said().split()[2] == "2:?"
     built.learn(2)
-    assert built.log.segments[2].aborted_sum == (0, 0)
+    assert built.log.segments[2].aborted.sum == (0, 0)
     assert built.said().split()[2] == "2:?"
     built.log.flush()
     assert built.said().split()[2] == "2"

@@ -278,7 +278,7 @@ def test_s_ts_5_segments_by_their_last_write() -> None:
         built.log.roll()
     built.append(10)
     for at, segment in enumerate(built.log.segments):
-        built.fs.set_mtime_ms(segment.path, 1000 + at)
+        built.fs.set_mtime_ms(segment.files.path, 1000 + at)
     assert built.log.offsets_before(1002, 10) == [20, 10, 0]
     assert built.log.offsets_before(1002, 2) == [20, 10]
     assert built.log.offsets_before(-1, 10) == [40, 30, 20, 10, 0]
@@ -419,5 +419,5 @@ def test_s_ts_1_of_equal_greatest_timestamps_the_first_record_is_the_answer(
     assert found is not None
     assert (found.timestamp, found.offset) == (now + 50, 3)
     for segment in built.log.segments:
-        segment.rebuild_indexes()
+        segment.indexes.rebuild(segment.size)
     assert built.log.max_timestamp() == found

@@ -278,6 +278,6 @@ def test_s_ts_4_segments_without_timestamps_are_as_old_as_their_file() -> None:
     now = built.clock.wall_ms()
     ages = {0: HOUR + 1, 1: HOUR, 2: 2 * HOUR, 3: 0}
     for segment in built.log.segments:
-        built.fs.set_mtime_ms(segment.path, now - ages[segment.base_offset])
+        built.fs.set_mtime_ms(segment.files.path, now - ages[segment.base_offset])
     assert went(built) == [(0, DeletionReason.RETENTION_TIME)], "the next one is just young enough"
     assert built.log.log_start_offset == 1

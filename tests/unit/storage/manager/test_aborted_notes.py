@@ -141,7 +141,7 @@ class Broker:
         return told_in_the_end(self.manager, self.reads, repairs=10)
 
     def known(self) -> list[bool]:
-        return [segment.aborted_sum is not None for segment in self.log.segments]
+        return [segment.aborted.sum is not None for segment in self.log.segments]
 
 
 def busy() -> Broker:

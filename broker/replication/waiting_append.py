@@ -134,7 +134,7 @@ class WaitingAppend:
 
     async def _open(self, heavy: bool | None) -> "Opened | None":
         opener = self._partition.opener
-        opening = self._partition.log.opening(
+        opening = self._partition.log.appender.opening(
             self._records, origin=self._origin, request_version=self._request_version
         )
         if opening is None:
@@ -153,7 +153,7 @@ class WaitingAppend:
         if self._required_acks == ALL_IN_SYNC:
             partition.require_min_isr()
         log = partition.log
-        pending = log.begin_append(
+        pending = log.appender.begin_append(
             self._records,
             leader_epoch=partition.leader_epoch,
             origin=self._origin,
@@ -169,7 +169,7 @@ class WaitingAppend:
             # The partition was deleted, or its disk failed, while the thread was writing: do not
             # complete the append, which would touch files that are gone.
             self._expect_served()
-        info = log.complete_append(pending)
+        info = log.appender.complete_append(pending)
         partition.appended(info)
         return info
 

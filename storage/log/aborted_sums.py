@@ -60,6 +60,11 @@ class AbortedSums:
         self._ends_at = 0
         """Base of the first segment that is not in `_ended`."""
 
+    @property
+    def written_down(self) -> tuple[int, int]:
+        """Changes whenever the recovery point or `line` does."""
+        return self._durability.recovery_point, self.learned
+
     def line(self, topic_id: bytes) -> str:
         """The line of the log below its current recovery point."""
         store, durability = self._store, self._durability

@@ -200,10 +200,15 @@ class LogReader:
 
     def packed_aborted(self, end: int) -> bytes:
         """The index entries of aborted transactions with data below `end`, and perhaps of others,
-        in the order of their markers.
+        in the order of their markers; as bytes, because there may be millions.
 
-        `end` is a segment's base, not above the last stable offset. Raises IndexInDoubt.
+        `end` is a segment's base, not above the last stable offset. Raises BeingRepaired,
+        StorageError.
         """
+        with self._guard.reading():
+            return self._mender.answer(lambda: self._packed_aborted(end))
+
+    def _packed_aborted(self, end: int) -> bytes:
         segments = self._segments.between(0, end)
         pieces = [segment.aborted.packed() for segment in segments]
         last = segments[-1] if segments else None

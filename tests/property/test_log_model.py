@@ -24,6 +24,7 @@ from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason
 from storage.recovery import LoadOptions, load_log
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.time_lookups import offset_for_timestamp
 
 TP = TopicPartition("model", 0)
 DIRECTORY = "/logs/model-0"
@@ -136,7 +137,7 @@ class LogMachine(RuleBasedStateMachine):
             first += len(values)
         if len(data) > self.config.segment_bytes:
             return
-        info = self.log.append_as_follower(data + data[:20])
+        info = self.log.appender.append_as_follower(data + data[:20])
         assert info.last_offset == first - 1
         for base, stamps in grown:
             self._grown(base, stamps, values)
@@ -208,7 +209,7 @@ class LogMachine(RuleBasedStateMachine):
         self.start_offset = self.log.log_start_offset
         if self.config.retention_bytes >= 0 and gone and self.log.size:
             assert self.log.size >= 0
-        for pending in self.log.take_pending_deletions():
+        for pending in self.log.store.take_pending():
             self.fs.unlink(pending.path, missing_ok=True)
 
     # Stopping and starting.
@@ -301,7 +302,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(back=st.integers(0, 5000), ahead=st.integers(0, 5000))
     def find_time(self, back: int, ahead: int) -> None:
         timestamp = self.clock.wall_ms() - back * 1000 + ahead
-        found = self.log.offset_for_timestamp(timestamp)
+        found = offset_for_timestamp(self.log, timestamp)
         expected = next(
             (
                 (offset, stamp)

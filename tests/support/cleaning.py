@@ -18,7 +18,7 @@ def cleaned(
     log: Log, old: Sequence[LogSegment], keep: Keep = keep_all, base_offset: int | None = None
 ) -> LogSegment:
     """Write the batches of `old` that stay into one segment of synced `.cleaned` files."""
-    new = log.open_cleaned(old[0].base_offset if base_offset is None else base_offset)
+    new = log.replacer.open_cleaned(old[0].base_offset if base_offset is None else base_offset)
     new.ensure_files()
     for segment in old:
         for position, header, _, _ in Walk(segment.file, 0, segment.size):

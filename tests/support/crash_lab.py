@@ -39,6 +39,7 @@ from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.recording_filesystem import RecordingFileSystem
+from tests.support.time_lookups import offset_for_timestamp
 
 Answer = TypeVar("Answer")
 
@@ -183,7 +184,7 @@ class Workload:
             self.clock.advance(ms=random.randint(0, 5000))
             if kind == "follower":
                 sent = self._copied()
-                self.log.append_as_follower(b"".join(batch.data for batch in sent))
+                self.log.appender.append_as_follower(b"".join(batch.data for batch in sent))
             else:
                 sent = [self._produced(kind)]
             self.log.update_high_watermark(self.log.log_end_offset)
@@ -504,7 +505,7 @@ def _check_times(manager: LogManager, log: Log, found: list[Sent]) -> None:
     ]
     for stamp in {stamp for _, stamp in records[:: max(1, len(records) // 4)]}:
         first = next(record for record in records if record[1] >= stamp)
-        got = answered(manager, partial(log.offset_for_timestamp, stamp))
+        got = answered(manager, partial(offset_for_timestamp, log, stamp))
         assert got is not None
         assert (got.offset, got.timestamp) == first, (stamp, got, first)
 
@@ -541,7 +542,7 @@ def check_aborted_sums(log: Log) -> int:
             seen = {_shown_aborted(one) for one in found.scan.aborted}
             # If a transaction began in a segment that is deleted, with its snapshot, the log does
             # not show it any more.
-            gone = {one for one in there - seen if one[1] < log.first_segment_base}
+            gone = {one for one in there - seen if one[1] < log.segments.first.base_offset}
             assert there - gone == seen, (segment, there, seen)
     return believed
 
@@ -555,7 +556,7 @@ def _check_producers(log: Log, line: tuple[Sent, ...]) -> None:
     everything = _replayed(line)
     left = _replayed(tuple(b for b in line if b.last >= log.log_start_offset))
     # A replay also reads records of the first segment that are below the log start.
-    readable = _replayed(tuple(b for b in line if b.base >= log.first_segment_base))
+    readable = _replayed(tuple(b for b in line if b.base >= log.segments.first.base_offset))
     known = {producer_id: _shown(entry) for producer_id, entry in log.producers.producers.items()}
     for producer_id, shown in known.items():
         possible = [state.get(producer_id) for state in (everything, left, readable)]

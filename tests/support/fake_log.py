@@ -88,8 +88,10 @@ class FakeLog:
         self.aborted = []
         self.pending = None
         self.reads = 0
-        self.times: list[tuple[int, int]] = []
+        self.dated: list[tuple[int, int]] = []
         self.asked_before = []
+        # It is its own parts.
+        self.appender = self.offsets = self.reader = self.times = self
 
     @property
     def last_stable_offset(self):
@@ -150,7 +152,7 @@ class FakeLog:
         self.leader_epochs.assign(info.leader_epoch, info.first_offset)
         self.batches.append((info.first_offset, len(self.data), len(pending.records)))
         self.data += pending.records
-        self.times.append((info.max_timestamp, info.first_offset))
+        self.dated.append((info.max_timestamp, info.first_offset))
         self.log_end_offset = info.last_offset + 1
         return info
 
@@ -204,30 +206,30 @@ class FakeLog:
         return ReadInfo(offset, records, 0, position, incomplete, aborted)
 
     def offset_for_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END):
-        for found, offset in self.times:
+        for found, offset in self.dated:
             if found >= timestamp:
                 return TimestampOffset(timestamp=found, offset=offset, leader_epoch=0)
         return None
 
-    def search_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END):
+    def search(self, timestamp, isolation=FetchIsolation.LOG_END):
         yield None
         return self.offset_for_timestamp(timestamp, isolation)
 
-    def search_max_timestamp(self):
+    def search_latest(self):
         yield None
         return self.max_timestamp()
 
-    def offsets_before(self, timestamp, most):
+    def segments_before(self, timestamp, most):
         self.asked_before.append((timestamp, most))
         return [self.high_watermark, self.log_start_offset][:most]
 
     def max_timestamp(self):
-        if not self.times:
+        if not self.dated:
             return None
-        best = max(found for found, _ in self.times)
+        best = max(found for found, _ in self.dated)
         return next(
             TimestampOffset(timestamp=found, offset=offset, leader_epoch=0)
-            for found, offset in self.times
+            for found, offset in self.dated
             if found == best
         )
 

@@ -178,7 +178,7 @@ def test_s_cmp_7_old_formats_become_new(magic: int, codec: CompressionType) -> N
     keys = [b"a", b"b", b"a", b"c", b"b", b"d"]
     records = [(at, 1000 + at, key, b"%d" % at) for at, key in enumerate(keys)]
     for part in (records[:4], records[4:]):
-        log.log.append_as_follower(build_message_set(part, magic=magic, codec=codec))
+        log.log.appender.append_as_follower(build_message_set(part, magic=magic, codec=codec))
     log.log.update_high_watermark(log.log.log_end_offset)
     log.clean()
     assert log.offsets() == [2, 3, 4, 5]
@@ -194,8 +194,8 @@ def test_s_cmp_7_old_formats_become_new(magic: int, codec: CompressionType) -> N
 def test_s_cmp_8_an_old_message_whose_end_has_to_stay_becomes_an_empty_batch() -> None:
     """Kafka finds no empty batch in formats 0 and 1, and gives up on the log."""
     log = CompactedLog()
-    log.log.append_as_follower(build_message_set([(0, 1, b"a", b"1")], magic=1))
-    log.log.append_as_follower(build_message_set([(1, 1, None, b"x")], magic=1))
+    log.log.appender.append_as_follower(build_message_set([(0, 1, b"a", b"1")], magic=1))
+    log.log.appender.append_as_follower(build_message_set([(1, 1, None, b"x")], magic=1))
     log.log.update_high_watermark(2)
     log.clean()
     assert log.offsets() == [0]

@@ -170,7 +170,7 @@ def test_s_cmp_7_the_new_index_covers_all_that_was_merged() -> None:
         log.log.roll()
     log.keys(1)
     log.clean()
-    assert log.log.segment_count == 2
+    assert len(log.log.segments) == 2
     assert indexed(log) == [(1, 0, 1), (2, 2, 3), (3, 4, 5)]
     assert [one.offset for one in log.committed()] == [6]
     log.killed()

@@ -20,6 +20,7 @@ from storage.log.opening import Opened, Opening, RejectedRecords, TopicRules
 from storage.log.results import FetchIsolation, FileSlice
 from storage.log.validation import IN_WRITER_FROM, IN_WRITER_MOST_RECORDS
 from tests.support.log_builder import LogBuilder
+from tests.support.time_lookups import offset_for_timestamp
 
 zstd_library()  # loaded, as after the first batch
 CODECS = list(CompressionType)
@@ -131,7 +132,7 @@ def test_s_app_4_the_max_timestamp_is_corrected(codec: int, size: int, claimed: 
     header = read_header(stored)
     assert header.max_timestamp == info.max_timestamp == now + 7
     assert verify_crc(stored, 0, header)
-    assert built.log.offset_for_timestamp(now + 7) is not None
+    assert offset_for_timestamp(built.log, now + 7) is not None
 
 
 def test_s_app_4_a_record_out_of_bounds_cannot_hide_behind_its_header() -> None:
@@ -197,7 +198,7 @@ def test_a_bounded_append_changes_nothing_when_it_is_too_much(what: str) -> None
     with pytest.raises(EffortSpent):
         built.log.append_as_leader(data, leader_epoch=0, request_version=version, bounded=True)
     assert built.log.log_end_offset == 0
-    opening = built.log.opening(data, request_version=version)
+    opening = built.log.appender.opening(data, request_version=version)
     assert opening is not None
     found = pickle.loads(pickle.dumps(opening.copied())).attempt()
     assert isinstance(found, Opened)
@@ -232,7 +233,7 @@ def test_small_batches_take_no_more_than_a_bounded_append() -> None:
 def test_what_is_wrong_comes_back_as_a_value_without_its_frames() -> None:
     built = LogBuilder(cleanup_policy=frozenset({"compact"}))
     data = build_batch([(built.clock.wall_ms(), None, b"v", ())])
-    opening = built.log.opening(data)
+    opening = built.log.appender.opening(data)
     assert opening is not None
     found = opening.attempt()
     assert isinstance(found, RejectedRecords)
@@ -244,7 +245,7 @@ def test_what_is_wrong_comes_back_as_a_value_without_its_frames() -> None:
         found.record_errors,
     )
     assert opening.attempt(Effort(steps=0)) is None
-    broken = built.log.opening(packed(GOOD, 3))
+    broken = built.log.appender.opening(packed(GOOD, 3))
     assert broken is not None
     found = broken.attempt()
     assert isinstance(found, RejectedRecords)
@@ -255,7 +256,7 @@ def test_headers_are_checked_before_anything_is_opened() -> None:
     built = LogBuilder(max_message_bytes=100)
     for data in (packed(GOOD, 2, last_offset_delta=5), packed(record(0, bytes(200)), 1)):
         with pytest.raises(KafkaError):
-            built.log.opening(data)
+            built.log.appender.opening(data)
 
 
 # What is rebuilt takes no more than max.message.bytes.
@@ -292,7 +293,7 @@ def test_s_app_7_converting_ends_at_max_message_bytes() -> None:
     assert len(data) < 100_000
     effort = Effort()
     left = effort.steps
-    opening = built.log.opening(data, request_version=2)
+    opening = built.log.appender.opening(data, request_version=2)
     assert opening is not None
     found = opening.attempt(effort)
     assert isinstance(found, KafkaError)

@@ -12,6 +12,7 @@ from storage.filesystem import File
 from storage.log import times
 from storage.log.results import FetchIsolation, StartOffsetReason, TimestampOffset
 from tests.support.log_builder import DIRECTORY, LogBuilder
+from tests.support.time_lookups import max_timestamp, offset_for_timestamp
 
 END, HW, COMMITTED = FetchIsolation
 
@@ -64,7 +65,7 @@ def test_s_read_2_the_batch_that_holds_the_offset_comes_whole(interval: int) -> 
 def test_s_read_3_gaps_are_skipped(interval: int, roll: bool) -> None:
     built = LogBuilder(index_interval_bytes=interval)
     for base in (0, 10, 20):
-        built.log.append_as_follower(bytes(built.batch(2, base_offset=base)))
+        built.log.appender.append_as_follower(bytes(built.batch(2, base_offset=base)))
         if roll:
             built.log.roll()
     built.log.update_high_watermark(22)
@@ -77,7 +78,7 @@ def test_s_read_3_a_read_goes_on_in_the_next_segment() -> None:
     built = LogBuilder(segment_bytes=200)
     for _ in range(6):
         built.append(2)
-    assert built.log.segment_count > 2
+    assert len(built.log.segments) > 2
     seen, offset = [], 0
     while offset < built.log.log_end_offset:
         found = bases(built, offset)
@@ -199,12 +200,12 @@ def test_damaged_bytes_are_corrupt_message() -> None:
 
 def test_s_ts_1_greatest_timestamp() -> None:
     built = LogBuilder(segment_bytes=300)
-    assert built.log.max_timestamp() is None
+    assert max_timestamp(built.log) is None
     now = built.clock.wall_ms()
     built.append_dated(now, now + 50, now + 50)
     for _ in range(5):
         built.append_dated(now + 20)
-    found = built.log.max_timestamp()
+    found = max_timestamp(built.log)
     assert found is not None
     assert (found.timestamp, found.offset, found.leader_epoch) == (now + 50, 1, 0)
 
@@ -216,11 +217,11 @@ def test_s_ts_2_first_record_not_first_batch(codec: CompressionType, interval: i
     now = built.clock.wall_ms()
     for at in range(6):
         built.append_dated(*(now + at * 100 + step * 10 for step in range(4)), codec=codec)
-    found = built.log.offset_for_timestamp(now + 311)
+    found = offset_for_timestamp(built.log, now + 311)
     assert found is not None
     assert (found.offset, found.timestamp, found.leader_epoch) == (14, now + 320, 0)
-    assert built.log.offset_for_timestamp(now + 531) is None
-    first = built.log.offset_for_timestamp(0)
+    assert offset_for_timestamp(built.log, now + 531) is None
+    first = offset_for_timestamp(built.log, 0)
     assert first is not None
     assert first.offset == 0
 
@@ -230,12 +231,12 @@ def test_s_ts_2_not_below_the_log_start_nor_above_the_watermark() -> None:
     now = built.clock.wall_ms()
     built.append_dated(now, now + 1, now + 2)
     built.log.maybe_increment_log_start_offset(2, StartOffsetReason.CLIENT_RECORD_DELETION)
-    found = built.log.offset_for_timestamp(now)
+    found = offset_for_timestamp(built.log, now)
     assert found is not None
     assert found.offset == 2
     built.log.append_as_leader(build_batch([(now + 10, b"", b"", ())]), leader_epoch=0)
-    assert built.log.offset_for_timestamp(now + 10, HW) is None
-    assert built.log.offset_for_timestamp(now + 10) is not None
+    assert offset_for_timestamp(built.log, now + 10, HW) is None
+    assert offset_for_timestamp(built.log, now + 10) is not None
 
 
 def test_s_ts_3_out_of_order_timestamps_give_the_first_by_offset() -> None:
@@ -243,7 +244,7 @@ def test_s_ts_3_out_of_order_timestamps_give_the_first_by_offset() -> None:
     now = built.clock.wall_ms()
     for stamp in (now + 5, now + 90, now + 20, now + 60):
         built.append_dated(stamp)
-    found = built.log.offset_for_timestamp(now + 10)
+    found = offset_for_timestamp(built.log, now + 10)
     assert found is not None
     assert (found.offset, found.timestamp) == (1, now + 90)
 
@@ -251,7 +252,7 @@ def test_s_ts_3_out_of_order_timestamps_give_the_first_by_offset() -> None:
 def test_s_ts_3_log_append_time_batches_have_one_time() -> None:
     built = LogBuilder(message_timestamp_type="LogAppendTime")
     built.append_dated(1, 2, 3)
-    found = built.log.offset_for_timestamp(built.clock.wall_ms())
+    found = offset_for_timestamp(built.log, built.clock.wall_ms())
     assert found is not None
     assert (found.offset, found.timestamp) == (0, built.clock.wall_ms())
 
@@ -259,14 +260,14 @@ def test_s_ts_3_log_append_time_batches_have_one_time() -> None:
 def test_s_ts_4_and_6_records_without_time_are_never_found() -> None:
     built = LogBuilder()
     built.append_dated(-1, -1)
-    assert built.log.offset_for_timestamp(0) is None
-    latest = built.log.max_timestamp()
+    assert offset_for_timestamp(built.log, 0) is None
+    latest = max_timestamp(built.log)
     assert latest is not None
     assert (latest.offset, latest.timestamp) == (0, -1)  # as Kafka: the greatest is -1
     built.log.roll()
     now = built.clock.wall_ms()
     built.append_dated(now)
-    found = built.log.offset_for_timestamp(5)
+    found = offset_for_timestamp(built.log, 5)
     assert found is not None
     assert found.offset == 2
 
@@ -279,11 +280,11 @@ def test_s_ts_5_segments_by_their_last_write() -> None:
     built.append(10)
     for at, segment in enumerate(built.log.segments):
         built.fs.set_mtime_ms(segment.files.path, 1000 + at)
-    assert built.log.offsets_before(1002, 10) == [20, 10, 0]
-    assert built.log.offsets_before(1002, 2) == [20, 10]
-    assert built.log.offsets_before(-1, 10) == [40, 30, 20, 10, 0]
-    assert built.log.offsets_before(-2, 10) == [0]
-    assert built.log.offsets_before(5, 10) == []
+    assert built.log.times.segments_before(1002, 10) == [20, 10, 0]
+    assert built.log.times.segments_before(1002, 2) == [20, 10]
+    assert built.log.times.segments_before(-1, 10) == [40, 30, 20, 10, 0]
+    assert built.log.times.segments_before(-2, 10) == [0]
+    assert built.log.times.segments_before(5, 10) == []
 
 
 def test_s_ts_6_of_equal_greatest_timestamps_the_first_stands_after_a_truncation_too() -> None:
@@ -293,7 +294,7 @@ def test_s_ts_6_of_equal_greatest_timestamps_the_first_stands_after_a_truncation
         built.append_dated(now + step)
     for end, place in ((4, (now + 70, 3)), (3, (now + 50, 1)), (2, (now + 50, 1)), (1, (now, 0))):
         built.log.truncate_to(end)
-        found = built.log.max_timestamp()
+        found = max_timestamp(built.log)
         assert found is not None
         assert (found.timestamp, found.offset) == place
 
@@ -304,13 +305,13 @@ def test_s_ts_6_answers_survive_truncation_and_restart() -> None:
     for step in (0, 50, 20, 70):
         built.append_dated(now + step)
     built.log.truncate_to(3)
-    assert built.log.offset_for_timestamp(now + 60) is None
-    found = built.log.max_timestamp()
+    assert offset_for_timestamp(built.log, now + 60) is None
+    found = max_timestamp(built.log)
     assert found is not None
     assert (found.timestamp, found.offset) == (now + 50, 1)
     built.stopped()
     built.log.update_high_watermark(3)
-    again = built.log.offset_for_timestamp(now + 10)
+    again = offset_for_timestamp(built.log, now + 10)
     assert again is not None
     assert again.offset == 1
 
@@ -339,7 +340,7 @@ def test_s_ts_2_a_small_batch_is_searched_at_once() -> None:
     built = LogBuilder()
     built.log.append_as_leader(packed(300, last=7), leader_epoch=3)
     built.log.update_high_watermark(built.log.log_end_offset)
-    opened, found = steps_of(built.log.search_timestamp(5_007))
+    opened, found = steps_of(built.log.times.search(5_007))
     assert opened == []
     assert found == TimestampOffset(timestamp=5_007, offset=299, leader_epoch=3)
 
@@ -349,7 +350,7 @@ def test_s_ts_2_a_batch_of_many_records_is_opened_elsewhere() -> None:
     built.log.append_as_leader(packed(20_000, last=7), leader_epoch=3)
     built.log.update_high_watermark(built.log.log_end_offset)
     wanted = TimestampOffset(timestamp=5_007, offset=19_999, leader_epoch=3)
-    for search in (built.log.search_timestamp(5_007), built.log.search_max_timestamp()):
+    for search in (built.log.times.search(5_007), built.log.times.search_latest()):
         opened, found = steps_of(search)
         assert found == wanted
         assert len(opened) == 1
@@ -359,12 +360,12 @@ def test_s_ts_2_a_search_gives_others_their_turn() -> None:
     built = LogBuilder(segment_bytes=200)
     for at in range(40):
         built.append_dated(built.clock.wall_ms() - 1000 + at)
-    assert built.log.segment_count > 15
+    assert len(built.log.segments) > 15
     for search in (
-        built.log.search_timestamp(built.clock.wall_ms()),
-        built.log.search_max_timestamp(),
+        built.log.times.search(built.clock.wall_ms()),
+        built.log.times.search_latest(),
     ):
-        assert sum(step is None for step in search) >= built.log.segment_count
+        assert sum(step is None for step in search) >= len(built.log.segments)
 
 
 def test_s_ts_2_only_heads_are_read_of_batches_that_are_too_old(
@@ -385,7 +386,7 @@ def test_s_ts_2_only_heads_are_read_of_batches_that_are_too_old(
         return pread(file, size, position)  # type: ignore[arg-type]  # of that very kind
 
     monkeypatch.setattr(kind, "pread", counted)
-    found = built.log.offset_for_timestamp(now + 50)
+    found = offset_for_timestamp(built.log, now + 50)
     assert found is not None
     assert found.offset == 11
     assert sum(read) < 100_000  # of half a megabyte
@@ -395,7 +396,7 @@ def test_s_ts_2_a_search_outlives_the_segment_it_reads() -> None:
     built = LogBuilder(segment_bytes=300)
     for at in range(9):
         built.append_dated(built.clock.wall_ms() - 1000 + at)
-    search = built.log.search_timestamp(built.clock.wall_ms() - 1000 + 8)
+    search = built.log.times.search(built.clock.wall_ms() - 1000 + 8)
     next(search)
     built.log.maybe_increment_log_start_offset(7, StartOffsetReason.CLIENT_RECORD_DELETION)
     built.log.delete_old_segments()
@@ -415,9 +416,9 @@ def test_s_ts_1_of_equal_greatest_timestamps_the_first_record_is_the_answer(
         built.append_dated(*(now + stamp for stamp in stamps))
     if reopened:
         built.stopped()
-    found = built.log.max_timestamp()
+    found = max_timestamp(built.log)
     assert found is not None
     assert (found.timestamp, found.offset) == (now + 50, 3)
     for segment in built.log.segments:
         segment.indexes.rebuild(segment.size)
-    assert built.log.max_timestamp() == found
+    assert max_timestamp(built.log) == found

@@ -59,7 +59,7 @@ def test_s_roll_2_compacted_topics_roll_within_the_compaction_lag() -> None:
 
 def test_s_roll_5_jitter_is_taken_off_segment_ms() -> None:
     built = LogBuilder(segment_ms=10_000, segment_jitter_ms=9_000)
-    jitter = built.log._roller.jitter_ms
+    jitter = built.log.roller.jitter_ms
     assert 0 < jitter < 9_000
     now = built.clock.wall_ms()
     assert rolled_by(built, now, now + 10_000 - jitter, now + 10_001 - jitter) == [
@@ -99,9 +99,9 @@ def test_s_roll_5_before_a_relative_offset_overflows() -> None:
     built = LogBuilder()
     far = 2**31
     built.append()
-    info = built.log.append_as_follower(bytes(built.batch(base_offset=far - 1)))
+    info = built.log.appender.append_as_follower(bytes(built.batch(base_offset=far - 1)))
     assert info.rolled is None
-    info = built.log.append_as_follower(bytes(built.batch(base_offset=far)))
+    info = built.log.appender.append_as_follower(bytes(built.batch(base_offset=far)))
     assert info.rolled is RollReason.OFFSET_OVERFLOW
     assert built.log.segments.base_offsets == [0, far]
 
@@ -109,7 +109,7 @@ def test_s_roll_5_before_a_relative_offset_overflows() -> None:
 def test_s_roll_3_new_base_is_the_first_offset_of_the_batch() -> None:
     built = LogBuilder(segment_bytes=100)
     built.append()
-    built.log.append_as_follower(bytes(built.batch(base_offset=10)))
+    built.log.appender.append_as_follower(bytes(built.batch(base_offset=10)))
     assert built.log.segments.base_offsets == [0, 10]
 
 
@@ -215,7 +215,7 @@ def test_s_idx_7_slices_of_a_deleted_segment_stay_readable() -> None:
     built.append(value=b"keep me")
     info = built.log.read(0, 1000)
     built.log.truncate_fully_and_start_at(5)
-    for pending in built.log.take_pending_deletions():
+    for pending in built.log.store.take_pending():
         built.fs.unlink(pending.path)
     assert isinstance(info.records, FileSlice)
     assert b"keep me" in info.records.read()

@@ -69,6 +69,7 @@ from storage.paths import (
     is_offset_prefix,
     join,
     log_file,
+    segment_file,
 )
 from storage.producers.state import (
     DEFAULT_EXPIRATION_MS,
@@ -285,9 +286,10 @@ class _Loader:
     ) -> bool:
         if not self._options.clean and self._is_unflushed(following):
             return True  # rebuilt anyway
-        stem = f"{segment.base_offset:020d}"
-        index, times = sizes.get(stem + INDEX_SUFFIX), sizes.get(stem + TIME_INDEX_SUFFIX)
-        aborted = sizes.get(stem + TXN_INDEX_SUFFIX, 0)
+        base = segment.base_offset
+        index = sizes.get(segment_file(base, INDEX_SUFFIX))
+        times = sizes.get(segment_file(base, TIME_INDEX_SUFFIX))
+        aborted = sizes.get(segment_file(base, TXN_INDEX_SUFFIX), 0)
         if segment.size == 0:
             # An empty segment needs no index, and any entry of one would be wrong.
             return not (index or times or aborted)
@@ -405,12 +407,11 @@ class _Loader:
         unflushed = segments.from_offset(point)
         first = unflushed[0]
         if first.base_offset < point:
-            stem = f"{first.base_offset:020d}"
             self._resumed = resume_point(
                 first,
                 point,
-                index_bytes=sizes.get(stem + INDEX_SUFFIX, -1),
-                time_index_bytes=sizes.get(stem + TIME_INDEX_SUFFIX, -1),
+                index_bytes=sizes.get(segment_file(first.base_offset, INDEX_SUFFIX), -1),
+                time_index_bytes=sizes.get(segment_file(first.base_offset, TIME_INDEX_SUFFIX), -1),
                 noted=self._noted.of(
                     first.base_offset,
                     unflushed[1].base_offset if len(unflushed) > 1 else _NEVER_ENDED,

@@ -46,6 +46,7 @@ from storage.paths import (
     join,
     log_file,
     parse_segment_file,
+    segment_file,
 )
 from storage.producers.last_records import last_records_in
 
@@ -140,8 +141,8 @@ def describe(
             base_offset=base,
             size=size,
             last_modified_ms=fs.mtime_ms(log_file(directory, base)),
-            offset_index_size=sizes.get(f"{base:020d}{INDEX_SUFFIX}", 0),
-            time_index_size=sizes.get(f"{base:020d}{TIME_INDEX_SUFFIX}", 0),
+            offset_index_size=sizes.get(segment_file(base, INDEX_SUFFIX), 0),
+            time_index_size=sizes.get(segment_file(base, TIME_INDEX_SUFFIX), 0),
         )
         for base, size in places
     )

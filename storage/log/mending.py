@@ -232,7 +232,8 @@ class RepairJob:
     fs: FileSystem
     directory: str
     segment: LogSegment
-    """For the completion only; `run` uses the values below."""
+    """For the completion. `run` knows of it only what never changes, its base offset; the rest are
+    the values below."""
     kind: IndexKind
     size: int
     sealed: bool

@@ -27,7 +27,7 @@ from storage.errors import (
 )
 from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.index.offset_index import OffsetIndex
-from storage.index.time_index import TimeIndex
+from storage.index.time_index import LOOKED_AT, TimeIndex
 from storage.log.index_scan import IndexScan, OpenTransactions
 from storage.log.position import NO_ENTRY, Astray, BatchPosition, find_batch
 from storage.log.results import RollReason
@@ -36,10 +36,6 @@ from storage.log.segment_files import SegmentFiles
 
 _LONG_WAY: Final = 512
 """A search that takes so many reads, ten milliseconds at most, means that the index has gaps."""
-
-LOOKED_AT: Final = 1024 * 1024
-"""Bytes after the last time index entry in which a later timestamp is looked for. If timestamps
-rise with offsets and an entry is missing, the next batch has one."""
 
 _MOST_REPAIRS: Final = 3
 """Repairs of one segment's indexes, after which contradictions mean that the log is damaged."""

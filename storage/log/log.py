@@ -91,6 +91,7 @@ class Log:
         "_truncator",
         "aborted_sums",
         "append_as_leader",
+        "append_if_light",
         "appender",
         "config",
         "durability",
@@ -164,6 +165,7 @@ class Log:
         self.times = TimeLookups(store.segments, offsets, guard, mender)
         # Methods that every request calls are those of the parts, which saves a call.
         self.append_as_leader = appender.append_as_leader
+        self.append_if_light = appender.append_if_light
         self.read = reader.read
         self.update_high_watermark = offsets.update_high_watermark
 

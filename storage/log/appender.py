@@ -182,7 +182,9 @@ class Appender:
         try:
             if leader_epoch != self._epochs.latest:
                 self._epochs.assign(leader_epoch, first)
-            reason = self._roller.make_room(len(data), first, last, header.max_timestamp)
+            reason = self._roller.reason_for(len(data), last, header.max_timestamp)
+            if reason is not None:
+                self._roller.roll(first, reason)
             info = AppendInfo(
                 first,
                 last,
@@ -264,7 +266,9 @@ class Appender:
             for header in batches.headers:
                 if header.magic >= 2 and header.partition_leader_epoch > self._epochs.latest:
                     self._epochs.assign(header.partition_leader_epoch, header.base_offset)
-            reason = self._roller.make_room(len(batches.data), first, last, batches.max_timestamp)
+            reason = self._roller.reason_for(len(batches.data), last, batches.max_timestamp)
+            if reason is not None:
+                self._roller.roll(first, reason)
             info = AppendInfo(
                 first,
                 last,

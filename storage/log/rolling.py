@@ -42,6 +42,7 @@ class Roller:
     __slots__ = (
         "_clock",
         "_durability",
+        "_most_ms",
         "_offsets",
         "_producers",
         "_segment_bytes",
@@ -82,34 +83,23 @@ class Roller:
             if config.compact
             else config.segment_ms
         )
+        self._most_ms = self._segment_ms - self.jitter_ms
 
     def _draw_jitter(self) -> int:
         config = self._store.config
         most = min(config.segment_jitter_ms, config.segment_ms)
         return self._store.random.randrange(most) if most > 0 else 0
 
-    def make_room(
-        self, size: int, first_offset: int, last_offset: int, max_timestamp: int
-    ) -> RollReason | None:
-        """Roll if the active segment is full for an append of `size` bytes; returns why, or None.
+    def reason_for(self, size: int, last_offset: int, max_timestamp: int) -> RollReason | None:
+        """Why an append of `size` bytes needs a new segment; None if it does not.
 
-        `max_timestamp` is that of all its batches. Raises RECORD_LIST_TOO_LARGE, OSError.
+        `last_offset` and `max_timestamp` are those of all its batches. Raises
+        RECORD_LIST_TOO_LARGE, OSError.
         """
-        if size > self._segment_bytes:
-            raise RejectedRecords(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size} bytes in append to partition "
-                f"{self._topic_partition}, which exceeds the maximum configured segment size of "
-                f"{self._segment_bytes}.",
-            )
-        reason = self._reason_for(size, last_offset, max_timestamp)
-        if reason is not None:
-            self.roll(first_offset, reason)
-        return reason
-
-    def _reason_for(self, size: int, last_offset: int, max_timestamp: int) -> RollReason | None:
         segment = self._segments.active
         if segment.size > self._segment_bytes - size:
+            if size > self._segment_bytes:
+                raise self._too_large(size)
             return RollReason.SIZE
         if segment.size:
             first = segment.first_timestamp
@@ -118,7 +108,7 @@ class Roller:
             waited = (
                 max_timestamp - first if first >= 0 else self._clock.wall_ms() - segment.created_ms
             )
-            if waited > self._segment_ms - self.jitter_ms:
+            if waited > self._most_ms:
                 return RollReason.TIME
         indexes = segment.known_indexes
         if indexes is None or not indexes.free:
@@ -129,6 +119,13 @@ class Roller:
             return RollReason.OFFSET_OVERFLOW
         return None
 
+    def _too_large(self, size: int) -> RejectedRecords:
+        return RejectedRecords(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"Message batch size is {size} bytes in append to partition {self._topic_partition}, "
+            f"which exceeds the maximum configured segment size of {self._segment_bytes}.",
+        )
+
     def roll(self, first_offset: int, reason: RollReason) -> LogSegment:
         """Start a segment for a batch that begins at `first_offset`, which on a follower may lie
         beyond the log end. Raises OSError."""
@@ -137,6 +134,7 @@ class Roller:
         base = max(first_offset, offsets.end)
         segment = store.roll(base)
         self.jitter_ms = self._draw_jitter()
+        self._most_ms = self._segment_ms - self.jitter_ms
         _log.debug(
             "Rolled %s at offset %d: %s (segment %d, %d bytes)",
             self._topic_partition,

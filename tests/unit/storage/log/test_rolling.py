@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
 from storage.log.results import FileSlice, RollReason
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
@@ -67,6 +68,24 @@ def test_s_roll_5_jitter_is_taken_off_segment_ms() -> None:
         None,
         RollReason.TIME,
     ]
+
+
+def test_s_roll_5_each_segment_has_a_jitter_of_its_own() -> None:
+    built = LogBuilder(segment_ms=10_000, segment_jitter_ms=9_000)
+    drawn = {built.log.roller.jitter_ms}
+    for _ in range(4):
+        built.append()
+        built.log.roll()
+        drawn.add(built.log.roller.jitter_ms)
+    assert len(drawn) > 2
+
+
+def test_s_roll_5_a_batch_may_be_as_large_as_a_segment() -> None:
+    size = len(LogBuilder().batch())
+    assert LogBuilder(segment_bytes=size).append().last_offset == 0
+    with pytest.raises(KafkaError) as caught:
+        LogBuilder(segment_bytes=size - 1).append()
+    assert caught.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
 
 
 def test_s_roll_5_when_an_index_is_full() -> None:

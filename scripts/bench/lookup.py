@@ -23,9 +23,9 @@ from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage.log.log import Log
 from storage.log.results import FetchIsolation
-from storage.log.times import perform
 from storage.os_filesystem import OsFileSystem
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 
 SEGMENT = 1_000_000_000
 STRIDE = 65_536
@@ -96,7 +96,7 @@ def by_offset(log: Log, target: int) -> None:
 
 
 def by_time(log: Log, target: int) -> None:
-    found = perform(log.times.search(START_MS + target))
+    found = at_once(log.times.search(START_MS + target))
     assert found is not None and found.offset == target, (found, target)
 
 

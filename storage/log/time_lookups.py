@@ -6,9 +6,10 @@ broker, else the caller gets BeingRepaired. Everything raises StorageError and C
 
 from storage.log import times
 from storage.log.guard import DiskGuard
+from storage.log.looking import Look, look_here
 from storage.log.mending import IndexMender
 from storage.log.offsets import LogOffsets
-from storage.log.results import FetchIsolation
+from storage.log.results import FetchIsolation, TimestampOffset
 from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
 
@@ -26,28 +27,28 @@ class TimeLookups:
         self._guard = guard
         self._mender = mender
 
-    def search(
-        self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
-    ) -> times.Search:
-        """Search the first record visible at `isolation` with `timestamp` or a later one (S-TS-2).
+    async def search(
+        self,
+        timestamp: int,
+        isolation: FetchIsolation = FetchIsolation.LOG_END,
+        look: Look = look_here,
+    ) -> TimestampOffset | None:
+        """The first record visible at `isolation` with `timestamp` or a later one (S-TS-2).
 
-        A generator to be advanced as in `storage.log.times`; returns its place, None if there is
-        none.
+        `look` opens batches that are not small. Raises what it raises, too.
         """
         offsets = self._offsets
         with self._guard.reading():
-            return (
-                yield from self._mender.search(
-                    lambda: times.first_record_from(
-                        self._segments, timestamp, offsets.start, offsets.visible_end(isolation)
-                    )
+            return await self._mender.search(
+                lambda: times.first_record_from(
+                    self._segments, timestamp, offsets.start, offsets.visible_end(isolation), look
                 )
             )
 
-    def search_latest(self) -> times.Search:
-        """Search the first record with the greatest timestamp (-3) (S-TS-1), likewise."""
+    async def search_latest(self, look: Look = look_here) -> TimestampOffset | None:
+        """The first record with the greatest timestamp (-3) (S-TS-1), likewise."""
         with self._guard.reading():
-            return (yield from self._mender.search(lambda: times.latest_record(self._segments)))
+            return await self._mender.search(lambda: times.latest_record(self._segments, look))
 
     def segments_before(self, timestamp: int, most: int) -> list[int]:
         """Bases of segments last written by `timestamp`, newest first (ListOffsets v0, S-TS-5).

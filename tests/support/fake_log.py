@@ -15,6 +15,7 @@ from protocol.records.errors import CorruptBatch
 from protocol.types import TopicPartition
 from storage.errors import OffsetOutOfRange
 from storage.log.results import AppendInfo, AppendOrigin, FetchIsolation, ReadInfo, TimestampOffset
+from storage.waits import PAUSE
 
 
 class FakeEpochs:
@@ -122,7 +123,6 @@ class FakeLog:
         origin=AppendOrigin.CLIENT,
         request_version=13,
         opened=None,
-        bounded=False,
     ):
         assert self.pending is None, "two appends at once"
         self._raise()
@@ -156,7 +156,7 @@ class FakeLog:
         self.log_end_offset = info.last_offset + 1
         return info
 
-    def append_as_leader(self, records, **how):
+    def append_if_light(self, records, **how):
         pending = self.begin_append(records, **how)
         pending.write()
         return self.complete_append(pending)
@@ -205,25 +205,15 @@ class FakeLog:
         aborted = list(self.aborted) if committed else None
         return ReadInfo(offset, records, 0, position, incomplete, aborted)
 
-    def offset_for_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END):
+    async def search(self, timestamp, isolation=FetchIsolation.LOG_END, look=None):
+        await PAUSE
         for found, offset in self.dated:
             if found >= timestamp:
                 return TimestampOffset(timestamp=found, offset=offset, leader_epoch=0)
         return None
 
-    def search(self, timestamp, isolation=FetchIsolation.LOG_END):
-        yield None
-        return self.offset_for_timestamp(timestamp, isolation)
-
-    def search_latest(self):
-        yield None
-        return self.max_timestamp()
-
-    def segments_before(self, timestamp, most):
-        self.asked_before.append((timestamp, most))
-        return [self.high_watermark, self.log_start_offset][:most]
-
-    def max_timestamp(self):
+    async def search_latest(self, look=None):
+        await PAUSE
         if not self.dated:
             return None
         best = max(found for found, _ in self.dated)
@@ -232,6 +222,10 @@ class FakeLog:
             for found, offset in self.dated
             if found == best
         )
+
+    def segments_before(self, timestamp, most):
+        self.asked_before.append((timestamp, most))
+        return [self.high_watermark, self.log_start_offset][:most]
 
 
 class FakeLogManager:

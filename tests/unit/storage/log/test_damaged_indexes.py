@@ -56,7 +56,11 @@ def answers(built: LogBuilder) -> list[object]:
     """What readers find, by offset and by time."""
     log = built.log
     times = [offset_for_timestamp(log, built.clock.wall_ms() - 310 + n * 10) for n in range(32)]
-    return [*(first_offset_read(log, n) for n in range(93)), *times, max_timestamp(log)]
+    return [
+        *(first_offset_read(log, n) for n in range(93)),
+        *times,
+        max_timestamp(log),
+    ]
 
 
 def damaged_in_every_way(data: bytes) -> list[bytes]:

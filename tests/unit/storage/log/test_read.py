@@ -1,5 +1,8 @@
 """Reading by offset and by time (S-READ-1 to S-READ-7, S-TS-1 to S-TS-6)."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import pytest
 
 from protocol.errors import ErrorCode, KafkaError
@@ -9,11 +12,14 @@ from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType
 from storage.errors import OffsetOutOfRange
 from storage.filesystem import File
-from storage.log import times
-from storage.log.results import FetchIsolation, StartOffsetReason, TimestampOffset
+from storage.log.looking import look_here
+from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason, TimestampOffset
+from storage.waits import PAUSE, at_once
+from tests.support.begun import begin
 from tests.support.log_builder import DIRECTORY, LogBuilder
 from tests.support.time_lookups import max_timestamp, offset_for_timestamp
 
+T = TypeVar("T")
 END, HW, COMMITTED = FetchIsolation
 
 
@@ -322,26 +328,24 @@ def packed(count: int, *, last: int = 0) -> bytes:
     return build_batch(rows, codec=CompressionType.GZIP)
 
 
-def steps_of(search: times.Search) -> tuple[list[times.OpenBatch], TimestampOffset | None]:
-    """What was to be opened elsewhere on the way, and the answer."""
-    opened: list[times.OpenBatch] = []
-    found = None
-    while True:
-        try:
-            step = search.send(found)
-        except StopIteration as end:
-            return opened, end.value
-        if step is not None:
-            opened.append(step)
-        found = None if step is None else step.run()
+class Elsewhere:
+    """A `Look` that notes what it is given."""
+
+    def __init__(self) -> None:
+        self.opened: list[FileSlice] = []
+
+    async def look(self, batches: FileSlice, look: Callable[..., T], /, *values: Any) -> T:
+        self.opened.append(batches)
+        return await look_here(batches, look, *values)
 
 
 def test_s_ts_2_a_small_batch_is_searched_at_once() -> None:
     built = LogBuilder()
     built.log.append_as_leader(packed(300, last=7), leader_epoch=3)
     built.log.update_high_watermark(built.log.log_end_offset)
-    opened, found = steps_of(built.log.times.search(5_007))
-    assert opened == []
+    elsewhere = Elsewhere()
+    found = at_once(built.log.times.search(5_007, look=elsewhere.look))
+    assert elsewhere.opened == []
     assert found == TimestampOffset(timestamp=5_007, offset=299, leader_epoch=3)
 
 
@@ -350,10 +354,11 @@ def test_s_ts_2_a_batch_of_many_records_is_opened_elsewhere() -> None:
     built.log.append_as_leader(packed(20_000, last=7), leader_epoch=3)
     built.log.update_high_watermark(built.log.log_end_offset)
     wanted = TimestampOffset(timestamp=5_007, offset=19_999, leader_epoch=3)
-    for search in (built.log.times.search(5_007), built.log.times.search_latest()):
-        opened, found = steps_of(search)
-        assert found == wanted
-        assert len(opened) == 1
+    elsewhere = Elsewhere()
+    assert at_once(built.log.times.search(5_007, look=elsewhere.look)) == wanted
+    assert len(elsewhere.opened) == 1
+    assert at_once(built.log.times.search_latest(elsewhere.look)) == wanted
+    assert len(elsewhere.opened) == 2
 
 
 def test_s_ts_2_a_search_gives_others_their_turn() -> None:
@@ -365,7 +370,7 @@ def test_s_ts_2_a_search_gives_others_their_turn() -> None:
         built.log.times.search(built.clock.wall_ms()),
         built.log.times.search_latest(),
     ):
-        assert sum(step is None for step in search) >= len(built.log.segments)
+        assert begin(search).pauses >= len(built.log.segments)
 
 
 def test_s_ts_2_only_heads_are_read_of_batches_that_are_too_old(
@@ -397,10 +402,10 @@ def test_s_ts_2_a_search_outlives_the_segment_it_reads() -> None:
     for at in range(9):
         built.append_dated(built.clock.wall_ms() - 1000 + at)
     search = built.log.times.search(built.clock.wall_ms() - 1000 + 8)
-    next(search)
+    assert search.send(None) is PAUSE
     built.log.maybe_increment_log_start_offset(7, StartOffsetReason.CLIENT_RECORD_DELETION)
     built.log.delete_old_segments()
-    _, found = steps_of(search)
+    found = begin(search).reply
     assert found is not None
     assert found.offset == 8
 

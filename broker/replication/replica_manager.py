@@ -22,8 +22,6 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import trio
-
 from broker.cluster.image import INTERNAL_TOPICS, PartitionImage
 from broker.cluster.image_delta import Outcome, TopicDelta
 from broker.replication.batch_opening import BatchOpener
@@ -42,6 +40,7 @@ from storage.log.opening import Opening
 from storage.log.results import AppendInfo, AppendOrigin
 from storage.paths import parent_dir
 from storage.seldom import Seldom
+from storage.waits import Signal
 
 if TYPE_CHECKING:
     from broker.cluster.image import MetadataImage
@@ -115,7 +114,8 @@ class ReplicaManager:
         self.find = self._partitions.get
         """(topic, index) -> Partition or None: one dict lookup. The partition may be
         `unavailable`."""
-        self._repaired = trio.Event()
+        self._repaired: list[Signal[None]] = []
+        """Fire when an index is rebuilt."""
         self._checkpointed: dict[TopicPartition, int] | None = None
         """High watermarks as last read or written; None before."""
 
@@ -203,13 +203,16 @@ class ReplicaManager:
 
     def records_repaired(self, tp: TopicPartition) -> None:
         """A damaged index of `tp` was rebuilt: wake the requests that wait for its records."""
-        repaired, self._repaired = self._repaired, trio.Event()
-        repaired.set()
+        repaired, self._repaired = self._repaired, []
+        for signal in repaired:
+            signal.fire()
         self.purgatories.fetch.check(tp)
 
     async def wait_repaired(self) -> None:
         """Wait until the next index is rebuilt, of any partition."""
-        await self._repaired.wait()
+        repaired: Signal[None] = Signal()
+        self._repaired.append(repaired)
+        await repaired
 
     # ------------------------------------------------------------------ open and close
 

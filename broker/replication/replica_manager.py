@@ -342,7 +342,7 @@ class ReplicaManager:
     def directory_offline(self, directory: str) -> None:
         """Mark every partition on `directory` offline and wake its parked requests. Idempotent.
 
-        The LogManager's `on_offline` must call this, on the event loop.
+        A listener of `storage.manager.directories.LogDirectories`.
         """
         gone = [
             partition

@@ -41,8 +41,8 @@ from protocol.messages.produce import (
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage.log.results import FetchIsolation
-from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
+from tests.support.log_managers import log_manager
 from tests.support.transaction_harness import TransactionHarness
 
 VERSION_PRODUCE, VERSION_FETCH = 9, 12
@@ -56,7 +56,7 @@ class Broker:
     def __init__(self, directory):
         config = BrokerConfig.parse({"log.dirs": directory, "broker.id": "1"})
         clock = SystemClock()
-        self.logs = LogManager(config, clock, OsFileSystem(), random=Random(), on_offline=print)
+        self.logs = log_manager(config, clock, OsFileSystem(), on_offline=print)
         self.logs.startup(lambda _: TopicConfig())
         self.deadlines = Deadlines(clock)
         purgatories = Purgatories(

@@ -25,8 +25,8 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from protocol.records.record import iter_records
-from storage.log_manager import LogManager
 from tests.support.broker_bench import Bench, context
+from tests.support.log_managers import log_manager
 from tests.support.made_aside import in_steps, made
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -40,12 +40,11 @@ class RealBench(Bench):
         self.fs = fs or MemoryFileSystem()
         clock = ManualClock()
         config = BrokerConfig.parse({"log.dirs": log_dirs, "broker.id": "1"})
-        logs = LogManager(
+        logs = log_manager(
             config,
             clock,
             self.fs,
-            random=Random(1),
-            on_offline=lambda offline: self.replicas.directory_offline(offline.path),
+            on_offline=lambda path: self.replicas.directory_offline(path),
         )
         logs.startup(lambda _: TopicConfig())
         super().__init__(logs, clock)

@@ -144,6 +144,10 @@ class TransactionCoordinator:
         for shard in self._runtime.resign_all():
             self._completion.close(shard)
 
+    def reconfigure(self, settings: TransactionSettings) -> None:
+        """Use other settings from now on: `verify_partitions` may change while the broker runs."""
+        self.settings = settings
+
     def on_elected(self, partition: int, leader_epoch: int) -> None:
         """This broker leads a partition of the topic from now on."""
         replaced = self._runtime.elect(partition, leader_epoch)

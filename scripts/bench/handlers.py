@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from broker.api.fetch import FetchHandler
 from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
+from broker.cluster.image import PartitionImage
 from broker.deadlines import Deadlines
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
@@ -81,7 +82,11 @@ class Broker:
     def topic(self, name, partitions):
         return [
             self.replicas.make_leader(
-                TopicPartition(name, index), name.encode().ljust(16, b"."), 0, TopicConfig(), True
+                TopicPartition(name, index),
+                name.encode().ljust(16, b"."),
+                PartitionImage(leader=1, leader_epoch=0, replicas=(1,), isr=(1,)),
+                TopicConfig(),
+                True,
             )
             for index in range(partitions)
         ]

@@ -39,15 +39,15 @@ class FakeReplicas:
         self,
         tp: TopicPartition,
         topic_id: bytes,
-        leader_epoch: int,
+        image: PartitionImage,
         config: TopicConfig,
         is_new: bool = False,
     ) -> Any:
         if tp in self.fail:
             raise self.fail[tp]
-        self.leading[tp] = (topic_id, leader_epoch, config, is_new)
+        self.leading[tp] = (topic_id, image.leader_epoch, config, is_new)
 
-    def resign(self, tp: TopicPartition, partition: PartitionImage) -> None:
+    def resign(self, tp: TopicPartition, image: PartitionImage) -> None:
         if self.leading.pop(tp, None) is not None:
             self.resigned.append(tp)
 

@@ -12,7 +12,7 @@ from config.topic_config import TopicConfig
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.batch import iter_batches
 from storage.log.results import FetchIsolation
-from tests.support.broker_bench import batch, context
+from tests.support.broker_bench import batch, context, led
 from tests.support.made_aside import made
 from tests.support.real_bench import RealBench, fetched
 
@@ -158,7 +158,7 @@ def test_s_read_6_a_truncation_that_makes_a_follower_diverge_ends_the_wait(epoch
     rolled.append(3)
     parked = follower_at(rolled, 3, last_fetched_epoch=0)
     rolled.log.truncate_to(1)
-    rolled.partition.lead(epoch, (1, 2), (1,))
+    rolled.partition.lead(led(epoch, (1, 2), (1,)))
     rolled.partition.append_as_leader(batch([b"x", b"y"]))  # so that 3 is in range all the while
     rolled.bench.replicas.wake(rolled.partition)
     assert rolled.log.log_end_offset == 3

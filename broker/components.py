@@ -38,6 +38,7 @@ from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.world.driver import Driver
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import SYSTEM_DEFAULT
 from broker.world.uuids import random_uuid
@@ -68,6 +69,7 @@ class Components:
     ) -> None:
         config = configs.current
         clock, workers = world.clock, world.workers
+        driver = Driver(workers, clock, watch)
         self.configs = configs
         self.log_manager = log_manager
         self.deadlines = deadlines
@@ -119,6 +121,7 @@ class Components:
         self.marker_writer = ReplicaMarkerWriter(
             self.replica_manager,
             clock,
+            driver,
             timeout_ms=config.request_timeout_ms,
             listeners={OFFSETS_TOPIC: self.group_coordinator},
         )
@@ -162,11 +165,10 @@ class Components:
             handlers,
             ADVERTISED,
             clock=clock,
-            machine=workers,
+            driver=driver,
             workers=config.num_io_threads,
             queued_max=config.queued_max_requests,
             unsupported_version_reply=unsupported_version_response,
-            watch=watch,
         )
         self.socket_server = SocketServer(
             socket_settings(

@@ -189,7 +189,7 @@ class BrokerServer:
         self.components.log_mover.resume()
         self._at_stop(self.components.replica_manager.checkpoint_high_watermarks)
         await self._start_coordinator(services, OFFSETS_TOPIC, self.components.group_coordinator)
-        await services.start(self.components.marker_writer.run)
+        await services.start(self.components.marker_writer.run, self.components.driver)
         await self._start_coordinator(
             services, TRANSACTION_TOPIC, self.components.transaction_coordinator
         )
@@ -309,7 +309,7 @@ class BrokerServer:
         coordinator: GroupCoordinator | TransactionCoordinator,
     ) -> None:
         components = self.components
-        await services.start(coordinator.run)
+        await services.start(coordinator.run, components.driver)
         broker_id = components.configs.current.broker_id
         led, count = led_partitions(components.image, topic, broker_id)
         coordinator.startup(led, partition_count=count)

@@ -5,7 +5,7 @@ The names are those that the JMX exporter's usual rules for Kafka give to Kafka'
 `kafka_server_brokertopicmetrics_messagesin_total`), so Kafka dashboards work unchanged. Business
 code counts in plain integers and does not know Prometheus; statistics are read only at a scrape.
 This code runs on the event loop in short steps: generators over topics or partitions also yield
-None, at which the scrape makes a checkpoint.
+None, at which the scrape pauses.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -45,6 +45,7 @@ from broker.replication.replica_manager import ReplicaManagerStatistics
 from broker.world.loop_watch import LoopStatistics
 from storage.log.log import Log
 from storage.log_manager import LogManagerStatistics
+from storage.waits import Work
 
 Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily | UntypedMetricFamily
 
@@ -69,10 +70,10 @@ class Sources:
     topics: Callable[[], Iterable[TopicImage]]
     brokers: Callable[[], Iterable[BrokerImage]]
     controller: InSteps[ControllerStatistics]
-    groups: InSteps[GroupStatistics]
+    groups: Callable[[], Work[GroupStatistics]]
     group_offsets: Callable[[], Iterable[GroupOffsets]]
     high_watermark: HighWatermark
-    transactions: InSteps[TransactionStatistics]
+    transactions: Callable[[], Work[TransactionStatistics]]
     fetch_sessions: Callable[[], FetchSessionStatistics]
     sockets: Callable[[], SocketServerStatistics]
     channel: Callable[[], RequestChannelStatistics]
@@ -86,7 +87,7 @@ class Sources:
 
 
 def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
-    """Yield every family; a None in between is a place for a checkpoint."""
+    """Yield every family; a None in between is a place for a pause."""
     yield from _server(sources)
     state = yield from sources.controller()
     yield from _controller(state)
@@ -101,10 +102,21 @@ def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
     yield from request_families(sources.channel(), sources.recent)
     yield from _opening(sources.opening())
     yield from socket_families(sources.sockets(), sources.loop(), sources.recent)
-    yield from group_families((yield from sources.groups()))
+    yield from group_families((yield from _steps(sources.groups())))
     yield from lag_families(sources.group_offsets(), sources.high_watermark)
-    yield from transaction_families((yield from sources.transactions()))
+    yield from transaction_families((yield from _steps(sources.transactions())))
     yield from _background(sources)
+
+
+def _steps(work: Work[T]) -> Generator[None, None, T]:
+    """Return the result of `work`, which waits for nothing; yields at its pauses."""
+    while True:
+        try:
+            work.send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        yield
 
 
 def gauge(name: str, text: str, value: float) -> Family:

@@ -200,9 +200,7 @@ class ConnectionState:
                 if waiting is not None:  # (c)
                     self._position, self.since, self.waiting = position, now, waiting
                     return FINISH
-                if position == have:
-                    break
-                if activity.last - began >= TURN_S:  # (d)
+                if position < have and activity.last - began >= TURN_S:  # (d)
                     self.since, self.is_cut = now, True
                     break
         except ProtocolError:

@@ -112,31 +112,12 @@ def sources(**changes: Any) -> Sources:
             elections=ElectionStatistics(isr_shrinks=3, isr_expands=4, unclean=5),
             topics_to_delete_count=0,
         ),
-        "groups": lambda: at_once(
-            GroupStatistics,
-            groups={"Stable": 2, "PreparingRebalance": 1},
-            transactional_commits=0,
-            commit_failures=0,
-            rebalances={},
-            timers=0,
-            offsets=4,
-            commits=5,
-            expired_offsets=0,
-            deleted_offsets=0,
-            completed_rebalances=1,
-            loading=LoadStatistics(
-                partitions={},
-                loads=1,
-                load_time_max_ms=1.5,
-                load_time_total_ms=1.5,
-                loaded_records=0,
-            ),
-        ),
+        "groups": group_statistics,
         "group_offsets": lambda: [
             GroupOffsets(group_id='a "group"', members=2, offsets={"t": committed(3, 9, -1)})
         ],
         "high_watermark": lambda topic, index: (10, 9)[index] if index < 2 else None,
-        "transactions": lambda: after_a_transaction().coordinator.statistics_in_steps(),
+        "transactions": lambda: after_a_transaction().coordinator.statistics(),
         "fetch_sessions": lambda: FetchSessionStatistics(
             sessions=1, partitions_cached=2, evictions=0
         ),
@@ -171,6 +152,29 @@ def sources(**changes: Any) -> Sources:
         "recent": Recent(lambda: 1.0),
     }
     return Sources(**{**values, **changes})
+
+
+async def group_statistics() -> Any:
+    """Return statistics of some groups."""
+    return GroupStatistics(
+        transactional_commits=0,
+        commit_failures=0,
+        rebalances={},
+        timers=0,
+        groups={"Stable": 2, "PreparingRebalance": 1},
+        offsets=4,
+        commits=5,
+        expired_offsets=0,
+        deleted_offsets=0,
+        completed_rebalances=1,
+        loading=LoadStatistics(
+            partitions={},
+            loads=1,
+            load_time_max_ms=1.5,
+            load_time_total_ms=1.5,
+            loaded_records=0,
+        ),
+    )
 
 
 def after_a_transaction() -> TransactionHarness:

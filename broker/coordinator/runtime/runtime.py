@@ -23,8 +23,6 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
-import trio
-
 from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.decision import Decision
@@ -32,6 +30,7 @@ from broker.coordinator.runtime.loading import LoadStatistics, LogLoader
 from broker.coordinator.runtime.shard import Shard
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct, ShardWriter
+from broker.coordinator.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.clock import Clock
@@ -86,10 +85,13 @@ class CoordinatorRuntime(Generic[S, D]):
         self._partition_of: dict[str, int] = {}
         """A cache of `partition_for`."""
         self._served: dict[int, _Served[S]] = {}
+        self.tasks = Tasks()
+        """Loads, and other work on shards that no request waits for."""
         self._loader = LogLoader[S](
             topic,
             writer,
             clock,
+            self.tasks,
             is_wanted=self.is_current,
             loaded=self._activate,
             failed=self._fail,
@@ -115,10 +117,6 @@ class CoordinatorRuntime(Generic[S, D]):
             self._count_partitions(partition_count)
         for partition, leader_epoch in partitions:
             self.elect(partition, leader_epoch)
-
-    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """Load elected partitions until cancelled. Started once, by the server."""
-        await self._loader.run(task_status=task_status)
 
     def shutdown(self) -> None:
         """Stop serving."""
@@ -235,7 +233,7 @@ class CoordinatorRuntime(Generic[S, D]):
     def _resign_all(self, code: ErrorCode) -> None:
         shards = list(self.active())
         self._served.clear()
-        self._loader.forget()
+        self.tasks.waiting.clear()
         for shard in shards:
             self._on_closed(shard, code)
 

@@ -17,9 +17,8 @@ Called by the handlers in `broker/api`, made by `broker/components.py`. After
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator
-from operator import attrgetter
-from typing import Final, Protocol
+from collections.abc import Collection, Iterable, Iterator
+from typing import Protocol
 
 from broker.coordinator.marker_writer import MarkerWriter
 from broker.coordinator.partition_writer import PartitionWriter
@@ -48,16 +47,12 @@ from broker.coordinator.transaction.state import (
 )
 from broker.coordinator.transaction.upkeep import Upkeep
 from broker.deadlines import Deadlines
-from broker.world.turns import at_once, in_slices
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.clock import Clock
+from storage.waits import PAUSE
 
 logger = logging.getLogger(__name__)
-
-_STATE_OF: Final = attrgetter("value.state")
-_IDS_A_STEP: Final = 2000
-"""Ids counted in one step of the statistics: a few hundred microseconds."""
 
 
 class ProducerIds(Protocol):
@@ -109,7 +104,7 @@ class TransactionCoordinator:
         self._counters = counters = Counters()
         self._completion = Completion(self._runtime, markers, deadlines, clock)
         self._upkeep = Upkeep(settings, self._runtime, self._completion, deadlines, clock, counters)
-        self.run = self._runtime.run
+        self.run = self._runtime.tasks.run
         self.on_elected = self._runtime.elect
         self.on_resigned = self._runtime.resign
         self.partition_for = self._runtime.partition_for
@@ -274,17 +269,13 @@ class TransactionCoordinator:
 
     # ---- statistics
 
-    def statistics(self) -> TransactionStatistics:
-        """A snapshot."""
-        return at_once(self.statistics_in_steps())
-
-    def statistics_in_steps(self) -> Generator[None, None, TransactionStatistics]:
-        """The same, some transactional ids a step; for metrics."""
+    async def statistics(self) -> TransactionStatistics:
+        """What the ids are and have done; they may change while they are counted."""
         states: Counter[TransactionState] = Counter()
         for shard in self._runtime.active():
-            for some in in_slices(list(shard.transactions.values()), _IDS_A_STEP):
-                states.update(map(_STATE_OF, some))
-                yield
+            for transaction in list(shard.transactions.values()):
+                states[transaction.value.state] += 1
+                await PAUSE
         counters = self._counters
         return TransactionStatistics(
             transactional_ids={state.label: states[state] for state in TransactionState},

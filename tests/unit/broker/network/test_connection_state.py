@@ -358,11 +358,12 @@ def test_a_connection_that_is_closed_while_the_others_have_their_turn_receives_n
     driver = Driver()
 
     def take_the_turn(content: bytes) -> None:
-        driver.activity.last += TURN_S
+        driver.activity.last += 2 * TURN_S
 
     driver.behave = take_the_turn
     driver.receive(frame(b"1"))
     assert driver.step is Step.SEND
+    driver.ready.clear()
     assert driver.state.sent() is Step.YIELD
     driver.state.close()
     assert driver.state.yielded(driver.activity.last) is Step.CLOSE

@@ -38,6 +38,7 @@ from broker.startup.known_producers import reserve_known_producer_ids
 from broker.startup.log_loader import load_all_logs
 from broker.startup.metrics_export import start_metrics
 from broker.startup.stray_logs import warn_of_stray_logs
+from broker.world.driver import Driver
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import BoundListener
 from broker.world.uuids import random_uuid
@@ -75,6 +76,7 @@ class BrokerServer:
         self.watch = LoopWatch(world.clock)
         """A caller that runs the loop in real time installs it as a trio instrument."""
         self._world = world
+        self._driver = Driver(world.workers, world.clock, self.watch)
         self._new_uuid = partial(random_uuid, world.random)
         self._announce = announce
         self._on_started = on_started
@@ -166,7 +168,7 @@ class BrokerServer:
     # ---- start: each part that must be stopped registers its stop in `_to_stop`
 
     async def _start(self, services: trio.Nursery) -> None:
-        world = self._world
+        world, run = self._world, self._driver.run
         self._to_stop.callback(world.workers.close)
         deadlines = Deadlines(world.clock, self.watch)
         services.start_soon(deadlines.run, name="deadlines")
@@ -177,15 +179,15 @@ class BrokerServer:
         directories.lock_and_check()
         self._to_stop.callback(directories.unlock_all)
         self.store = await self._open_store()
-        configs, cluster_id = await self._settle_config()
+        configs, cluster_id = await run(self._settle_config())
         self._make_components(configs, cluster_id, deadlines)
-        await self.components.controller.load()
-        await self.components.features.load()
+        await run(self.components.controller.load())
+        await run(self.components.features.load())
         bound = self.components.socket_server.bind()
         self._to_stop.callback(self.components.socket_server.unbind)
         await self._load_logs()
         await self._lead(bound)
-        services.start_soon(self.components.image_applier.run, name="image-applier")
+        services.start_soon(run, self.components.image_applier.run(), name="image-applier")
         self.components.log_mover.resume()
         self._at_stop(self.components.replica_manager.checkpoint_high_watermarks)
         await self._start_coordinator(services, OFFSETS_TOPIC, self.components.group_coordinator)
@@ -225,8 +227,12 @@ class BrokerServer:
     async def _open_store(self) -> EmbeddedStore:
         world, logs = self._world, self._directories
         path = locate_store(world.fs, [*logs.live], [*logs.offline], world.media.file_name)
-        store = await EmbeddedStore.open(world.media.open, path, world.workers)
-        self._to_stop.push_async_callback(store.close)
+        store = await self._driver.run(EmbeddedStore.open(world.media.open, path))
+
+        async def close() -> None:
+            await self._driver.run(store.close())
+
+        self._to_stop.push_async_callback(close)
         return store
 
     async def _settle_config(self) -> tuple[DynamicBrokerConfig, str]:
@@ -297,10 +303,12 @@ class BrokerServer:
     async def _lead(self, bound: Sequence[BoundListener]) -> None:
         warn_of_stray_logs(self.log_manager, self.components.image)
         reserve_known_producer_ids(self.log_manager, self.components.producer_ids)
-        await self.components.controller.lead()
-        await self.components.controller.register(
-            [Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound]
-        )
+        listeners = [
+            Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound
+        ]
+        controller = self.components.controller
+        await self._driver.run(controller.lead())
+        await self._driver.run(controller.register(listeners))
 
     async def _start_coordinator(
         self,

@@ -12,10 +12,8 @@ The rules of layers and keys are in `config.dynamic`. After Kafka's `DynamicBrok
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
-
-import trio
 
 from broker.cluster.metadata_store import Create, MetadataStore, MetadataStoreError, Put
 from broker.cluster.tree_values import broker_config_path, decode_config, encode_config
@@ -23,6 +21,7 @@ from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.dynamic import ConfigLayers, check_changeable, check_thread_counts
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import Lock, Work
 
 logger = logging.getLogger(__name__)
 
@@ -39,10 +38,10 @@ class DynamicBrokerConfig:
         """Use `load`."""
         self.current = static
         self.layers = ConfigLayers(file=static.originals)
-        self._followers: list[Callable[[BrokerConfig, BrokerConfig], Awaitable[None]]] = []
+        self._followers: list[Callable[[BrokerConfig, BrokerConfig], Work[None]]] = []
         self._broker_id = static.broker_id
         self._store = store
-        self._changing = trio.Lock()
+        self._changing = Lock()
 
     @classmethod
     async def load(cls, static: BrokerConfig, store: MetadataStore) -> "DynamicBrokerConfig":
@@ -81,7 +80,7 @@ class DynamicBrokerConfig:
         return kept
 
     def follow(
-        self, read: Callable[[BrokerConfig], T], tell: Callable[[T], Awaitable[None] | None]
+        self, read: Callable[[BrokerConfig], T], tell: Callable[[T], Work[None] | None]
     ) -> None:
         """Have `tell` called with what `read` takes from the configuration when that has changed.
 
@@ -120,11 +119,10 @@ class DynamicBrokerConfig:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, error.message) from error
             if validate_only:
                 return
-            with trio.CancelScope(shield=True):
-                await self._store_configs(None if for_cluster else self._broker_id, wanted)
-                before, self.current, self.layers = self.current, config, layers
-                for follower in self._followers:
-                    await follower(before, config)
+            await self._store_configs(None if for_cluster else self._broker_id, wanted)
+            before, self.current, self.layers = self.current, config, layers
+            for follower in self._followers:
+                await follower(before, config)
         whose = "all brokers" if for_cluster else f"broker {self._broker_id}"
         logger.info("Configs of %s set while running: %s", whose, sorted(wanted) or "none")
         if config.unknown:

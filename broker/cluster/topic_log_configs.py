@@ -5,10 +5,8 @@ configuration: then its logs use the broker's defaults, and an error is logged.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
-
-import trio
 
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.image import MetadataImage
@@ -23,9 +21,6 @@ log = logging.getLogger(__name__)
 _DEFAULTS = sorted({name for key in TOPIC_KEYS for name in key.synonyms})
 """The keys of the broker that hold for topics which do not set their own."""
 
-_LOGS_PER_TURN = 50
-"""Logs updated between two checkpoints when the broker's configuration changes: about 1 ms."""
-
 
 def topic_defaults(broker: BrokerConfig) -> list[Any]:
     """The values that hold for topics which do not set their own."""
@@ -39,8 +34,8 @@ class LogConfigs(Protocol):
         """Use `config` for the logs of `topic` from now on."""
         ...
 
-    def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> Iterator[None]:
-        """Use `config_of` of its topic for every log; yields after each."""
+    async def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> None:
+        """Use `config_of` of its topic for every log."""
         ...
 
 
@@ -83,6 +78,4 @@ class TopicLogConfigs:
 
     async def defaults_changed(self) -> None:
         """The broker's configuration has changed: update the logs of all topics."""
-        for turn, _ in enumerate(self._logs.update_all_configs(self.of_topic), 1):
-            if turn % _LOGS_PER_TURN == 0:
-                await trio.lowlevel.checkpoint()
+        await self._logs.update_all_configs(self.of_topic)

@@ -69,7 +69,7 @@ class Sources:
     partitions: Callable[[], Iterable[Partition]]
     topics: Callable[[], Iterable[TopicImage]]
     brokers: Callable[[], Iterable[BrokerImage]]
-    controller: InSteps[ControllerStatistics]
+    controller: Callable[[], Work[ControllerStatistics]]
     groups: Callable[[], Work[GroupStatistics]]
     group_offsets: Callable[[], Iterable[GroupOffsets]]
     high_watermark: HighWatermark
@@ -89,7 +89,7 @@ class Sources:
 def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
     """Yield every family; a None in between is a place for a pause."""
     yield from _server(sources)
-    state = yield from sources.controller()
+    state = yield from _steps(sources.controller())
     yield from _controller(state)
     replicas = yield from sources.replicas()
     yield from topic_families(replicas)

@@ -289,7 +289,7 @@ def test_the_api_answers_for_each_partition_and_describe_shows_the_future_log(ve
     failed = handler.error_response(None, request, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert {p.error_code for p in failed.results[0].partitions} == {-1}
     described = call(
-        DescribeLogDirsHandler(moves.logs, moves.fs, InlineWorkers()),
+        DescribeLogDirsHandler(moves.logs, moves.fs),
         ApiKey.DESCRIBE_LOG_DIRS,
         4,
         DescribeLogDirsRequest(topics=None),

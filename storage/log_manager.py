@@ -360,7 +360,7 @@ class LogManager:
         lowered = {
             parent_dir(log.dir): None
             for log, offset in offsets.items()
-            if log.lower_recovery_point(offset)
+            if log.durability.cut_to(offset)
         }
         self._checkpoints.write_now(*lowered, files=RECOVERY_POINTS)
         touched: dict[str, None] = {}

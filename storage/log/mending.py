@@ -232,7 +232,7 @@ class RepairJob:
     fs: FileSystem
     directory: str
     segment: LogSegment
-    """For the completion only; `run` uses the values below."""
+    """For the completion. `run` takes no more from it than its base offset, which never changes."""
     kind: IndexKind
     size: int
     sealed: bool

@@ -2,7 +2,7 @@
 
 Where Kafka answers UNKNOWN_SERVER_ERROR (its codecs and varints throw what its validator does not
 expect) INVALID_RECORD is answered here; where it stores a batch that would lead its consumers
-astray (wrong offset deltas in a plain batch) it is refused here. `docs/decisions` has the reasons.
+astray (wrong offset deltas in a plain batch) it is refused here (decision 20).
 """
 
 import struct

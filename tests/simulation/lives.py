@@ -16,8 +16,6 @@ import trio
 
 from broker.server import BrokerServer
 from broker.world.journal_medium import JournalMedia
-from broker.world.memory_transport import MemoryTransport
-from broker.world.virtual_time import START_WALL_MS, Timeline, VirtualClock
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from storage.paths import parent_dir
@@ -26,6 +24,8 @@ from tests.simulation.hands import SlowWorkers
 from tests.simulation.plan import Plan
 from tests.simulation.trace import Trace
 from tests.simulation.wire import HOST, PORT, Network
+from tests.support.memory_transport import MemoryTransport
+from tests.support.virtual_time import START_WALL_MS, Timeline, VirtualClock
 
 DIRECTORIES: Final = ("/a", "/b")
 _SETTINGS: Final = {

@@ -19,7 +19,6 @@ from broker.network.large_messages import (
 )
 from broker.request import LargeReply, Pending, RequestContext
 from broker.world.clock import SystemClock
-from broker.world.virtual_time import Timeline, VirtualClock
 from protocol.api_keys import ApiKey
 from protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -31,6 +30,7 @@ from protocol.schema.lazy import Lazy
 from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS
 from tests.support.fake_handlers import running_server
 from tests.support.networks import Net
+from tests.support.virtual_time import Timeline, VirtualClock
 from tests.support.wire_client import request_frame
 
 DELETE_GROUPS = ApiKey.DELETE_GROUPS

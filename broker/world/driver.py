@@ -1,0 +1,185 @@
+"""Runs work that may wait (`storage.waits`) on trio's loop.
+
+Everybody's rules are here, not at the callers:
+
+* The length of a turn. At a `PAUSE` the work goes on at once until it has held the loop for
+  `TURN_S`; then it queues behind other long work, so that one piece of it runs per pass of the
+  loop, however many there are. In virtual time, which stands still while work is done, a turn ends
+  after `PAUSES` items.
+* Where a call runs: in a thread or a child process of `Workers`.
+* What cancellation means: it is felt at a `PAUSE` that ends a turn, at a `Signal` and in a child
+  process; never at a call in a thread, which is always completed.
+* The watch on long turns: each step that holds the loop for long is noted by name.
+
+`run` runs work to its end in the caller's task; that is how a trio function calls such work.
+`go_on` does the same for work whose first step the caller has taken, and gives it back at the waits
+that the caller chooses.
+"""
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final, TypeVar, final
+
+import trio
+
+from broker.world.clock import Clock
+from broker.world.loop_watch import NOTED_S, LoopWatch
+from broker.world.turns import ITEMS, TURN_S, wait_for_turn
+from broker.world.workers import Workers
+from storage.waits import Call, Pause, Place, Together, Until, Wait, Work
+
+T = TypeVar("T")
+
+PAUSES: Final = ITEMS
+
+
+@final
+class Foreign(Wait):
+    """A coroutine that awaits trio, on behalf of work that does not."""
+
+    __slots__ = ("coroutine", "is_long")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], *, is_long: bool = False) -> None:
+        self.coroutine = coroutine
+        self.is_long = is_long
+        """Whether it must not hold a handler worker."""
+
+
+class Driver:
+    """Runs the work of one broker. Event loop only."""
+
+    __slots__ = ("_clock", "_watch", "_workers")
+
+    def __init__(self, workers: Workers, clock: Clock, watch: LoopWatch | None = None) -> None:
+        """`watch` is notified of steps that hold the loop for long."""
+        self._workers = workers
+        self._clock = clock
+        self._watch = watch or LoopWatch(clock)
+
+    async def run(
+        self,
+        work: Work[T],
+        what: Callable[[], str] | None = None,
+        limiter: trio.CapacityLimiter | None = None,
+    ) -> T:
+        """Run `work` to its end; return its result or raise what it raises.
+
+        `what` names it for the log, by default its function. `limiter` bounds its calls in threads.
+        """
+        result: T = await self._drive(work, None, what or partial(_name, work), None, limiter)
+        return result
+
+    async def go_on(
+        self,
+        work: Work[T],
+        wait: Wait,
+        what: Callable[[], str],
+        gives_back: Callable[[Wait], bool],
+    ) -> T | Wait:
+        """Run `work`, which waits for `wait`, to its end; return its result or raise its error.
+
+        Returns the wait instead, unserved, if `gives_back` says so; a pause only if the turn is
+        over.
+        """
+        result: T | Wait = await self._drive(work, wait, what, gives_back, None)
+        return result
+
+    async def _drive(
+        self,
+        work: Work[Any],
+        wait: Wait | None,
+        what: Callable[[], str],
+        gives_back: Callable[[Wait], bool] | None,
+        limiter: trio.CapacityLimiter | None,
+    ) -> Any:
+        monotonic = self._clock.monotonic
+        answer: Any = None
+        error: BaseException | None = None
+        pauses = 0
+        began = monotonic()
+        while True:
+            if wait.__class__ is Pause and pauses < PAUSES and monotonic() - began < TURN_S:
+                pauses += 1
+            elif wait is not None:
+                self._note(began, what)
+                if gives_back is not None and gives_back(wait):
+                    return wait
+                try:
+                    answer = await self._serve(wait, limiter)
+                except BaseException as failure:  # noqa: BLE001 - whatever it is, it is for `work`
+                    error = failure
+                began = monotonic()
+                pauses = 0
+            try:
+                wait = work.send(answer) if error is None else work.throw(error)
+            except StopIteration as end:
+                self._note(began, what)
+                return end.value
+            finally:
+                answer = error = None  # the error refers to this frame
+
+    def _note(self, began: float, what: Callable[[], str]) -> None:
+        ended = self._clock.monotonic()
+        if ended - began >= NOTED_S:
+            self._watch.note(began, ended, what)
+
+    async def _serve(self, wait: Wait, limiter: trio.CapacityLimiter | None) -> Any:
+        if isinstance(wait, Pause):
+            await wait_for_turn()
+        elif isinstance(wait, Call):
+            return await self._call(wait, limiter)
+        elif isinstance(wait, Until):
+            await self._until(wait)
+        elif isinstance(wait, Together):
+            await self._together(wait.works, limiter)
+        elif isinstance(wait, Foreign):
+            return await wait.coroutine
+        else:
+            raise TypeError(f"work awaits something else than storage.waits: {wait!r}")
+        return None
+
+    async def _call(self, wait: "Call[Any]", limiter: trio.CapacityLimiter | None) -> Any:
+        if wait.place is Place.THREAD:
+            with trio.CancelScope(shield=True):
+                return await self._workers.in_thread(wait.work, *wait.values, limiter=limiter)
+        if wait.place is Place.CHILD:
+            return await self._workers.in_process(wait.work, *wait.values)
+        assert not isinstance(wait.place, Place)
+        return await wait.place.call(wait.work, *wait.values)
+
+    async def _until(self, wait: Until) -> None:
+        signal = wait.signal
+        if signal.fired:
+            return
+        event = trio.Event()
+        signal.wake = event.set
+        try:
+            if wait.seconds is None:
+                await event.wait()
+            else:
+                with self._clock.timeout(wait.seconds):
+                    await event.wait()
+        finally:
+            signal.wake = None
+
+    async def _together(
+        self, works: tuple[Work[Any], ...], limiter: trio.CapacityLimiter | None
+    ) -> None:
+        failures: list[Exception] = []
+
+        async def one(work: Work[Any]) -> None:
+            try:
+                await self.run(work, limiter=limiter)
+            except Exception as failure:  # noqa: BLE001 - raised below, when the others are done
+                failures.append(failure)
+
+        async with trio.open_nursery() as nursery:
+            for work in works:
+                nursery.start_soon(one, work)
+        if failures:
+            raise failures[0]
+
+
+def _name(work: Work[Any]) -> str:
+    name: str = getattr(work, "__qualname__", "work")
+    return name

@@ -8,7 +8,6 @@ from functools import partial
 from uuid import UUID
 
 from broker.api.api_versions import unsupported_version_response
-from broker.api.in_steps import InSteps
 from broker.api.registry import ADVERTISED, build_handlers
 from broker.api.services import Services
 from broker.background import Background
@@ -37,6 +36,7 @@ from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.world.driver import Driver
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import SYSTEM_DEFAULT
 from broker.world.uuids import random_uuid
@@ -67,6 +67,7 @@ class Components:
     ) -> None:
         config = configs.current
         clock, workers = world.clock, world.workers
+        self.driver = driver = Driver(workers, clock, watch)
         self.configs = configs
         self.log_manager = log_manager
         self.deadlines = deadlines
@@ -106,7 +107,7 @@ class Components:
         self.group_coordinator = GroupCoordinator(
             GroupSettings.from_config(config),
             ReplicaPartitionWriter(
-                self.replica_manager, workers, timeout_ms=config.offsets_commit_timeout_ms
+                self.replica_manager, timeout_ms=config.offsets_commit_timeout_ms
             ),
             self.deadlines,
             clock,
@@ -122,9 +123,7 @@ class Components:
         )
         self.transaction_coordinator = TransactionCoordinator(
             TransactionSettings.from_config(config),
-            ReplicaPartitionWriter(
-                self.replica_manager, workers, timeout_ms=config.request_timeout_ms
-            ),
+            ReplicaPartitionWriter(self.replica_manager, timeout_ms=config.request_timeout_ms),
             self.marker_writer,
             self.deadlines,
             clock,
@@ -133,7 +132,6 @@ class Components:
         self.fetch_sessions = FetchSessionCache(
             clock, config.max_incremental_fetch_session_cache_slots, random=world.random
         )
-        looker = BatchLooker(workers, clock.monotonic)
         handlers = build_handlers(
             Services(
                 config=config,
@@ -152,19 +150,17 @@ class Components:
                 log_mover=self.log_mover,
                 volumes=world.fs,
                 workers=workers,
-                looker=looker,
-                in_steps=InSteps(looker, clock),
+                looker=BatchLooker(clock.monotonic),
             )
         )
         self.channel = RequestChannel(
             handlers,
             ADVERTISED,
             clock=clock,
-            machine=workers,
+            driver=driver,
             workers=config.num_io_threads,
             queued_max=config.queued_max_requests,
             unsupported_version_reply=unsupported_version_response,
-            watch=watch,
         )
         self.socket_server = SocketServer(
             socket_settings(

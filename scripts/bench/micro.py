@@ -42,7 +42,7 @@ from measuring import Figure, Run, counted, load, report, timed, user_seconds
 from broker.network import connection, connection_state
 from broker.network.request_channel import RequestChannel
 from broker.network.sender import DiskReader
-from broker.request import ConnectionInfo, Pending
+from broker.request import ConnectionInfo
 from broker.world.clock import SystemClock
 from broker.world.sockets import SocketStream
 from broker.world.transport import Address
@@ -66,8 +66,9 @@ from protocol.types import TopicPartition
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFile, OsFileSystem
 from storage.recovery import LoadOptions, load_log
+from storage.waits import Work
 from tests.support.broker_bench import context
-from tests.support.fake_handlers import FakeHandler
+from tests.support.fake_handlers import FakeHandler, Parking
 from tests.support.real_bench import RealBench
 from tests.support.wire_client import request_frame
 
@@ -268,6 +269,15 @@ for _what in ("append", "append and read it", "read at a random offset", "read a
 # ---- handlers
 
 
+def reply_of(work: Work[Any]) -> Any:
+    """The reply that a handler gives in its first step."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it waits")
+
+
 def bench_of(directory: Path) -> RealBench:
     return RealBench(str(directory), OsFileSystem())
 
@@ -287,7 +297,7 @@ def handler_produce(size: int, partitions: int, directory: Path) -> Run:
         request, _ = parse(frame, view, 0, end)
         for data in request.topic_data[0].partition_data:
             data.records[:8] = bytes(8)  # as a client sends it
-        reply = handler(ctx, request)
+        reply = reply_of(handler(ctx, request))
         build(reply, [].append)
         return reply
 
@@ -302,11 +312,11 @@ def handler_fetch(partitions: int, idle: int, session: bool, directory: Path) ->
     records = build_batch([(NOW, None, b"x" * 1000, ())])
     for leader in leaders[:partitions]:
         for _ in range(20):
-            leader.append_as_leader(bytearray(records))
+            leader.append_as_leader_nowait(bytearray(records))
     ctx, handler = context(FETCH), bench.fetch_handler
     codec, build = fetch.FetchRequest.codec(FETCH), fetch.FetchResponse.codec(FETCH).build_into
     offsets = {n: 5 if n < partitions else 0 for n in range(len(leaders))}
-    first = handler(ctx, fetch_request(1, offsets, session_epoch=0 if session else -1))
+    first = reply_of(handler(ctx, fetch_request(1, offsets, session_epoch=0 if session else -1)))
     kept = bench.sessions.get(first.session_id) if session else None
     if session:
         offsets = dict.fromkeys(range(partitions), 5)
@@ -318,7 +328,7 @@ def handler_fetch(partitions: int, idle: int, session: bool, directory: Path) ->
         request, _ = parse(frame, view, 0, len(frame))
         if kept is not None:
             kept.epoch = 1
-        reply = handler(ctx, request)
+        reply = reply_of(handler(ctx, request))
         build(reply, [].append)
         return reply
 
@@ -333,18 +343,19 @@ def handler_long_poll(partitions: int, directory: Path) -> Run:
     leaders = bench.topic("topic-0", partitions)
     records = build_batch([(NOW, None, b"x" * 100, ())])
     ctx, handler = context(FETCH), bench.fetch_handler
-    first = handler(ctx, fetch_request(1, dict.fromkeys(range(partitions), 0), session_epoch=0))
+    asked = fetch_request(1, dict.fromkeys(range(partitions), 0), session_epoch=0)
+    first = reply_of(handler(ctx, asked))
     session = bench.sessions.get(first.session_id)
     assert session is not None
 
     def poll() -> None:
         asked = {0: leaders[0].log.log_end_offset}
         fields = {"session_id": session.id, "session_epoch": session.epoch, "max_wait_ms": 500}
-        pending = handler(ctx, fetch_request(1, asked, **fields))
-        assert type(pending) is Pending
+        waiting = handler(ctx, fetch_request(1, asked, **fields))
+        waiting.send(None)
         leaders[0].append_as_leader_nowait(bytearray(records))
         bench.replicas.wake(leaders[0])
-        assert pending.done
+        assert reply_of(waiting).responses
 
     return each(poll)
 
@@ -454,18 +465,15 @@ class Answers:
 
     def __init__(self, kind: str, file: Any, size: int) -> None:
         self.kind = kind
-        self.parked: Pending | None = None
+        self.parked: Parking | None = None
         self.has_parked = trio.Event()
         self._slices = [FileSlice(file, n, size) for n in range(4)]
 
     def heartbeat(self, _: Any, __: Any) -> Any:
         if self.kind == "parked":
-            self.parked = Pending()
+            self.parked = Parking()
             self.has_parked.set()
             return self.parked
-        return self._late() if self.kind == "coroutine" else HeartbeatResponse()
-
-    async def _late(self) -> Any:
         return HeartbeatResponse()
 
     def fetch(self, _: Any, __: Any) -> Any:
@@ -530,7 +538,6 @@ CASES |= {
     "connection/heartbeat": partial(connection_case, "heartbeat", 0, 1),
     "connection/heartbeat, 32 in one send": partial(connection_case, "heartbeat", 0, 32),
     "connection/heartbeat that is parked": partial(connection_case, "parked", 0, 1),
-    "connection/heartbeat as a coroutine": partial(connection_case, "coroutine", 0, 1),
     "connection/fetch 4 x 16000 B": partial(connection_case, "fetch", 16_000, 1),
     "connection/fetch 4 x 100000 B": partial(connection_case, "fetch", 100_000, 1),
 }

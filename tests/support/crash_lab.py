@@ -39,6 +39,7 @@ from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.recording_filesystem import RecordingFileSystem
+from tests.support.time_lookups import offset_for_timestamp
 
 Answer = TypeVar("Answer")
 
@@ -504,7 +505,7 @@ def _check_times(manager: LogManager, log: Log, found: list[Sent]) -> None:
     ]
     for stamp in {stamp for _, stamp in records[:: max(1, len(records) // 4)]}:
         first = next(record for record in records if record[1] >= stamp)
-        got = answered(manager, partial(log.offset_for_timestamp, stamp))
+        got = answered(manager, partial(offset_for_timestamp, log, stamp))
         assert got is not None
         assert (got.offset, got.timestamp) == first, (stamp, got, first)
 

@@ -66,7 +66,8 @@ from protocol.types import TopicPartition
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFile, OsFileSystem
 from storage.recovery import LoadOptions, load_log
-from storage.waits import Work
+from storage.waits import at_once
+from tests.support.begun import begin
 from tests.support.broker_bench import context
 from tests.support.fake_handlers import FakeHandler, Parking
 from tests.support.real_bench import RealBench
@@ -269,15 +270,6 @@ for _what in ("append", "append and read it", "read at a random offset", "read a
 # ---- handlers
 
 
-def reply_of(work: Work[Any]) -> Any:
-    """The reply that a handler gives in its first step."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("it waits")
-
-
 def bench_of(directory: Path) -> RealBench:
     return RealBench(str(directory), OsFileSystem())
 
@@ -297,7 +289,7 @@ def handler_produce(size: int, partitions: int, directory: Path) -> Run:
         request, _ = parse(frame, view, 0, end)
         for data in request.topic_data[0].partition_data:
             data.records[:8] = bytes(8)  # as a client sends it
-        reply = reply_of(handler(ctx, request))
+        reply = at_once(handler(ctx, request))
         build(reply, [].append)
         return reply
 
@@ -316,7 +308,7 @@ def handler_fetch(partitions: int, idle: int, session: bool, directory: Path) ->
     ctx, handler = context(FETCH), bench.fetch_handler
     codec, build = fetch.FetchRequest.codec(FETCH), fetch.FetchResponse.codec(FETCH).build_into
     offsets = {n: 5 if n < partitions else 0 for n in range(len(leaders))}
-    first = reply_of(handler(ctx, fetch_request(1, offsets, session_epoch=0 if session else -1)))
+    first = at_once(handler(ctx, fetch_request(1, offsets, session_epoch=0 if session else -1)))
     kept = bench.sessions.get(first.session_id) if session else None
     if session:
         offsets = dict.fromkeys(range(partitions), 5)
@@ -328,7 +320,7 @@ def handler_fetch(partitions: int, idle: int, session: bool, directory: Path) ->
         request, _ = parse(frame, view, 0, len(frame))
         if kept is not None:
             kept.epoch = 1
-        reply = reply_of(handler(ctx, request))
+        reply = at_once(handler(ctx, request))
         build(reply, [].append)
         return reply
 
@@ -344,18 +336,17 @@ def handler_long_poll(partitions: int, directory: Path) -> Run:
     records = build_batch([(NOW, None, b"x" * 100, ())])
     ctx, handler = context(FETCH), bench.fetch_handler
     asked = fetch_request(1, dict.fromkeys(range(partitions), 0), session_epoch=0)
-    first = reply_of(handler(ctx, asked))
+    first = at_once(handler(ctx, asked))
     session = bench.sessions.get(first.session_id)
     assert session is not None
 
     def poll() -> None:
         asked = {0: leaders[0].log.log_end_offset}
         fields = {"session_id": session.id, "session_epoch": session.epoch, "max_wait_ms": 500}
-        waiting = handler(ctx, fetch_request(1, asked, **fields))
-        waiting.send(None)
+        work = begin(handler(ctx, fetch_request(1, asked, **fields)))
         leaders[0].append_as_leader_nowait(bytearray(records))
         bench.replicas.wake(leaders[0])
-        assert reply_of(waiting).responses
+        assert work.done
 
     return each(poll)
 

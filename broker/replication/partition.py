@@ -65,8 +65,10 @@ def _admit() -> None:
 
 
 class Partition:
-    """A partition that this broker leads, or led. Attributes are public to read; only methods
-    change them."""
+    """A partition with a log here, whether this broker leads it, follows or cannot serve it.
+
+    Attributes are public to read. Methods change them, and `WaitingAppend` changes `appending`.
+    """
 
     __slots__ = (
         "_followers",

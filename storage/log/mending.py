@@ -230,8 +230,7 @@ class RepairJob:
     fs: FileSystem
     directory: str
     segment: LogSegment
-    """For the completion. `run` knows of it only what never changes, its base offset; the rest are
-    the values below."""
+    """For the completion. `run` takes no more from it than its base offset, which never changes."""
     kind: IndexKind
     size: int
     sealed: bool

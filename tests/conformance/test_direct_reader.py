@@ -1,4 +1,4 @@
-"""A directory that Apache Kafka has written, and is using, reads as its consumers read it."""
+"""`storage.reader` reads a directory that Apache Kafka uses as Kafka's consumers read it."""
 
 import time
 from pathlib import Path
@@ -26,7 +26,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def consumed(bootstrap: str, topic: str, end: int, isolation: str) -> list[Row]:
-    """What a consumer gets up to the end of the partition."""
+    """Return the records that a consumer gets up to the end of the partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

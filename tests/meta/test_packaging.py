@@ -16,7 +16,7 @@ from tests.support.installation import ROOT
 
 FACE = "pykafkalog"
 ROOMS = ("config", "protocol", "storage", "broker", "tools", "pipeline")
-NEVER = {"tests", "publishing", "pykafkalog_build", "scripts", "docs"}
+NEVER = {"tests", "examples", "publishing", "pykafkalog_build", "scripts", "docs"}
 
 
 def setting(*names: str) -> Any:
@@ -59,7 +59,7 @@ def test_building_a_wheel_leaves_nothing_in_the_sources(tmp_path: Path) -> None:
 
 def test_every_room_is_named_wherever_rooms_are() -> None:
     """A new top-level folder of packages is a room, and must be published, typed and layered."""
-    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "examples"}
     assert folders == {FACE, *ROOMS}
     include = setting("tool", "setuptools", "packages", "find", "include")
     assert include == [name for room in (FACE, *ROOMS) for name in (room, f"{room}.*")]

@@ -12,10 +12,10 @@ from broker.background import Background
 from broker.broker_state import BrokerState, BrokerStateGauge
 from broker.world.clock import SystemClock
 from broker.world.machine import MachineWorkers
-from broker.world.virtual_time import Timeline, VirtualClock
 from broker.world.workers import InlineWorkers
 from storage.errors import StorageError
 from storage.jobs import Job, Steps, Task
+from tests.support.virtual_time import Timeline, VirtualClock
 
 
 class Bench:

@@ -16,8 +16,6 @@ from broker.world.clock import SystemClock
 from broker.world.driver import Driver
 from broker.world.journal_medium import JournalMedia
 from broker.world.loop_watch import LoopWatch
-from broker.world.memory_transport import MemoryTransport
-from broker.world.virtual_time import Timeline, VirtualClock
 from broker.world.workers import InlineWorkers
 from broker.world.world import World
 from config.broker_config import BrokerConfig
@@ -29,6 +27,8 @@ from tests.support.cluster_fakes import start_cluster
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.memory_transport import MemoryTransport
+from tests.support.virtual_time import Timeline, VirtualClock
 
 
 def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() -> None:

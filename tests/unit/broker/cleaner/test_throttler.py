@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from broker.cleaner.throttler import CHECK_INTERVAL_S, Throttler
-from broker.world.virtual_time import Timeline, VirtualClock
+from tests.support.virtual_time import Timeline, VirtualClock
 
 
 def in_virtual_time(scenario: Any) -> None:

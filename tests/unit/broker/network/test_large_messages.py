@@ -20,7 +20,6 @@ from broker.network.large_messages import (
 from broker.request import RequestContext
 from broker.world.clock import SystemClock
 from broker.world.driver import Driver
-from broker.world.virtual_time import Timeline, VirtualClock
 from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
 from protocol.messages.delete_groups import (
@@ -34,6 +33,7 @@ from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS
 from storage.waits import Signal, call, sleep
 from tests.support.fake_handlers import Parking, running_server
 from tests.support.networks import Net
+from tests.support.virtual_time import Timeline, VirtualClock
 from tests.support.wire_client import request_frame
 
 run = Driver(InlineWorkers(), SystemClock()).run

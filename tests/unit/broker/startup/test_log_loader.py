@@ -18,8 +18,8 @@ from broker.startup.log_loader import (
 )
 from broker.world.clock import SystemClock
 from broker.world.machine import MachineWorkers
-from broker.world.virtual_time import Timeline, VirtualClock
 from storage.jobs import Steps
+from tests.support.virtual_time import Timeline, VirtualClock
 
 
 @dataclass

@@ -119,7 +119,7 @@ class FetchRead:
     )
 
     def __init__(self, params: FetchParams) -> None:
-        self._left = max(params.max_bytes, 0)
+        self._left = params.max_bytes
         self._aborted = 0
         self._hard_limit = params.hard_limit
         self._min_bytes = params.min_bytes

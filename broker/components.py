@@ -67,7 +67,7 @@ class Components:
     ) -> None:
         config = configs.current
         clock, workers = world.clock, world.workers
-        driver = Driver(workers, clock, watch)
+        self.driver = driver = Driver(workers, clock, watch)
         self.configs = configs
         self.log_manager = log_manager
         self.deadlines = deadlines
@@ -107,7 +107,7 @@ class Components:
         self.group_coordinator = GroupCoordinator(
             GroupSettings.from_config(config),
             ReplicaPartitionWriter(
-                self.replica_manager, workers, timeout_ms=config.offsets_commit_timeout_ms
+                self.replica_manager, timeout_ms=config.offsets_commit_timeout_ms
             ),
             self.deadlines,
             clock,
@@ -118,15 +118,12 @@ class Components:
         self.marker_writer = ReplicaMarkerWriter(
             self.replica_manager,
             clock,
-            driver,
             timeout_ms=config.request_timeout_ms,
             listeners={OFFSETS_TOPIC: self.group_coordinator},
         )
         self.transaction_coordinator = TransactionCoordinator(
             TransactionSettings.from_config(config),
-            ReplicaPartitionWriter(
-                self.replica_manager, workers, timeout_ms=config.request_timeout_ms
-            ),
+            ReplicaPartitionWriter(self.replica_manager, timeout_ms=config.request_timeout_ms),
             self.marker_writer,
             self.deadlines,
             clock,

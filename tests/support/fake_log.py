@@ -121,7 +121,6 @@ class FakeLog:
         origin=AppendOrigin.CLIENT,
         request_version=13,
         opened=None,
-        bounded=False,
     ):
         assert self.pending is None, "two appends at once"
         self._raise()
@@ -155,7 +154,7 @@ class FakeLog:
         self.log_end_offset = info.last_offset + 1
         return info
 
-    def append_as_leader(self, records, **how):
+    def append_if_light(self, records, **how):
         pending = self.begin_append(records, **how)
         pending.write()
         return self.complete_append(pending)

@@ -42,7 +42,7 @@ class Asked:
 
     def append(self, *values, index=0, **how):
         partition = self.partitions[index]
-        partition.append_as_leader(batch(list(values) or [b"v"], **how))
+        partition.append_as_leader_nowait(batch(list(values) or [b"v"], **how))
         self.bench.replicas.wake(partition)
 
     def raw(

@@ -9,6 +9,8 @@ from broker.api.transaction_gate import TransactionGate
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
+from broker.world.driver import Driver
+from broker.world.machine import MachineWorkers
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -63,8 +65,17 @@ class RealBench(Bench):
         )
         self.list_handler = ListOffsetsHandler(self.replicas, look_here)
 
-    def produce(self, records, version=9, *, topic="t", index=0, acks=-1):
-        """Return the partition's response, or the coroutine or `Pending` that gives it."""
+    def produce(self, records, version=9, **how):
+        """Return the partition's response, made without threads; the work if it waits."""
+        begun = begin(self._produce(records, version, **how))
+        return produced(begun.reply, version) if begun.done else begun
+
+    async def wait_produced(self, records, version=9, **how):
+        """Return the partition's response; big batches are written in a thread."""
+        driver = Driver(MachineWorkers(), self.clock)
+        return produced(await driver.run(self._produce(records, version, **how)), version)
+
+    def _produce(self, records, version, *, topic="t", index=0, acks=-1):
         data = PartitionProduceData(index=index, records=records)
         message = ProduceRequest(
             acks=acks,
@@ -72,8 +83,8 @@ class RealBench(Bench):
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
         codec = ProduceRequest.codec(version)
-        reply = self.produce_handler(context(version), codec.parse(bytearray(codec.build(message))))
-        return produced(reply, version) if hasattr(reply, "responses") else reply
+        request = codec.parse(bytearray(codec.build(message)))
+        return self.produce_handler(context(version), request)
 
     def fetch(self, offset, version=12, *, topic="t", index=0, max_bytes=1 << 20, **fields):
         """Return the partition's response with `records` as bytes; a `Begun` if it waits."""

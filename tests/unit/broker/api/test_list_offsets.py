@@ -25,7 +25,8 @@ class Asked:
         self.handler = ListOffsetsHandler(self.bench.replicas, look_here)
 
     def append(self, *values, timestamp=NOW):
-        self.partitions[0].append_as_leader(batch(list(values) or [b"v"], timestamp=timestamp))
+        records = batch(list(values) or [b"v"], timestamp=timestamp)
+        self.partitions[0].append_as_leader_nowait(records)
 
     def all(self, timestamp, version=7, *, indexes=(0,), topic="t", epoch=-1, **fields):
         limit = fields.pop("limit", 1)

@@ -45,9 +45,9 @@ def ask(bench, epochs, version=4, current=-1, topic="t", error=None):
 def led_twice():
     bench = Bench()
     (partition,) = bench.topic("t", leader_epoch=1)
-    partition.append_as_leader(batch([b"a", b"b"]))
+    partition.append_as_leader_nowait(batch([b"a", b"b"]))
     bench.replicas.make_leader(partition.topic_partition, partition.topic_id, 4, TopicConfig())
-    partition.append_as_leader(batch([b"c"]))
+    partition.append_as_leader_nowait(batch([b"c"]))
     return bench
 
 

@@ -30,7 +30,7 @@ class Rolled:
 
     def append(self, count=1, **how):
         for _ in range(count):
-            self.partition.append_as_leader(one(**how))
+            self.partition.append_as_leader_nowait(one(**how))
             self.bench.replicas.wake(self.partition)
 
     def fetch(self, offset, **fields):
@@ -157,7 +157,9 @@ def test_s_read_6_a_truncation_that_makes_a_follower_diverge_ends_the_wait(epoch
     parked = follower_at(rolled, 3, last_fetched_epoch=0)
     rolled.log.truncate_to(1)
     rolled.partition.lead(epoch, (1, 2), (1,))
-    rolled.partition.append_as_leader(batch([b"x", b"y"]))  # so that 3 is in range all the while
+    rolled.partition.append_as_leader_nowait(
+        batch([b"x", b"y"])
+    )  # so that 3 is in range all the while
     rolled.bench.replicas.wake(rolled.partition)
     assert rolled.log.log_end_offset == 3
     assert parked.done is done

@@ -7,6 +7,8 @@ import trio.testing
 from broker.api.alter_replica_log_dirs import VERSIONS, AlterReplicaLogDirsHandler
 from broker.api.describe_log_dirs import DescribeLogDirsHandler
 from broker.replication.log_mover import LogMover
+from broker.world.clock import SystemClock
+from broker.world.driver import Driver
 from broker.world.machine import MachineWorkers
 from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
@@ -27,6 +29,7 @@ from tests.support.log_tasks import run_task
 from tests.support.real_bench import RealBench
 
 TP = TopicPartition("t", 0)
+DRIVER = Driver(InlineWorkers(), SystemClock())
 KEY = ApiKey.ALTER_REPLICA_LOG_DIRS
 
 
@@ -116,7 +119,8 @@ def test_a_big_append_waits_for_the_switch_and_is_in_the_new_log():
             async with trio.open_nursery() as nursery:
                 async with moves.partition.appends_held_back():
                     assert moves.partition.must_wait(10)
-                    nursery.start_soon(moves.partition.wait_append_as_leader, batch([b"late"]))
+                    append = moves.partition.append_as_leader(batch([b"late"]))
+                    nursery.start_soon(DRIVER.run, append)
                     await trio.testing.wait_all_tasks_blocked()
                     assert moves.partition.log.log_end_offset == 60
                 moves.mover.move(TP, "/b")
@@ -310,7 +314,7 @@ def test_a_partition_moves_while_it_is_written_to():
     async def produce():
         for number in range(200):
             append = moves.partition.append_as_leader(batch([b"%d" % number]))
-            info = append if hasattr(append, "first_offset") else await append
+            info = await DRIVER.run(append)
             sent.append((info.first_offset, b"%d" % number))
             await trio.sleep(0)
             if moves.lies_in("/b")():

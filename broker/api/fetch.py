@@ -119,13 +119,14 @@ class FetchHandler:
             self._read(context.targets, params, read)
             if not read.is_due and request.max_wait_ms > 0:
                 parked = DelayedFetch(context.targets, params, read)
-                read = FetchRead(params)
+                del read  # what was read is not kept while it waits
                 self._purgatory.watch(parked, parked.keys, request.max_wait_ms / 1000)
                 try:
                     await parked.due.parked()
                 finally:
                     parked.abandon()  # if the client has gone
                 # The request's arrival recorded the follower's offsets: a plain lookup will do.
+                read = FetchRead(params)
                 read.run(context.targets, self._lookup, self._storage_failed)
         reply = self._answer(version, context, params, read)
         if version < FIRST_VERSION_WITH_MAGIC_2:

@@ -23,7 +23,7 @@ many jobs is a generator of them (`storage.jobs`): `tasks`, `shutdown_steps`.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -299,9 +299,9 @@ class LogManager:
         """Use `config` for the topic's logs from now on, those that are being opened included."""
         self._configs.update_topic(topic, config)
 
-    def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> Iterator[None]:
-        """Give every log the configuration that `config_of` returns for its topic; one per step."""
-        return self._configs.update_all(config_of)
+    async def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> None:
+        """Give every log the configuration that `config_of` returns for its topic."""
+        await self._configs.update_all(config_of)
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take over a broker configuration that has changed at run time."""
@@ -387,7 +387,7 @@ class LogManager:
         lowered = {
             parent_dir(log.dir): None
             for log, offset in offsets.items()
-            if log.lower_recovery_point(offset)
+            if log.durability.cut_to(offset)
         }
         self._checkpoints.write_now(*lowered, files=RECOVERY_POINTS)
         touched: dict[str, None] = {}

@@ -65,14 +65,14 @@ class CopySlice:
     def _begin(self, batches: FollowerBatches) -> "PendingAppend":
         copy = self._copy
         try:
-            return copy.begin_append_as_follower(batches)
+            return copy.appender.begin_append_as_follower(batches)
         except UnexpectedAppendOffset as error:
             if copy.size:
                 raise
             # The log start lies within a batch (records were deleted): the copy begins with the
             # whole batch.
             copy.truncate_fully_and_start_at(error.first_offset)
-            return copy.begin_append_as_follower(batches)
+            return copy.appender.begin_append_as_follower(batches)
 
 
 class _WriteSlice:
@@ -88,7 +88,7 @@ class _WriteSlice:
 
     def complete(self, _: None, /) -> None:
         try:
-            self._copy.complete_append(self._pending)
+            self._copy.appender.complete_append(self._pending)
         except StorageError:
             self._wanted()  # raises if the copy is out of service because the move was cancelled
             raise

@@ -62,7 +62,9 @@ def fill(directory: Path, *, size: int, record: int, codec: CompressionType, key
         rows = [
             (NOW, b"key-%09d" % rng.randrange(keys), rng.choice(values), ()) for _ in range(each)
         ]
-        log.append_as_follower(build_batch(rows, base_offset=log.log_end_offset, codec=codec))
+        log.appender.append_as_follower(
+            build_batch(rows, base_offset=log.log_end_offset, codec=codec)
+        )
     log.roll()
     log.flush()
     log.close()
@@ -102,7 +104,7 @@ def ours(directory: Path) -> tuple[float, float]:
     perform(clean(log, request))
     spent = time.perf_counter() - wall, time.process_time() - cpu
     log.close()
-    for pending in log.take_pending_deletions():
+    for pending in log.store.take_pending():
         Path(pending.path).unlink()
     return spent
 

@@ -62,7 +62,9 @@ def _recovery_point(log: Log) -> int:
 def _log_start(log: Log) -> int | None:
     """The log start, unless it is the first segment's base and a crash cannot change that."""
     start = log.log_start_offset
-    if start > log.first_segment_base or (start > 0 and not log.names_are_synced):
+    if start > log.segments.first.base_offset or (
+        start > 0 and not log.durability.names_are_synced
+    ):
         return start
     return None
 
@@ -156,7 +158,7 @@ class Checkpoints:
                     if offset is not None:
                         offsets.append((log.topic_partition, offset))
                 if lines is not None:
-                    lines.append(log.aborted_line)
+                    lines.append(log.aborted_sums.line(log.topic_id))
             if count % _LOGS_A_TURN == 0:
                 yield None
         yield from self._one_by_one(log_dir, jobs, written)

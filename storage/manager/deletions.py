@@ -88,7 +88,7 @@ class Deletions:
 
     def collect(self, log: Log) -> None:
         """Take over the files that the log has renamed."""
-        for pending in log.take_pending_deletions():
+        for pending in log.store.take_pending():
             heapq.heappush(self._files, (pending.due_ms, pending.path))
 
     def remove_due(self) -> Steps:

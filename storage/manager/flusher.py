@@ -68,7 +68,7 @@ class Flusher:
         """Sync every log whose last sync is `flush.ms` ago."""
         now = self._clock.wall_ms()
         for count, log in enumerate(self._table.everything(), start=1):
-            if now - log.last_flush_ms >= log.config.flush_ms:
+            if now - log.durability.last_flush_ms >= log.config.flush_ms:
                 yield self._flush(log, None)
             elif count % _LOGS_A_TURN == 0:
                 yield None

@@ -107,18 +107,19 @@ class FetchHandler:
         named = 0
         for topic in request.topics:
             named += len(topic.partitions)
-        targets = await _made_in_turns(version, request) if named > MANY else None
+        made = await _made_in_turns(version, request) if named > MANY else None
         try:
-            context = self._sessions.open(request, version, params.replica_id >= 0, targets)
+            context = self._sessions.open(request, version, params.replica_id >= 0, made)
         except KafkaError as error:
             return _whole_request(error.code)
+        targets = context.targets
         read = FetchRead(params)
-        if len(context.targets) > MANY:
+        if len(targets) > MANY:
             read = await self._read_many(context, params, request.max_wait_ms)
         else:
-            self._read(context.targets, params, read)
+            self._read(targets, params, read)
             if not read.is_due and request.max_wait_ms > 0:
-                parked = DelayedFetch(context.targets, params, read)
+                parked = DelayedFetch(targets, params, read)
                 del read  # what was read is not kept while it waits
                 self._purgatory.watch(parked, parked.keys, request.max_wait_ms / 1000)
                 try:
@@ -127,7 +128,7 @@ class FetchHandler:
                     parked.abandon()  # if the client has gone
                 # The request's arrival recorded the follower's offsets: a plain lookup will do.
                 read = FetchRead(params)
-                read.run(context.targets, self._lookup, self._storage_failed)
+                read.run(targets, self._lookup, self._storage_failed)
         reply = self._answer(version, context, params, read)
         if version < FIRST_VERSION_WITH_MAGIC_2:
             await self._converter.convert(_with_records(read), _magic_of(version), params.max_bytes)

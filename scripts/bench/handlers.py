@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from broker.api.fetch import FetchHandler
 from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
+from broker.cluster.image import PartitionImage
 from broker.deadlines import Deadlines
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
@@ -41,10 +42,10 @@ from protocol.messages.produce import (
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage.log.results import FetchIsolation
-from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
 from storage.waits import at_once
 from tests.support.begun import begin
+from tests.support.log_managers import log_manager
 from tests.support.transaction_harness import TransactionHarness
 
 VERSION_PRODUCE, VERSION_FETCH = 9, 12
@@ -58,7 +59,7 @@ class Broker:
     def __init__(self, directory):
         config = BrokerConfig.parse({"log.dirs": directory, "broker.id": "1"})
         clock = SystemClock()
-        self.logs = LogManager(config, clock, OsFileSystem(), random=Random(), on_offline=print)
+        self.logs = log_manager(config, clock, OsFileSystem(), on_offline=print)
         self.logs.startup(lambda _: TopicConfig())
         self.deadlines = Deadlines(clock)
         purgatories = Purgatories(
@@ -83,7 +84,11 @@ class Broker:
     def topic(self, name, partitions):
         return [
             self.replicas.make_leader(
-                TopicPartition(name, index), name.encode().ljust(16, b"."), 0, TopicConfig(), True
+                TopicPartition(name, index),
+                name.encode().ljust(16, b"."),
+                PartitionImage(leader=1, leader_epoch=0, replicas=(1,), isr=(1,)),
+                TopicConfig(),
+                True,
             )
             for index in range(partitions)
         ]

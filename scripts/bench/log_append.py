@@ -21,6 +21,7 @@ from protocol.types import ZERO_UUID, TopicPartition
 from storage.log.log import Log
 from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
+from tests.support.log_managers import log_manager
 
 
 class Clock:
@@ -35,7 +36,7 @@ class Clock:
 
 def manager(directory: str) -> LogManager:
     config = BrokerConfig.parse({"log.dirs": directory})
-    made = LogManager(config, Clock(), OsFileSystem(), random=random.Random(), on_offline=print)
+    made = log_manager(config, Clock(), OsFileSystem(), on_offline=print)
     made.startup(lambda topic: TopicConfig())
     return made
 
@@ -138,7 +139,7 @@ def recovering(megabytes: int) -> None:
             log = logs.get_or_create_log(TopicPartition("r", 0), ZERO_UUID, TopicConfig())
             batch = batch_of(size)
             append_many(log, batch, megabytes * 1_000_000 // len(batch))
-            logs.release_locks()
+            logs.directories.unlock_all()
             measured(
                 f"recover, per MB of {len(batch)} B batches",
                 megabytes,

@@ -54,7 +54,6 @@ class Closing:
             state = self._directories.live.get(log_dir)
             if state is not None and (state.loaded or state.was_clean):
                 yield self._mark(log_dir, state.log_dir.clean_shutdown_marker(broker_epoch))
-        self._directories.unlock_all()
         self._table.clear()
         return None
 

@@ -306,7 +306,7 @@ def test_the_partition_of_a_group_is_javas(groups: GroupHarness) -> None:
     assert coordinator_partition("orders", 50) == 31
     assert (
         groups.coordinator.partition_for("orders")
-        == 1008770331 % groups.coordinator._partition_count
+        == 1008770331 % groups.coordinator.settings.partition_count
     )
 
 

@@ -1,7 +1,6 @@
 """Checkpoints in steps, beside what the event loop does with the logs (S-FL-3, S-RET-8)."""
 
 from collections.abc import Callable, Iterator
-from random import Random
 from typing import Any
 
 import pytest
@@ -14,9 +13,9 @@ from storage import log_tasks
 from storage.jobs import Job, perform, perform_all
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
-from storage.log_manager import LogManager
 from storage.manager import checkpoints
 from tests.support.beside import Moment, at_every_moment
+from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -33,11 +32,10 @@ class Broker:
     def __init__(self, fs: MemoryFileSystem | None = None) -> None:
         self.fs = fs or MemoryFileSystem()
         self.failed: list[object] = []
-        self.manager = LogManager(
+        self.manager = log_manager(
             BrokerConfig.parse({"log.dirs": "/a"}),
             ManualClock(),
             self.fs,
-            random=Random(1),
             on_offline=self.failed.append,
         )
         self.manager.startup(lambda topic: CONFIG)

@@ -1,7 +1,6 @@
 """Flushes in the background, beside what the event loop does with the logs."""
 
 from collections.abc import Callable, Iterator, Sequence
-from random import Random
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ from storage import log_tasks
 from storage.jobs import Job, perform
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, FileSlice
-from storage.log_manager import LogManager
 from tests.support.beside import Moment, at_every_moment
+from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -31,9 +30,7 @@ class Broker:
         config = BrokerConfig.parse({"log.dirs": "/a,/b"})
         self.fs = MemoryFileSystem()
         self.failed: list[object] = []
-        self.manager = LogManager(
-            config, ManualClock(), self.fs, random=Random(1), on_offline=self.failed.append
-        )
+        self.manager = log_manager(config, ManualClock(), self.fs, on_offline=self.failed.append)
         self.manager.startup(lambda topic: CONFIG)
         self.log = self.made(TP)
 
@@ -61,7 +58,7 @@ class Broker:
         self.manager.async_delete(TP)
 
     def fail(self) -> None:
-        self.manager.handle_dir_failure("/a", OSError(5, "gone"))
+        self.manager.report_failure("/a", OSError(5, "gone"))
 
     def jobs(self) -> Iterator[Job[Any]]:
         """Those of the task, one after the other."""

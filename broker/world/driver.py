@@ -133,7 +133,7 @@ class Driver:
         assert not isinstance(wait.place, Place)
         return await wait.place.call(wait.work, *wait.values)
 
-    async def _until(self, wait: Until) -> None:
+    async def _until(self, wait: Until[Any]) -> None:
         signal = wait.signal
         if signal.fired:
             return

@@ -9,8 +9,6 @@ from functools import partial
 from uuid import UUID
 
 from broker.api.api_versions import unsupported_version_response
-from broker.api.registry import ADVERTISED, build_handlers
-from broker.api.services import Services
 from broker.background import Background
 from broker.cleaner.log_cleaner import LogCleaner
 from broker.cluster.controller import Controller
@@ -32,11 +30,13 @@ from broker.deadlines import Deadlines
 from broker.network.connection_limits import Limits
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
+from broker.registry import ADVERTISED, build_handlers
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.services import Services
 from broker.world.driver import Driver
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import SYSTEM_DEFAULT
@@ -134,8 +134,9 @@ class Components:
         self.fetch_sessions = FetchSessionCache(
             clock, config.max_incremental_fetch_session_cache_slots, random=world.random
         )
-        handlers = build_handlers(
+        served = build_handlers(
             Services(
+                advertised=ADVERTISED,
                 config=config,
                 broker_configs=configs,
                 image=self.image,
@@ -156,8 +157,7 @@ class Components:
             )
         )
         self.channel = RequestChannel(
-            handlers,
-            ADVERTISED,
+            served,
             clock=clock,
             driver=driver,
             workers=config.num_io_threads,

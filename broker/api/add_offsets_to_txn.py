@@ -1,7 +1,5 @@
 """AddOffsetsToTxn (key 25): say that a transaction is going to commit offsets of a group.
 
-Versions: 0-4.
-
 Behaviour (S-TXN-5)
 * The group's partition of `__consumer_offsets` becomes part of the transaction, so that it gets a
   marker; the codes are those of AddPartitionsToTxn.
@@ -14,17 +12,29 @@ Version notes
 from typing import Final
 
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
+from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.request import RequestContext
+from broker.security.access import READ_GROUP, WRITE_TRANSACTION
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from protocol.types import TopicPartition
 from storage.waits import Signal
 
-VERSIONS: Final = (0, 4)
+API: Final = Api(
+    key=ApiKey.ADD_OFFSETS_TO_TXN,
+    versions=(0, 4),
+    # KafkaApis.handleAddOffsetsToTxnRequest
+    accesses=(
+        WRITE_TRANSACTION,
+        READ_GROUP,
+    ),
+    make=lambda s: AddOffsetsToTxnHandler(s.transaction_coordinator, s.group_coordinator),
+)
 
 
 class AddOffsetsToTxnHandler:

@@ -1,7 +1,5 @@
 """AddPartitionsToTxn (key 24): say which partitions a transaction is going to write to.
 
-Versions: 0-5.
-
 Behaviour (S-TXN-4)
 * All or nothing in each transaction: if a partition does not exist, its result is
   UNKNOWN_TOPIC_OR_PARTITION, that of the others OPERATION_NOT_ATTEMPTED, and nothing is added.
@@ -19,11 +17,23 @@ from typing import Final
 
 from broker.api import many
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
+from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
 from broker.request import RequestContext
+from broker.security.access import (
+    Access,
+    Operation,
+    ResourceType,
+    by_version,
+    each,
+    field,
+    nothing,
+    the_cluster,
+)
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -36,7 +46,27 @@ from protocol.messages.add_partitions_to_txn import (
 from protocol.types import TopicPartition
 from storage.waits import PAUSE, Signal
 
-VERSIONS: Final = (0, 5)
+API: Final = Api(
+    key=ApiKey.ADD_PARTITIONS_TO_TXN,
+    versions=(0, 5),
+    most_elements=20_000,
+    # KafkaApis.handleAddPartitionsToTxnRequest: versions 0-3 come from clients, 4+ from brokers.
+    accesses=(
+        Access(ResourceType.CLUSTER, Operation.CLUSTER_ACTION, by_version(4, nothing, the_cluster)),
+        Access(
+            ResourceType.TRANSACTIONAL_ID,
+            Operation.WRITE,
+            by_version(4, field("v3_and_below_transactional_id"), nothing),
+        ),
+        Access(
+            ResourceType.TOPIC,
+            Operation.WRITE,
+            by_version(4, each("v3_and_below_topics", "name"), nothing),
+        ),
+    ),
+    make=lambda s: AddPartitionsToTxnHandler(s.transaction_coordinator, s.image),
+)
+
 
 FIRST_BATCHED_VERSION: Final = 4
 

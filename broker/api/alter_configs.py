@@ -1,7 +1,5 @@
 """AlterConfigs (key 33): replace all configs of a topic or a broker.
 
-Versions: 0-2.
-
 Behaviour (S-CFG-4)
 * A config that the request does not name goes back to its default (IncrementalAlterConfigs leaves
   it alone; this API is for clients that do not know that one).
@@ -13,6 +11,7 @@ Behaviour (S-CFG-4)
 
 from typing import Final
 
+from broker.api import config_resources
 from broker.api.config_alteration import (
     Altered,
     ConfigOwners,
@@ -21,7 +20,10 @@ from broker.api.config_alteration import (
     response_of,
 )
 from broker.api.config_changes import check_changes, replacement
+from broker.api_facts import Api
 from broker.request import RequestContext
+from broker.security.access import Operation
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -30,7 +32,14 @@ from protocol.messages.alter_configs import (
     AlterConfigsResponse,
 )
 
-VERSIONS: Final = (0, 2)
+API: Final = Api(
+    key=ApiKey.ALTER_CONFIGS,
+    versions=(0, 2),
+    most_elements=50_000,
+    # ControllerApis.authorizeAlterResource
+    accesses=config_resources.accesses(Operation.ALTER_CONFIGS),
+    make=lambda s: AlterConfigsHandler(ConfigOwners(s.controller, s.broker_configs)),
+)
 
 
 class AlterConfigsHandler:

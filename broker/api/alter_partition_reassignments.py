@@ -1,7 +1,5 @@
 """AlterPartitionReassignments (key 45): move partitions to other brokers, or stop doing so.
 
-Versions: 0-1.
-
 Behaviour, as far as a stand-alone broker goes (KIP-455)
 * The replica set that a partition already has is accepted and changes nothing:
   `kafka-reassign-partitions` sends it before it moves a partition between log directories.
@@ -19,8 +17,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from broker.api import many
+from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
+from broker.security.access import ALTER_CLUSTER
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -32,7 +33,14 @@ from protocol.messages.alter_partition_reassignments import (
 )
 from protocol.types import TopicPartition
 
-VERSIONS: Final = (0, 1)
+API: Final = Api(
+    key=ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    versions=(0, 1),
+    # ControllerApis.handleAlterPartitionReassignments
+    accesses=(ALTER_CLUSTER,),
+    make=lambda s: AlterPartitionReassignmentsHandler(s.image),
+)
+
 
 MAX_SHOWN: Final = 100
 """Replicas that an error message lists."""

@@ -1,7 +1,5 @@
 """AlterReplicaLogDirs (key 34): move partitions between the directories of `log.dirs`.
 
-Versions: 0-2.
-
 Behaviour
 * The answer says whether a move was begun; until it is over, DescribeLogDirs shows the future log
   and its lag.
@@ -17,7 +15,10 @@ Behaviour
 
 from typing import Final, Protocol
 
+from broker.api_facts import Api
 from broker.request import RequestContext
+from broker.security.access import ALTER_CLUSTER
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -28,7 +29,14 @@ from protocol.messages.alter_replica_log_dirs import (
 from protocol.types import TopicPartition
 from storage.waits import PAUSE
 
-VERSIONS: Final = (0, 2)
+API: Final = Api(
+    key=ApiKey.ALTER_REPLICA_LOG_DIRS,
+    versions=(0, 2),
+    most_elements=50_000,
+    # KafkaApis.handleAlterReplicaLogDirsRequest
+    accesses=(ALTER_CLUSTER,),
+    make=lambda s: AlterReplicaLogDirsHandler(s.log_mover),
+)
 
 
 class Mover(Protocol):

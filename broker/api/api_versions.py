@@ -1,7 +1,5 @@
 """ApiVersions (key 18): which APIs are served, in which versions.
 
-Versions: 0-5.
-
 Behaviour
 * A client asks this first; the answer needs nothing but the table of handlers.
 * Produce is advertised from 0 although older versions may be refused: librdkafka drops gzip,
@@ -26,6 +24,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from broker.api_facts import Api
 from broker.cluster.features import SUPPORTED
 from broker.request import RequestContext
 from protocol.api_keys import ApiKey
@@ -38,7 +37,14 @@ from protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
-VERSIONS: Final = (0, 5)
+API: Final = Api(
+    key=ApiKey.API_VERSIONS,
+    versions=(0, 5),
+    make=lambda s: ApiVersionsHandler(
+        s.advertised, s.features, s.image.cluster_id, s.config.broker_id
+    ),
+)
+
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?\Z")
 _FIRST_VERSION_WITH_SOFTWARE = 3
@@ -49,7 +55,9 @@ _ANY_NODE = -1
 
 def unsupported_version_response() -> ApiVersionsResponse:
     """The answer to an ApiVersions of an unknown version; the caller encodes it in version 0."""
-    own = ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=VERSIONS[0], max_version=VERSIONS[1])
+    own = ApiVersion(
+        api_key=ApiKey.API_VERSIONS, min_version=API.versions[0], max_version=API.versions[1]
+    )
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
 
 

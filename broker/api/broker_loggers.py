@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from broker.api import log_levels
-from broker.api.config_resources import Operation
+from broker.api.config_resources import AlterConfigOp
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.incremental_alter_configs import AlterableConfig
 
@@ -21,7 +21,7 @@ def alter_loggers(configs: Sequence[AlterableConfig], *, validate_only: bool) ->
     if validate_only:
         return
     for config in configs:
-        if config.config_operation == Operation.SET:
+        if config.config_operation == AlterConfigOp.SET:
             assert config.value is not None  # checked
             log_levels.set_level(config.name, config.value)
             logger.warning("Updated the log level of %s to %s", config.name, config.value)
@@ -31,22 +31,22 @@ def alter_loggers(configs: Sequence[AlterableConfig], *, validate_only: bool) ->
 
 
 def _check(name: str, operation: int, level: str | None) -> None:
-    if operation not in (Operation.SET, Operation.DELETE):
-        known = operation in tuple(Operation)
-        what = Operation(operation).name if known else f"Unknown operation type {operation}"
+    if operation not in (AlterConfigOp.SET, AlterConfigOp.DELETE):
+        known = operation in tuple(AlterConfigOp)
+        what = AlterConfigOp(operation).name if known else f"Unknown operation type {operation}"
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"{what} operation is not allowed for the BROKER_LOGGER resource",
         )
     if not log_levels.exists(name):
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
-    if operation == Operation.SET and level not in log_levels.LEVELS:
+    if operation == AlterConfigOp.SET and level not in log_levels.LEVELS:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
             f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
             f"Valid log levels are {', '.join(sorted(log_levels.LEVELS))}",
         )
-    if operation == Operation.DELETE and name == log_levels.ROOT:
+    if operation == AlterConfigOp.DELETE and name == log_levels.ROOT:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed"
         )

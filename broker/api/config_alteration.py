@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from broker.api import many
 from broker.api.config_changes import Change
-from broker.api.config_resources import ResourceType, check_broker_name, unsupported
+from broker.api.config_resources import ConfigResourceType, check_broker_name, unsupported
 from broker.cluster.topic_names import invalid_name_reason
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
@@ -95,7 +95,7 @@ class ConfigOwners(NamedTuple):
         self, resource_type: int, name: str, change: Change, *, validate_only: bool
     ) -> None:
         """Change the configs of a topic, a broker or all brokers. Raises KafkaError."""
-        if resource_type == ResourceType.TOPIC:
+        if resource_type == ConfigResourceType.TOPIC:
             if not name:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."
@@ -104,7 +104,7 @@ class ConfigOwners(NamedTuple):
             if reason is not None:
                 raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
             await self.topics.alter_topic_config(name, change, validate_only=validate_only)
-        elif resource_type == ResourceType.BROKER:
+        elif resource_type == ConfigResourceType.BROKER:
             if name:
                 check_broker_name(name, self.brokers.current.broker_id)
             await self.brokers.alter(change, for_cluster=not name, validate_only=validate_only)

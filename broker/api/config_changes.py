@@ -6,7 +6,7 @@ resource checks the result as a whole. Raises KafkaError. Source: KIP-339, S-CFG
 
 from collections.abc import Callable, Iterable, Mapping
 
-from broker.api.config_resources import Operation
+from broker.api.config_resources import AlterConfigOp
 from config.broker_config import BrokerConfig
 from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigError, ConfigKey, ConfigType, format_value
@@ -50,7 +50,7 @@ def check_changes(configs: Iterable[ReplacingConfig | AlterableConfig]) -> None:
             )
         seen.add(config.name)
         deletes = (
-            isinstance(config, AlterableConfig) and config.config_operation == Operation.DELETE
+            isinstance(config, AlterableConfig) and config.config_operation == AlterConfigOp.DELETE
         )
         if config.value is None and not deletes:
             raise KafkaError(
@@ -96,11 +96,11 @@ def _require_list(key: ConfigKey) -> None:
 
 def _apply(new: dict[str, str | None], config: AlterableConfig, list_in_force: ListInForce) -> None:
     match config.config_operation:
-        case Operation.SET:
+        case AlterConfigOp.SET:
             new[config.name] = config.value
-        case Operation.DELETE:
+        case AlterConfigOp.DELETE:
             new.pop(config.name, None)
-        case Operation.APPEND | Operation.SUBTRACT:
+        case AlterConfigOp.APPEND | AlterConfigOp.SUBTRACT:
             in_force = list_in_force(config.name)
             current = new.get(config.name)
             new[config.name] = _edit_list(in_force if current is None else current, config)
@@ -111,7 +111,7 @@ def _apply(new: dict[str, str | None], config: AlterableConfig, list_in_force: L
 def _edit_list(current: str, config: AlterableConfig) -> str:
     items = [item.strip() for item in current.split(",") if item.strip()]
     named = dict.fromkeys(filter(None, (part.strip() for part in (config.value or "").split(","))))
-    if config.config_operation == Operation.APPEND:
+    if config.config_operation == AlterConfigOp.APPEND:
         known = set(items)
         items += [item for item in named if item not in known]
         return ",".join(items)

@@ -1,18 +1,25 @@
 """CreateAcls (key 30).
 
-Versions: 1-3.
-
 Behaviour: SECURITY_DISABLED for each rule, as Kafka answers without an authorizer: nothing would
 enforce the rule, and its author must learn that.
 """
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.request import RequestContext
+from broker.security.access import ALTER_CLUSTER
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 
-VERSIONS: Final = (1, 3)
+API: Final = Api(
+    key=ApiKey.CREATE_ACLS,
+    versions=(1, 3),
+    # AclApis.handleCreateAcls
+    accesses=(ALTER_CLUSTER,),
+    make=lambda s: CreateAclsHandler(),
+)
 
 
 class CreateAclsHandler:

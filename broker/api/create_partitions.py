@@ -1,7 +1,5 @@
 """CreatePartitions (key 37): let topics grow.
 
-Versions: 0-3.
-
 Behaviour (S-META-2)
 * Exactly one result per topic; a topic that is named twice is an INVALID_REQUEST.
 * `count` is the new total; it must exceed the present one (INVALID_PARTITIONS).
@@ -15,9 +13,12 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from broker.api import many
+from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.cluster.topic_plan import check_partitions_added
 from broker.request import RequestContext
+from broker.security.access import Operation, topics
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -26,7 +27,14 @@ from protocol.messages.create_partitions import (
 )
 from storage.waits import PAUSE
 
-VERSIONS: Final = (0, 3)
+API: Final = Api(
+    key=ApiKey.CREATE_PARTITIONS,
+    versions=(0, 3),
+    most_elements=50_000,
+    # ControllerApis.createPartitions
+    accesses=(topics(Operation.ALTER),),
+    make=lambda s: CreatePartitionsHandler(s.controller, s.image),
+)
 
 
 class PartitionCreator(Protocol):

@@ -1,7 +1,5 @@
 """CreateTopics (key 19).
 
-Versions: 0-7.
-
 Behaviour (S-META-2, S-CFG-4)
 * One result per name; a name that is asked for twice is an INVALID_REQUEST.
 * -1 partitions or replicas mean the broker's defaults (KIP-464; older versions get them too, as in
@@ -21,9 +19,12 @@ from typing import Final, Protocol
 
 from broker.api import many
 from broker.api.config_description import BrokerConfigs, topic_entries
+from broker.api_facts import Api
 from broker.cluster.image import TopicImage
 from broker.cluster.topic_plan import NewTopic
 from broker.request import RequestContext
+from broker.security.access import Access, Operation, ResourceType, topics
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.create_topics import (
     CreatableTopic,
@@ -35,7 +36,15 @@ from protocol.messages.create_topics import (
 from protocol.types import ZERO_UUID
 from storage.waits import PAUSE
 
-VERSIONS: Final = (0, 7)
+API: Final = Api(
+    key=ApiKey.CREATE_TOPICS,
+    versions=(0, 7),
+    most_elements=50_000,
+    # ControllerApis.createTopics
+    accesses=(topics(Operation.CREATE, unless=Access(ResourceType.CLUSTER, Operation.CREATE)),),
+    make=lambda s: CreateTopicsHandler(s.controller, s.broker_configs),
+)
+
 
 _FIRST_VERSION_WITH_CONFIGS: Final = 5
 

@@ -1,13 +1,14 @@
 """DeleteAcls (key 31).
 
-Versions: 1-3.
-
 Behaviour: SECURITY_DISABLED for each filter, as Kafka answers without an authorizer.
 """
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.request import RequestContext
+from broker.security.access import ALTER_CLUSTER
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
@@ -15,7 +16,13 @@ from protocol.messages.delete_acls import (
     DeleteAclsResponse,
 )
 
-VERSIONS: Final = (1, 3)
+API: Final = Api(
+    key=ApiKey.DELETE_ACLS,
+    versions=(1, 3),
+    # AclApis.handleDeleteAcls
+    accesses=(ALTER_CLUSTER,),
+    make=lambda s: DeleteAclsHandler(),
+)
 
 
 class DeleteAclsHandler:

@@ -1,7 +1,5 @@
 """DeleteGroups (key 42): remove empty groups with all their offsets.
 
-Versions: 0-3.
-
 Behaviour (S-GRP-6)
 * NON_EMPTY_GROUP while a group has members, GROUP_ID_NOT_FOUND if it does not exist.
 * The answer waits until the tombstones of all groups are durable; a group named twice is deleted
@@ -16,8 +14,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from broker.api import many
+from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
+from broker.security.access import Access, Operation, ResourceType, each
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -26,7 +27,13 @@ from protocol.messages.delete_groups import (
 )
 from storage.waits import PAUSE, Signal
 
-VERSIONS: Final = (0, 3)
+API: Final = Api(
+    key=ApiKey.DELETE_GROUPS,
+    versions=(0, 3),
+    # KafkaApis.handleDeleteGroupsRequest
+    accesses=(Access(ResourceType.GROUP, Operation.DELETE, each("groups_names")),),
+    make=lambda s: DeleteGroupsHandler(s.group_coordinator),
+)
 
 
 class DeleteGroupsHandler:

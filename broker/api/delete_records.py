@@ -1,7 +1,5 @@
 """DeleteRecords (key 21): raise the log start offset.
 
-Versions: 0-2.
-
 Behaviour (S-RET-6)
 * Records below the offset become invisible at once; the next retention run deletes their segments.
   -1 stands for the high watermark; an offset above it is OFFSET_OUT_OF_RANGE.
@@ -14,9 +12,12 @@ Behaviour (S-RET-6)
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
+from broker.security.access import Operation, topics
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -29,7 +30,14 @@ from protocol.types import TopicPartition
 from storage.errors import StorageError
 from storage.waits import PAUSE
 
-VERSIONS: Final = (0, 2)
+API: Final = Api(
+    key=ApiKey.DELETE_RECORDS,
+    versions=(0, 2),
+    # KafkaApis.handleDeleteRecordsRequest
+    accesses=(topics(Operation.DELETE),),
+    make=lambda s: DeleteRecordsHandler(s.replica_manager),
+)
+
 
 INVALID_LOW_WATERMARK: Final = -1
 

@@ -1,7 +1,5 @@
 """DeleteTopics (key 20).
 
-Versions: 0-6.
-
 Behaviour (S-META-2, S-RET-8)
 * One result per topic. The topic is gone for clients when the response goes out; its files are
   deleted in the background, so the timeout never applies.
@@ -17,8 +15,11 @@ Version notes
 from collections import Counter
 from typing import Final, NamedTuple, Protocol
 
+from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
+from broker.security.access import Access, Operation, ResourceType, by_version, each
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -28,7 +29,22 @@ from protocol.messages.delete_topics import (
 from protocol.types import ZERO_UUID
 from storage.waits import PAUSE
 
-VERSIONS: Final = (0, 6)
+API: Final = Api(
+    key=ApiKey.DELETE_TOPICS,
+    versions=(0, 6),
+    most_elements=50_000,
+    # ControllerApis.deleteTopics
+    accesses=(
+        Access(
+            ResourceType.TOPIC,
+            Operation.DELETE,
+            by_version(6, each("topic_names"), each("topics", "name", "topic_id")),
+            unless=Access(ResourceType.CLUSTER, Operation.DELETE),
+        ),
+    ),
+    make=lambda s: DeleteTopicsHandler(s.controller, s.image),
+)
+
 
 _FIRST_VERSION_WITH_IDS = 6
 _FIRST_VERSION_WITH_DELETION_DISABLED = 3

@@ -1,7 +1,5 @@
 """DescribeAcls (key 29).
 
-Versions: 1-3.
-
 Behaviour: SECURITY_DISABLED, as Kafka answers without an authorizer. Tools that copy ACLs from
 cluster to cluster (MirrorMaker 2) ask every few minutes; they take this answer for "there are
 none", but would log an error each time if the API were missing.
@@ -9,11 +7,20 @@ none", but would log an error each time if the API were missing.
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.request import RequestContext
+from broker.security.access import DESCRIBE_CLUSTER
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
-VERSIONS: Final = (1, 3)
+API: Final = Api(
+    key=ApiKey.DESCRIBE_ACLS,
+    versions=(1, 3),
+    # AclApis.handleDescribeAcls
+    accesses=(DESCRIBE_CLUSTER,),
+    make=lambda s: DescribeAclsHandler(),
+)
 
 
 class DescribeAclsHandler:

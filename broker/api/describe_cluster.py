@@ -1,7 +1,5 @@
 """DescribeCluster (key 60): the cluster's id, brokers and controller.
 
-Versions: 0-2.
-
 Behaviour
 * Brokers have the address for the client's own listener (see `endpoints`).
 * The cluster's authorized operations are INT_MIN unless the request asks for them.
@@ -16,8 +14,10 @@ from typing import Final
 
 from broker.api import authorized_operations
 from broker.api.endpoints import endpoint_for
+from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -25,7 +25,12 @@ from protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
-VERSIONS: Final = (0, 2)
+API: Final = Api(
+    key=ApiKey.DESCRIBE_CLUSTER,
+    versions=(0, 2),
+    make=lambda s: DescribeClusterHandler(s.image),
+)
+
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2

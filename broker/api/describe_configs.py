@@ -1,7 +1,5 @@
 """DescribeConfigs (key 32).
 
-Versions: 0-4.
-
 Behaviour (S-CFG-2, S-CFG-3)
 * The answer has every config of a topic or of this broker, with its source, its type, whether it
   may be changed, and whether it is secret (then without value). `configuration_keys` selects some;
@@ -20,7 +18,7 @@ Version notes
 
 from typing import Final
 
-from broker.api import log_levels, many
+from broker.api import config_resources, log_levels, many
 from broker.api.config_description import (
     BrokerConfigs,
     ConfigEntry,
@@ -29,11 +27,14 @@ from broker.api.config_description import (
     logger_entries,
     topic_entries,
 )
-from broker.api.config_resources import ResourceType, check_broker_name, unsupported
+from broker.api.config_resources import ConfigResourceType, check_broker_name, unsupported
+from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.cluster.topic_names import invalid_name_reason
 from broker.request import RequestContext
+from broker.security.access import Operation
 from config.definition import ConfigError
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -46,7 +47,14 @@ from protocol.messages.describe_configs import (
 from protocol.schema.lazy import Elements, Lazy
 from storage.waits import PAUSE
 
-VERSIONS: Final = (0, 4)
+API: Final = Api(
+    key=ApiKey.DESCRIBE_CONFIGS,
+    versions=(0, 4),
+    ends_with_client=True,
+    # ConfigHelper.handleDescribeConfigsRequest
+    accesses=config_resources.accesses(Operation.DESCRIBE_CONFIGS),
+    make=lambda s: DescribeConfigsHandler(s.image, s.broker_configs),
+)
 
 
 class DescribeConfigsHandler:
@@ -87,7 +95,7 @@ class DescribeConfigsHandler:
                 entries = self._entries(*which)
             except KafkaError as error:
                 return _result(resource, error.code, str(error), [])
-            if resource.resource_type != ResourceType.TOPIC:
+            if resource.resource_type != ConfigResourceType.TOPIC:
                 known[kind] = entries
         wanted = set(resource.configuration_keys or ())
         chosen = [entry for entry in entries if not wanted or entry.name in wanted]
@@ -96,7 +104,7 @@ class DescribeConfigsHandler:
 
     def _is_this_broker(self, resource: DescribeConfigsResource) -> bool:
         """Whether the resource's name is this broker's id, however spelled ("01"), or empty."""
-        if resource.resource_type == ResourceType.TOPIC:
+        if resource.resource_type == ConfigResourceType.TOPIC:
             return False
         try:
             return not resource.resource_name or (
@@ -106,7 +114,7 @@ class DescribeConfigsHandler:
             return False
 
     def _entries(self, resource_type: int, name: str) -> list[ConfigEntry]:
-        if resource_type == ResourceType.TOPIC:
+        if resource_type == ConfigResourceType.TOPIC:
             reason = invalid_name_reason(name)
             if reason is not None:
                 raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
@@ -120,12 +128,12 @@ class DescribeConfigsHandler:
             except ConfigError as error:
                 # Valid with the server.properties it was stored under, but not with this one.
                 raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from error
-        if resource_type == ResourceType.BROKER:
+        if resource_type == ConfigResourceType.BROKER:
             if not name:
                 return cluster_entries(self._configs)
             check_broker_name(name, self._configs.current.broker_id)
             return broker_entries(self._configs)
-        if resource_type == ResourceType.BROKER_LOGGER:
+        if resource_type == ConfigResourceType.BROKER_LOGGER:
             if not name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
             check_broker_name(name, self._configs.current.broker_id, may_be_empty=False)

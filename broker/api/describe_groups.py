@@ -1,7 +1,5 @@
 """DescribeGroups (key 15): state, protocol and members of groups.
 
-Versions: 0-6.
-
 Behaviour (S-GRP-6)
 * A group that does not exist is described as Dead.
 * Only stable groups are described with subscriptions and protocol, as in Kafka.
@@ -16,9 +14,12 @@ Version notes
 from typing import Final
 
 from broker.api import authorized_operations
+from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import DescribedGroup as Described
 from broker.request import RequestContext
+from broker.security.access import Access, Operation, ResourceType, each
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.describe_groups import (
     DescribedGroup,
@@ -28,7 +29,15 @@ from protocol.messages.describe_groups import (
 )
 from protocol.schema.lazy import Lazy
 
-VERSIONS: Final = (0, 6)
+API: Final = Api(
+    key=ApiKey.DESCRIBE_GROUPS,
+    versions=(0, 6),
+    ends_with_client=True,
+    # KafkaApis.handleDescribeGroupsRequest
+    accesses=(Access(ResourceType.GROUP, Operation.DESCRIBE, each("groups")),),
+    make=lambda s: DescribeGroupsHandler(s.group_coordinator),
+)
+
 
 FIRST_VERSION_WITH_NOT_FOUND: Final = 6
 

@@ -1,7 +1,5 @@
 """DescribeLogDirs (key 35): the log directories, and the partitions in them with their sizes.
 
-Versions: 0-4.
-
 Behaviour
 * One result per configured directory; an offline one has KAFKA_STORAGE_ERROR and no topics.
 * Null topics mean all; a named partition without a log here is left out.
@@ -18,7 +16,10 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from broker.api import many
+from broker.api_facts import Api
 from broker.request import RequestContext
+from broker.security.access import DESCRIBE_CLUSTER
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -30,7 +31,16 @@ from protocol.messages.describe_log_dirs import (
 from protocol.types import TopicPartition
 from storage.waits import PAUSE, call
 
-VERSIONS: Final = (0, 4)
+API: Final = Api(
+    key=ApiKey.DESCRIBE_LOG_DIRS,
+    versions=(0, 4),
+    most_elements=50_000,
+    ends_with_client=True,
+    # KafkaApis.handleDescribeLogDirsRequest
+    accesses=(DESCRIBE_CLUSTER,),
+    make=lambda s: DescribeLogDirsHandler(s.log_manager, s.volumes),
+)
+
 
 UNKNOWN_SIZE: Final = -1
 UNKNOWN_LAG: Final = -1

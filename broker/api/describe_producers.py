@@ -1,7 +1,5 @@
 """DescribeProducers (key 61): the producer state of partitions.
 
-Versions: 0.
-
 Behaviour (KIP-664): the answer has every producer that a partition remembers, with the first offset
 of its open transaction, which reveals hanging transactions. Each partition has its own result. A
 name that no topic can have is an INVALID_TOPIC_EXCEPTION.
@@ -10,9 +8,12 @@ name that no topic can have is an INVALID_TOPIC_EXCEPTION.
 from typing import Final
 
 from broker.api import many
+from broker.api_facts import Api
 from broker.cluster.topic_names import invalid_name_reason
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
+from broker.security.access import Operation, topics
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -26,7 +27,14 @@ from protocol.schema.lazy import Lazy
 from protocol.types import TopicPartition
 from storage.producers.entry import ProducerStateEntry
 
-VERSIONS: Final = (0, 0)
+API: Final = Api(
+    key=ApiKey.DESCRIBE_PRODUCERS,
+    versions=(0, 0),
+    ends_with_client=True,
+    # KafkaApis.handleDescribeProducersRequest
+    accesses=(topics(Operation.READ),),
+    make=lambda s: DescribeProducersHandler(s.replica_manager),
+)
 
 
 class DescribeProducersHandler:

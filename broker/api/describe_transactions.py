@@ -1,15 +1,16 @@
 """DescribeTransactions (key 65): state, producer and partitions of transactional ids.
 
-Versions: 0.
-
 Behaviour (KIP-664): each id has its own result; TRANSACTIONAL_ID_NOT_FOUND for an unknown one. The
 partitions are those of the open transaction, or of the decided one whose markers are being written.
 """
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.request import RequestContext
+from broker.security.access import Access, Operation, ResourceType, each
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -19,7 +20,17 @@ from protocol.messages.describe_transactions import (
 )
 from protocol.schema.lazy import Lazy
 
-VERSIONS: Final = (0, 0)
+API: Final = Api(
+    key=ApiKey.DESCRIBE_TRANSACTIONS,
+    versions=(0, 0),
+    ends_with_client=True,
+    # KafkaApis.handleDescribeTransactionsRequest
+    accesses=(
+        Access(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE, each("transactional_ids")),
+    ),
+    make=lambda s: DescribeTransactionsHandler(s.transaction_coordinator),
+)
+
 
 FEW: Final = 16
 """Ids that are described at once: one of them may have a thousand partitions."""

@@ -1,7 +1,5 @@
 """EndTxn (key 26): commit or abort a transaction.
 
-Versions: 0-5.
-
 Behaviour (S-TXN-4)
 * The answer goes out when the decision is durable; the markers are written afterwards. Until they
   are, further requests for the transactional id get CONCURRENT_TRANSACTIONS.
@@ -19,17 +17,27 @@ from typing import Final
 
 from broker.api.producer_id_blocks import decide_with_ids
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
+from broker.api_facts import Api
 from broker.cluster.producer_ids import ProducerIdAllocator
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.shard import Ownership
 from broker.coordinator.transaction.state import VERSION_2
 from broker.request import RequestContext
+from broker.security.access import WRITE_TRANSACTION
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from storage.waits import Signal
 
-VERSIONS: Final = (0, 5)
+API: Final = Api(
+    key=ApiKey.END_TXN,
+    versions=(0, 5),
+    # KafkaApis.handleEndTxnRequest
+    accesses=(WRITE_TRANSACTION,),
+    make=lambda s: EndTxnHandler(s.transaction_coordinator, s.producer_ids),
+)
+
 
 FIRST_VERSION_OF_VERSION_2: Final = 5
 

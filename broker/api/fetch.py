@@ -1,7 +1,5 @@
 """Fetch (key 1): read record batches, for consumers and followers.
 
-Versions: 0-18, from v13 on by topic id.
-
 Behaviour
 * The request or its fetch session (`fetch_session`, v7+) names the partitions, `read_plan` reads
   them. Records are answered as slices of the segment files.
@@ -31,6 +29,7 @@ Version notes
 from collections.abc import Iterable
 from typing import Final
 
+from broker.api_facts import Api
 from broker.replication.delayed_fetch import DelayedFetch
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import (
@@ -45,6 +44,15 @@ from broker.replication.partition import Partition
 from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
+from broker.security.access import (
+    Access,
+    Name,
+    Operation,
+    ResourceType,
+    the_cluster,
+    where,
+)
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -56,8 +64,6 @@ from protocol.messages.fetch import (
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.clock import Clock
 from storage.waits import PAUSE, sleep
-
-VERSIONS: Final = (0, 18)
 
 FIRST_VERSION_WITH_MAX_BYTES: Final = 3
 FIRST_VERSION_WITH_MAGIC_2: Final = 4
@@ -76,6 +82,40 @@ LOOK_AGAIN_AFTER: Final = 4
 
 _Response = FetchResponse
 _TopicReply = FetchableTopicResponse
+
+
+def _of_follower(ctx: RequestContext, request: FetchRequest) -> bool:
+    """Return whether a replica asks, judged as the handler does."""
+    state = request.replica_id if ctx.api_version < 15 else request.replica_state.replica_id
+    return state >= 0
+
+
+def _fetched(ctx: RequestContext, request: FetchRequest) -> Iterable[Name]:
+    if not _of_follower(ctx, request):
+        for topic in request.topics:
+            yield topic.topic if ctx.api_version < 13 else topic.topic_id
+
+
+API: Final = Api(
+    key=ApiKey.FETCH,
+    versions=(0, 18),
+    most_elements=10_000,
+    in_workers=True,
+    ends_with_client=True,
+    carries_files=True,
+    # KafkaApis.handleFetchRequest
+    accesses=(
+        Access(ResourceType.CLUSTER, Operation.CLUSTER_ACTION, where(_of_follower, the_cluster)),
+        Access(ResourceType.TOPIC, Operation.READ, _fetched),
+    ),
+    make=lambda s: FetchHandler(
+        s.replica_manager,
+        s.fetch_sessions,
+        s.config.fetch_max_bytes,
+        converter=DownConverter(s.looker, s.replica_manager.storage_failed),
+        clock=s.clock,
+    ),
+)
 
 
 class FetchHandler:

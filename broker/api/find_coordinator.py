@@ -1,7 +1,5 @@
 """FindCoordinator (key 10): which broker coordinates a group or a transactional id.
 
-Versions: 0-6.
-
 Behaviour (S-GRP-5)
 * A group's coordinator is the leader of its partition of `__consumer_offsets`, a transactional id's
   that of its partition of `__transaction_state`. If the topic does not exist, it is made, and the
@@ -20,10 +18,19 @@ from typing import Final, NamedTuple, Protocol
 
 from broker.api import many
 from broker.api.endpoints import endpoint_for
+from broker.api_facts import Api
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.request import ConnectionInfo, RequestContext
+from broker.security.access import (
+    Access,
+    Names,
+    Operation,
+    ResourceType,
+    where,
+)
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import (
     Coordinator,
@@ -31,8 +38,6 @@ from protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from protocol.schema.lazy import Elements
-
-VERSIONS: Final = (0, 6)
 
 FIRST_VERSION_WITH_KEYS: Final = 4
 NO_NODE: Final = -1
@@ -44,6 +49,33 @@ class KeyType(IntEnum):
     GROUP = 0
     TRANSACTION = 1
     SHARE = 2
+
+
+def _keys(ctx: RequestContext, request: FindCoordinatorRequest) -> list[str]:
+    if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
+        return list(request.coordinator_keys)
+    return [request.key]
+
+
+def _of_kind(kind: KeyType) -> Names:
+    return where(lambda ctx, request: request.key_type == kind, _keys)
+
+
+API: Final = Api(
+    key=ApiKey.FIND_COORDINATOR,
+    versions=(0, 6),
+    # KafkaApis.getCoordinator
+    accesses=(
+        Access(ResourceType.GROUP, Operation.DESCRIBE, _of_kind(KeyType.GROUP)),
+        Access(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE, _of_kind(KeyType.TRANSACTION)),
+    ),
+    make=lambda s: FindCoordinatorHandler(
+        s.group_coordinator,
+        s.transaction_coordinator,
+        s.image,
+        s.controller,
+    ),
+)
 
 
 class TopicMaker(Protocol):
@@ -128,12 +160,6 @@ class FindCoordinatorHandler:
     ) -> FindCoordinatorResponse:
         """`code` for every key."""
         return _build(ctx, many.results(_keys(ctx, request), lambda key: _unfound(key, code)))
-
-
-def _keys(ctx: RequestContext, request: FindCoordinatorRequest) -> list[str]:
-    if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
-        return list(request.coordinator_keys)
-    return [request.key]
 
 
 def _unfound(key: str, code: ErrorCode) -> Coordinator:

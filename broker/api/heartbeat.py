@@ -1,7 +1,5 @@
 """Heartbeat (key 12): keep a member's session alive; the answer says whether to join again.
 
-Versions: 0-4.
-
 Behaviour (S-GRP-2)
 * NONE and REBALANCE_IN_PROGRESS renew the session; the latter tells the member to join again.
 * UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID: the group went on without the member.
@@ -13,12 +11,22 @@ Version notes
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
+from broker.security.access import READ_GROUP
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
-VERSIONS: Final = (0, 4)
+API: Final = Api(
+    key=ApiKey.HEARTBEAT,
+    versions=(0, 4),
+    in_workers=True,
+    # KafkaApis.handleHeartbeatRequest
+    accesses=(READ_GROUP,),
+    make=lambda s: HeartbeatHandler(s.group_coordinator),
+)
 
 
 class HeartbeatHandler:

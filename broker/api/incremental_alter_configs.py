@@ -1,7 +1,5 @@
 """IncrementalAlterConfigs (key 44): set, delete, append, subtract single configs.
 
-Versions: 0-1.
-
 Behaviour (S-CFG-4)
 * It alters topics; this broker, and (with an empty name) all brokers; levels of this broker's
   loggers. Client metrics and groups: INVALID_REQUEST with the reason.
@@ -16,6 +14,7 @@ Behaviour (S-CFG-4)
 
 from typing import Final
 
+from broker.api import config_resources
 from broker.api.broker_loggers import alter_loggers
 from broker.api.config_alteration import (
     Altered,
@@ -30,8 +29,11 @@ from broker.api.config_changes import (
     incremental,
     topic_list_in_force,
 )
-from broker.api.config_resources import ResourceType, check_broker_name
+from broker.api.config_resources import ConfigResourceType, check_broker_name
+from broker.api_facts import Api
 from broker.request import RequestContext
+from broker.security.access import Operation
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -40,7 +42,14 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-VERSIONS: Final = (0, 1)
+API: Final = Api(
+    key=ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    versions=(0, 1),
+    most_elements=50_000,
+    # ControllerApis.authorizeAlterResource
+    accesses=config_resources.accesses(Operation.ALTER_CONFIGS),
+    make=lambda s: IncrementalAlterConfigsHandler(ConfigOwners(s.controller, s.broker_configs)),
+)
 
 
 class IncrementalAlterConfigsHandler:
@@ -58,13 +67,13 @@ class IncrementalAlterConfigsHandler:
             check_changes(resource.configs)
             kind, name = resource.resource_type, resource.resource_name
             broker = self._owners.brokers.current
-            if kind == ResourceType.BROKER_LOGGER:
+            if kind == ConfigResourceType.BROKER_LOGGER:
                 check_broker_name(name, broker.broker_id, may_be_empty=False)
                 alter_loggers(resource.configs, validate_only=request.validate_only)
                 return
             list_in_force = (
                 broker_list_in_force(broker)
-                if kind == ResourceType.BROKER
+                if kind == ConfigResourceType.BROKER
                 else topic_list_in_force(broker)
             )
             await self._owners.alter(

@@ -1,7 +1,5 @@
 """InitProducerId (key 22): an id for an idempotent or a transactional producer.
 
-Versions: 0-5.
-
 Behaviour
 * Without a transactional id the answer is a new producer id with epoch 0, even if the producer
   brings an old id and epoch (KIP-360), as in Kafka.
@@ -22,17 +20,40 @@ from typing import Final
 
 from broker.api.producer_id_blocks import decide_with_ids
 from broker.api.transaction_errors import FENCED_SINCE_INIT, for_version
+from broker.api_facts import Api
 from broker.cluster.producer_ids import ProducerIdAllocator
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.shard import Ownership
 from broker.request import RequestContext
+from broker.security.access import (
+    WRITE_TRANSACTION,
+    Access,
+    Operation,
+    ResourceType,
+    the_cluster,
+    where,
+)
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from storage.waits import Signal
 
-VERSIONS: Final = (0, 5)
+API: Final = Api(
+    key=ApiKey.INIT_PRODUCER_ID,
+    versions=(0, 5),
+    # KafkaApis.handleInitProducerIdRequest. Kafka also accepts WRITE of any topic (KIP-679).
+    accesses=(
+        WRITE_TRANSACTION,
+        Access(
+            ResourceType.CLUSTER,
+            Operation.IDEMPOTENT_WRITE,
+            where(lambda ctx, request: request.transactional_id is None, the_cluster),
+        ),
+    ),
+    make=lambda s: InitProducerIdHandler(s.producer_ids, s.transaction_coordinator),
+)
 
 
 class InitProducerIdHandler:

@@ -1,7 +1,5 @@
 """JoinGroup (key 11): become a member of a group, or rejoin it.
 
-Versions: 0-9.
-
 Behaviour (S-GRP-1 to S-GRP-3)
 * The request is parked until the group's join phase ends; the leader's response lists all members.
 * The response has the group's error and the member id: the request's, or a new one.
@@ -17,9 +15,12 @@ Version notes
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import JoinReply, JoinRequest
 from broker.request import RequestContext
+from broker.security.access import READ_GROUP
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.join_group import (
     JoinGroupRequest,
@@ -28,7 +29,16 @@ from protocol.messages.join_group import (
 )
 from storage.waits import Signal
 
-VERSIONS: Final = (0, 9)
+API: Final = Api(
+    key=ApiKey.JOIN_GROUP,
+    versions=(0, 9),
+    most_elements=1_000,
+    in_workers=True,
+    # KafkaApis.handleJoinGroupRequest
+    accesses=(READ_GROUP,),
+    make=lambda s: JoinGroupHandler(s.group_coordinator),
+)
+
 
 LONGEST_NAME: Final = 32_767 - len("-") - 36
 """Bytes of an instance id or client id: with "-" and a UUID appended it becomes a member id, which

@@ -1,7 +1,5 @@
 """LeaveGroup (key 13): remove members at once instead of waiting for their sessions to expire.
 
-Versions: 0-5.
-
 Behaviour (S-GRP-3)
 * One result per member; an unknown member does not affect the others.
 * An administrator removes a static member by its instance id, with an empty member id.
@@ -14,15 +12,26 @@ Version notes
 import logging
 from typing import Final
 
+from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import LeaveReply, LeavingMember
 from broker.request import RequestContext
+from broker.security.access import READ_GROUP
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 log = logging.getLogger(__name__)
 
-VERSIONS: Final = (0, 5)
+API: Final = Api(
+    key=ApiKey.LEAVE_GROUP,
+    versions=(0, 5),
+    most_elements=5_000,
+    # KafkaApis.handleLeaveGroupRequest
+    accesses=(READ_GROUP,),
+    make=lambda s: LeaveGroupHandler(s.group_coordinator),
+)
+
 
 FIRST_VERSION_WITH_MEMBERS: Final = 3
 

@@ -1,7 +1,5 @@
 """ListGroups (key 16): the groups that this broker coordinates.
 
-Versions: 0-5.
-
 Behaviour (S-GRP-6)
 * COORDINATOR_LOAD_IN_PROGRESS while any partition is being loaded: the list would be incomplete.
 
@@ -13,14 +11,25 @@ Version notes
 from typing import Final
 
 from broker.api import many
+from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import ListedGroup as Listed
 from broker.request import RequestContext
+from broker.security.access import DESCRIBE_CLUSTER, Access, Operation, ResourceType, answered
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from storage.waits import PAUSE
 
-VERSIONS: Final = (0, 5)
+API: Final = Api(
+    key=ApiKey.LIST_GROUPS,
+    versions=(0, 5),
+    most_elements=1_000,
+    ends_with_client=True,
+    # KafkaApis.handleListGroupsRequest
+    accesses=(Access(ResourceType.GROUP, Operation.DESCRIBE, answered, unless=DESCRIBE_CLUSTER),),
+    make=lambda s: ListGroupsHandler(s.group_coordinator),
+)
 
 
 class ListGroupsHandler:

@@ -1,7 +1,5 @@
 """ListOffsets (key 2): find offsets by timestamp.
 
-Versions: 0-11.
-
 Behaviour (S-TS-1 to S-TS-5)
 * -1 latest (high watermark; read_committed: last stable offset), -2 earliest, -3 the record with
   the greatest timestamp, -4 earliest on local disk (the log start: nothing is tiered), -5 latest
@@ -24,6 +22,7 @@ import logging
 from collections import Counter
 from typing import Final
 
+from broker.api_facts import Api
 from broker.replication.failures import REFUSALS, refusal_of
 from broker.replication.isolation import isolation_of
 from broker.replication.offset_lookup import (
@@ -33,7 +32,9 @@ from broker.replication.offset_lookup import (
 )
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
+from broker.security.access import Operation, topics
 from broker.world.workers import WorkerDied
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -57,7 +58,17 @@ from storage.waits import PAUSE
 
 logger = logging.getLogger(__name__)
 
-VERSIONS: Final = (0, 11)
+API: Final = Api(
+    key=ApiKey.LIST_OFFSETS,
+    versions=(0, 11),
+    most_elements=10_000,
+    in_workers=True,
+    ends_with_client=True,
+    # KafkaApis.handleListOffsetRequest
+    accesses=(topics(Operation.DESCRIBE),),
+    make=lambda s: ListOffsetsHandler(s.replica_manager, s.looker.look),
+)
+
 
 CONSUMER: Final = -1
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE: Final = 5

@@ -1,21 +1,28 @@
 """ListPartitionReassignments (key 46): which partitions are being moved to other brokers.
 
-Versions: 0.
-
 Behaviour (KIP-455): the list is always empty, as there is one broker. Moves between its log
 directories are not reassignments; DescribeLogDirs shows them.
 """
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.request import RequestContext
+from broker.security.access import DESCRIBE_CLUSTER
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
 
-VERSIONS: Final = (0, 0)
+API: Final = Api(
+    key=ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    versions=(0, 0),
+    # ControllerApis.handleListPartitionReassignments
+    accesses=(DESCRIBE_CLUSTER,),
+    make=lambda s: ListPartitionReassignmentsHandler(),
+)
 
 
 class ListPartitionReassignmentsHandler:

@@ -1,7 +1,5 @@
 """ListTransactions (key 66): the transactional ids that this broker coordinates.
 
-Versions: 0-2.
-
 Behaviour (KIP-664)
 * A transaction must match every kind of filter, and one value of each. Unknown state names are
   returned in the response, and match nothing.
@@ -17,9 +15,12 @@ Version notes
 from typing import Final, Protocol
 
 from broker.api import many
+from broker.api_facts import Api
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.state import TransactionValue, state_from_label
 from broker.request import RequestContext
+from broker.security.access import Access, Operation, ResourceType, answered
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -29,7 +30,16 @@ from protocol.messages.list_transactions import (
 from storage.clock import Clock
 from storage.waits import PAUSE
 
-VERSIONS: Final = (0, 2)
+API: Final = Api(
+    key=ApiKey.LIST_TRANSACTIONS,
+    versions=(0, 2),
+    most_elements=20_000,
+    ends_with_client=True,
+    # KafkaApis.handleListTransactionsRequest
+    accesses=(Access(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE, answered),),
+    make=lambda s: ListTransactionsHandler(s.transaction_coordinator, s.clock),
+)
+
 
 PATTERN_MEMORY: Final = 1 << 20
 """Bytes that a compiled pattern may take; larger ones are refused."""

@@ -1,7 +1,5 @@
 """Metadata (key 3): brokers, topics, leaders.
 
-Versions: 0-13.
-
 Behaviour (S-META-1)
 * Topics by name, by id (v12+), or all of them. An unknown name is UNKNOWN_TOPIC_OR_PARTITION, a
   name that no topic can have INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID.
@@ -25,10 +23,20 @@ from typing import Final, Protocol, TypeVar
 
 from broker.api import authorized_operations, many
 from broker.api.endpoints import Endpoint, endpoint_for
+from broker.api_facts import Api
 from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from broker.cluster.topic_names import invalid_name_reason
 from broker.request import RequestContext
+from broker.security.access import (
+    Access,
+    Name,
+    Operation,
+    ResourceType,
+    answered,
+    each_or_every,
+)
 from config.broker_config import BrokerConfig
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata import (
     MetadataRequest,
@@ -42,12 +50,26 @@ from protocol.schema.lazy import Chained, Elements, Lazy
 from protocol.types import ZERO_UUID
 from storage.waits import PAUSE
 
-VERSIONS: Final = (0, 13)
-
 _FIRST_VERSION_WITH_IDS = 12
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 
 _Key = TypeVar("_Key")
+
+
+def _described(ctx: RequestContext, request: MetadataRequest) -> Iterable[Name]:
+    """Yield the topics asked for. An empty array in v0, and null from v1 on, ask for all topics."""
+    if ctx.api_version == 0 and not request.topics:
+        return answered(ctx, request)
+    return each_or_every("topics", "name", "topic_id")(ctx, request)
+
+
+API: Final = Api(
+    key=ApiKey.METADATA,
+    versions=(0, 13),
+    # KafkaApis.handleTopicMetadataRequest
+    accesses=(Access(ResourceType.TOPIC, Operation.DESCRIBE, _described),),
+    make=lambda s: MetadataHandler(s.image, s.config, s.controller),
+)
 
 
 class TopicMaker(Protocol):

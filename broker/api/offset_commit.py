@@ -1,7 +1,5 @@
 """OffsetCommit (key 8): store the offsets that a group has read up to.
 
-Versions: 0-10.
-
 Behaviour (S-GRP-4)
 * All offsets of a request are written to `__consumer_offsets` as one batch (very many as several,
   decision 40), and the response goes out when they are durable.
@@ -23,10 +21,13 @@ Version notes
 from typing import Final
 
 from broker.api.checked_commits import CheckedCommits
+from broker.api_facts import Api
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit
 from broker.request import RequestContext
+from broker.security.access import READ_GROUP, Operation, topics_by_id_from
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -37,11 +38,21 @@ from protocol.messages.offset_commit import (
 )
 from storage.waits import PAUSE, Signal
 
-VERSIONS: Final = (0, 10)
-
 FIRST_VERSION_WITH_GROUP_NOT_FOUND: Final = 9
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 DEFAULT_RETENTION: Final = -1
+
+
+API: Final = Api(
+    key=ApiKey.OFFSET_COMMIT,
+    versions=(0, 10),
+    # KafkaApis.handleOffsetCommitRequest
+    accesses=(
+        READ_GROUP,
+        topics_by_id_from(FIRST_VERSION_WITH_TOPIC_IDS, Operation.READ),
+    ),
+    make=lambda s: OffsetCommitHandler(s.group_coordinator, s.image),
+)
 
 
 class OffsetCommitHandler:

@@ -1,7 +1,5 @@
 """OffsetDelete (key 47): delete a group's offsets of topics that it no longer reads.
 
-Versions: 0 (never flexible).
-
 Behaviour (S-GRP-6, KIP-496)
 * GROUP_ID_NOT_FOUND if the group does not exist; NON_EMPTY_GROUP if it has members whose
   subscriptions the broker cannot read, because they are not consumers.
@@ -12,9 +10,12 @@ Behaviour (S-GRP-6, KIP-496)
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
+from broker.security.access import Access, Operation, ResourceType, field, topics
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -24,7 +25,18 @@ from protocol.messages.offset_delete import (
 )
 from storage.waits import PAUSE, Signal
 
-VERSIONS: Final = (0, 0)
+API: Final = Api(
+    key=ApiKey.OFFSET_DELETE,
+    versions=(0, 0),
+    most_elements=20_000,
+    # KafkaApis.handleOffsetDeleteRequest
+    accesses=(
+        Access(ResourceType.GROUP, Operation.DELETE, field("group_id")),
+        topics(Operation.READ),
+    ),
+    make=lambda s: OffsetDeleteHandler(s.group_coordinator, s.image),
+)
+
 
 TOMBSTONES_PER_BATCH: Final = 256
 """Offsets that a large request deletes at a time: two milliseconds of work."""

@@ -1,7 +1,5 @@
 """OffsetFetch (key 9): read the committed offsets of groups.
 
-Versions: 0-10.
-
 Behaviour (S-GRP-4)
 * A partition without a committed offset, and any partition of a group that does not exist, is
   answered with offset -1, epoch -1, empty metadata and no error.
@@ -17,14 +15,17 @@ Version notes
   offset that was committed for an older topic of the same name counts as missing.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeVar
 
 from broker.api import many
+from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.offsets import NO_LEADER_EPOCH, NO_OFFSET, CommittedOffset
 from broker.request import RequestContext
+from broker.security.access import Access, Name, Operation, ResourceType, each_or_every
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -41,8 +42,6 @@ from protocol.messages.offset_fetch import (
 from protocol.schema.lazy import Elements, Lazy
 from protocol.types import ZERO_UUID
 
-VERSIONS: Final = (0, 10)
-
 FIRST_VERSION_WITH_TOP_ERROR: Final = 2
 FIRST_VERSION_WITH_GROUPS: Final = 8
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
@@ -54,6 +53,33 @@ _Find = Callable[[str, int], CommittedOffset | None]
 
 _Topic = OffsetFetchRequestTopic | OffsetFetchRequestTopics
 _PartitionT = TypeVar("_PartitionT", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
+
+
+def _groups(ctx: RequestContext, request: OffsetFetchRequest) -> Iterable[Name]:
+    if ctx.api_version < 8:
+        return (request.group_id,)
+    return (group.group_id for group in request.groups)
+
+
+def _topics(ctx: RequestContext, request: OffsetFetchRequest) -> Iterable[Name]:
+    """Yield the topics asked for; null asks for every topic with offsets."""
+    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    named = each_or_every("topics", "topic_id" if by_id else "name")
+    for asked in (request,) if ctx.api_version < 8 else request.groups:
+        yield from named(ctx, asked)
+
+
+API: Final = Api(
+    key=ApiKey.OFFSET_FETCH,
+    versions=(0, 10),
+    ends_with_client=True,
+    # KafkaApis.fetchOffsetsForGroup, ….fetchAllOffsetsForGroup
+    accesses=(
+        Access(ResourceType.GROUP, Operation.DESCRIBE, _groups),
+        Access(ResourceType.TOPIC, Operation.DESCRIBE, _topics),
+    ),
+    make=lambda s: OffsetFetchHandler(s.group_coordinator, s.image),
+)
 
 
 class OffsetFetchHandler:

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (key 23): where a leader epoch ends.
 
-Versions: 0-4. Followers ask before they truncate (KIP-101, KIP-279), consumers to find out whether
+Followers ask before they truncate (KIP-101, KIP-279), consumers to find out whether
 the log that they read was truncated (KIP-320).
 
 Behaviour (S-READ-12)
@@ -13,8 +13,11 @@ Version notes: v0 answers the end offset only; v3 adds the replica id, which a l
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
+from broker.security.access import CLUSTER_ACTION, Access, Operation, ResourceType, each
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -26,7 +29,20 @@ from protocol.messages.offset_for_leader_epoch import (
 from protocol.types import TopicPartition
 from storage.waits import PAUSE
 
-VERSIONS: Final = (0, 4)
+API: Final = Api(
+    key=ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    versions=(0, 4),
+    most_elements=10_000,
+    in_workers=True,
+    ends_with_client=True,
+    # KafkaApis.handleOffsetForLeaderEpochRequest
+    accesses=(
+        Access(
+            ResourceType.TOPIC, Operation.DESCRIBE, each("topics", "topic"), unless=CLUSTER_ACTION
+        ),
+    ),
+    make=lambda s: OffsetForLeaderEpochHandler(s.replica_manager),
+)
 
 
 class OffsetForLeaderEpochHandler:

@@ -1,7 +1,5 @@
 """Produce (key 0): append record batches.
 
-Versions: 0-13.
-
 Behaviour
 * Partitions are appended to in the order of the request, and each has its own result: a refused
   batch does not affect the others. A partition that is named twice gets two appends and two
@@ -37,12 +35,15 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from broker.api.transaction_gate import TransactionGate
+from broker.api_facts import Api
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.delayed_produce import Awaited, DelayedProduce
 from broker.replication.failures import REFUSALS, Refusal, refusal_of
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
+from broker.security.access import WRITE_TRANSACTION, Operation, topics_by_id_from
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -60,8 +61,6 @@ from storage.log.opening import Opening
 from storage.log.results import AppendInfo
 from storage.log.validation import FIRST_ZSTD_PRODUCE, check_codec
 from storage.waits import Signal
-
-VERSIONS: Final = (0, 13)
 
 ADMIN_CLIENT: Final = "__admin_client"
 """The client id that Kafka's tools may write to internal topics with (`AdminUtils`)."""
@@ -94,6 +93,21 @@ _PartitionReply = PartitionProduceResponse
 _Reply = ProduceResponse | None
 
 log = logging.getLogger(__name__)
+
+
+API: Final = Api(
+    key=ApiKey.PRODUCE,
+    versions=(0, 13),
+    most_elements=10_000,
+    in_workers=True,
+    ends_with_client=True,
+    # KafkaApis.handleProduceRequest. The handler refuses a transactional batch without an id.
+    accesses=(
+        WRITE_TRANSACTION,
+        topics_by_id_from(FIRST_VERSION_WITH_TOPIC_IDS, Operation.WRITE, "topic_data"),
+    ),
+    make=lambda s: ProduceHandler(s.replica_manager, TransactionGate(s.transaction_coordinator)),
+)
 
 
 class _Later(NamedTuple):

@@ -1,7 +1,5 @@
 """SyncGroup (key 14): the group's leader sends the assignment, each member gets its part.
 
-Versions: 0-5.
-
 Behaviour (S-GRP-1)
 * Followers are parked until the leader's assignment is written to `__consumer_offsets`.
 * In a stable group the answer is the member's current assignment.
@@ -14,14 +12,26 @@ Version notes
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import SyncReply, SyncRequest
 from broker.request import RequestContext
+from broker.security.access import READ_GROUP
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from storage.waits import Signal
 
-VERSIONS: Final = (0, 5)
+API: Final = Api(
+    key=ApiKey.SYNC_GROUP,
+    versions=(0, 5),
+    most_elements=20_000,
+    in_workers=True,
+    # KafkaApis.handleSyncGroupRequest
+    accesses=(READ_GROUP,),
+    make=lambda s: SyncGroupHandler(s.group_coordinator),
+)
+
 
 FIRST_VERSION_WITH_PROTOCOL: Final = 5
 

@@ -1,7 +1,5 @@
 """TxnOffsetCommit (key 28): store the offsets that a group has read up to, in a transaction.
 
-Versions: 0-5.
-
 Behaviour (S-TXN-5)
 * The offsets are written to `__consumer_offsets` as one transactional batch (very many as several,
   decision 40), and become visible with the transaction's commit marker.
@@ -24,12 +22,15 @@ from typing import Final
 
 from broker.api.checked_commits import CheckedCommits
 from broker.api.transaction_gate import NOT_NOW, translated
+from broker.api_facts import Api
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
 from broker.coordinator.runtime.decision import Done
 from broker.coordinator.transaction.state import VERSION_2
 from broker.coordinator.transactional_commits import TransactionalCommits, TransactionRefused
 from broker.request import RequestContext
+from broker.security.access import READ_GROUP, WRITE_TRANSACTION, Operation, topics_by_id_from
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -40,12 +41,26 @@ from protocol.messages.txn_offset_commit import (
 )
 from storage.waits import PAUSE, Signal
 
-VERSIONS: Final = (0, 6)
-
 FIRST_VERSION_WITH_LOADING: Final = 2
 FIRST_VERSION_WITH_ABORTABLE: Final = 4
 FIRST_VERSION_OF_VERSION_2: Final = 5
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 6
+
+
+API: Final = Api(
+    key=ApiKey.TXN_OFFSET_COMMIT,
+    versions=(0, 6),
+    # KafkaApis.handleTxnOffsetCommitRequest
+    accesses=(
+        WRITE_TRANSACTION,
+        READ_GROUP,
+        topics_by_id_from(FIRST_VERSION_WITH_TOPIC_IDS, Operation.READ),
+    ),
+    make=lambda s: TxnOffsetCommitHandler(
+        TransactionalCommits(s.group_coordinator, s.transaction_coordinator),
+        s.image,
+    ),
+)
 
 
 class TxnOffsetCommitHandler:

@@ -1,7 +1,5 @@
 """UpdateFeatures (key 57): change the finalized levels of features.
 
-Versions: 0-2.
-
 Behaviour (KIP-584)
 * A request's changes are made all or none; INVALID_UPDATE_VERSION is the error of the whole
   response, whose message names the first feature that was refused. `broker.cluster.features` has
@@ -15,8 +13,11 @@ Version notes
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.cluster.features import Features, FeatureUpdate, UpgradeType
 from broker.request import RequestContext
+from broker.security.access import ALTER_CLUSTER
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.update_features import (
     FeatureUpdateKey,
@@ -25,7 +26,15 @@ from protocol.messages.update_features import (
     UpdateFeaturesResponse,
 )
 
-VERSIONS: Final = (0, 2)
+API: Final = Api(
+    key=ApiKey.UPDATE_FEATURES,
+    versions=(0, 2),
+    most_elements=1_000,
+    # ControllerApis.handleUpdateFeatures
+    accesses=(ALTER_CLUSTER,),
+    make=lambda s: UpdateFeaturesHandler(s.features),
+)
+
 
 LAST_VERSION_WITH_RESULTS: Final = 1
 

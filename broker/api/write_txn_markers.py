@@ -1,7 +1,5 @@
 """WriteTxnMarkers (key 27): append commit and abort markers of transactions to partitions.
 
-Versions: 0-2.
-
 Behaviour (S-TXN-2, S-TXN-5)
 * Other brokers' coordinators send it, and an administrator who aborts a hanging transaction
   (`kafka-transactions abort`); this broker's own coordinator writes its markers without it.
@@ -19,8 +17,11 @@ Version notes
 
 from typing import Final
 
+from broker.api_facts import Api
 from broker.coordinator.marker_writer import Marker, MarkerWriter
 from broker.request import RequestContext
+from broker.security.access import ALTER_CLUSTER, Access, Operation, ResourceType
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -32,7 +33,14 @@ from protocol.messages.write_txn_markers import (
 from protocol.types import TopicPartition
 from storage.waits import PAUSE, Signal
 
-VERSIONS: Final = (0, 2)
+API: Final = Api(
+    key=ApiKey.WRITE_TXN_MARKERS,
+    versions=(0, 2),
+    most_elements=20_000,
+    # KafkaApis.handleWriteTxnMarkersRequest
+    accesses=(Access(ResourceType.CLUSTER, Operation.CLUSTER_ACTION, unless=ALTER_CLUSTER),),
+    make=lambda s: WriteTxnMarkersHandler(s.marker_writer),
+)
 
 
 class WriteTxnMarkersHandler:

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import trio
 
+from broker.api_facts import Served
 from broker.network.asides import Asides
 from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics
 from broker.network.large_messages import LargeMessages
 from broker.network.request_metrics import RequestMetrics, RequestTimes
 from broker.network.routes import RouteTable
-from broker.request import Handler
 from broker.world.clock import Clock
 from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers
@@ -39,8 +39,7 @@ class RequestChannel:
 
     def __init__(
         self,
-        handlers: Mapping[ApiKey, Handler],
-        versions: Mapping[ApiKey, tuple[int, int]],
+        served: Mapping[ApiKey, Served],
         *,
         clock: Clock,
         driver: Driver | None = None,
@@ -48,8 +47,8 @@ class RequestChannel:
         queued_max: int = 500,
         unsupported_version_reply: Callable[[], Any] | None = None,
     ) -> None:
-        """`versions`: lowest and highest served version, by API. `driver` runs what handlers wait
-        for; by default calls in threads and child processes are made at once.
+        """`driver` runs what handlers wait for; by default calls in threads and child processes are
+        made at once.
 
         `unsupported_version_reply` makes the v0 ApiVersions body for an unknown version.
         """
@@ -58,9 +57,7 @@ class RequestChannel:
         self.watch = self.driver.watch
         """Notes requests that block the loop for long."""
         self._metrics: dict[int, RequestMetrics] = {}
-        self.routes: Final = self.table(
-            handlers, versions, unsupported_version_reply=unsupported_version_reply
-        )
+        self.routes: Final = self.table(served, unsupported_version_reply=unsupported_version_reply)
         """The default table of a connection."""
         self.large = LargeMessages(clock)
         self.pool = HandlerPool(self.driver, workers=workers, queued_max=queued_max, clock=clock)
@@ -68,15 +65,13 @@ class RequestChannel:
 
     def table(
         self,
-        handlers: Mapping[ApiKey, Handler],
-        versions: Mapping[ApiKey, tuple[int, int]],
+        served: Mapping[ApiKey, Served],
         *,
         unsupported_version_reply: Callable[[], Any] | None = None,
     ) -> RouteTable:
         """Make another table, for connections that may use other APIs (`broker.network.routes`)."""
         return RouteTable(
-            handlers,
-            versions,
+            served,
             self._metrics,
             unsupported_version_reply=unsupported_version_reply,
         )

@@ -11,80 +11,15 @@ not in the table ends the connection. All tables share the counters of an API.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from broker.api_facts import Served
 from broker.network.request_metrics import RequestMetrics
-from broker.request import Handler
 from protocol.api_keys import ApiKey
 from protocol.framing import response_header_is_flexible
 from protocol.messages import registry
-from protocol.schema.parse_code import MAX_ELEMENTS
 from storage.waits import Work
 
 _VERSION_BITS = 16
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
-_MAY_CARRY_FILES = frozenset((int(ApiKey.FETCH),))
-"""APIs whose responses hold records, which may be slices of files."""
-
-_IN_WORKERS = frozenset(
-    int(key)
-    for key in (
-        ApiKey.PRODUCE,
-        ApiKey.FETCH,
-        ApiKey.LIST_OFFSETS,
-        ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        ApiKey.JOIN_GROUP,
-        ApiKey.SYNC_GROUP,
-        ApiKey.HEARTBEAT,
-    )
-)
-"""APIs of the daily work of producers and consumers, whose coroutines share the workers. Those of
-other APIs are run aside, because they wait for each other (changes of topics are made one after the
-other) or go in turns: in a worker they would keep appends from running."""
-
-_END_WITH_CLIENT: Final = frozenset(
-    int(key)
-    for key in (
-        ApiKey.PRODUCE,
-        ApiKey.FETCH,
-        ApiKey.LIST_OFFSETS,
-        ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        ApiKey.OFFSET_FETCH,
-        ApiKey.LIST_GROUPS,
-        ApiKey.LIST_TRANSACTIONS,
-        ApiKey.DESCRIBE_GROUPS,
-        ApiKey.DESCRIBE_CONFIGS,
-        ApiKey.DESCRIBE_LOG_DIRS,
-        ApiKey.DESCRIBE_PRODUCERS,
-        ApiKey.DESCRIBE_TRANSACTIONS,
-    )
-)
-"""APIs that change nothing, and Produce, whose appends are each done as a whole: long work for them
-ends when the client disconnects. All others are finished; Metadata and FindCoordinator may make
-topics."""
-
-MOST_ELEMENTS: Final[Mapping[int, int]] = {
-    ApiKey.PRODUCE: 10_000,
-    ApiKey.FETCH: 10_000,
-    ApiKey.LIST_OFFSETS: 10_000,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: 10_000,
-    ApiKey.JOIN_GROUP: 1_000,
-    ApiKey.SYNC_GROUP: 20_000,
-    ApiKey.LEAVE_GROUP: 5_000,
-    ApiKey.OFFSET_DELETE: 20_000,
-    ApiKey.ADD_PARTITIONS_TO_TXN: 20_000,
-    ApiKey.WRITE_TXN_MARKERS: 20_000,
-    ApiKey.ALTER_REPLICA_LOG_DIRS: 50_000,
-    ApiKey.DESCRIBE_LOG_DIRS: 50_000,
-    ApiKey.ALTER_CONFIGS: 50_000,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: 50_000,
-    ApiKey.CREATE_TOPICS: 50_000,
-    ApiKey.CREATE_PARTITIONS: 50_000,
-    ApiKey.DELETE_TOPICS: 50_000,
-    ApiKey.LIST_GROUPS: 1_000,
-    ApiKey.LIST_TRANSACTIONS: 20_000,
-    ApiKey.UPDATE_FEATURES: 1_000,
-}
-"""The most elements of a request by API, if not `MAX_ELEMENTS`: as many as its handler goes through
-in one go, or keeps (docs/limits.md). More raise ProtocolError."""
 
 
 class Route:
@@ -105,18 +40,20 @@ class Route:
         "parse_at",
     )
 
-    def __init__(self, key: int, version: int, handler: Handler, metrics: RequestMetrics) -> None:
+    def __init__(self, served: Served, version: int, metrics: RequestMetrics) -> None:
+        api, handler = served
+        key = api.key
         self.codec = registry.request_codec(key, version)
         self.codec_of_reply = registry.response_codec(key, version)
         self.parse_at = self.codec.parse_small_at
         self.build_into = self.codec_of_reply.build_into
-        self.most_elements = MOST_ELEMENTS.get(key, MAX_ELEMENTS)
-        self.in_workers = key in _IN_WORKERS
-        self.ends_with_client = key in _END_WITH_CLIENT
+        self.most_elements = api.most_elements
+        self.in_workers = api.in_workers
+        self.ends_with_client = api.ends_with_client
         self.handler: Callable[[Any, Any], Work[Any]] = handler
         self.error_response = handler.error_response
         self.flexible_header = response_header_is_flexible(key, version)
-        self.may_carry_files = key in _MAY_CARRY_FILES
+        self.may_carry_files = api.carries_files
         self.metrics = metrics
 
 
@@ -125,18 +62,16 @@ class RouteTable:
 
     def __init__(
         self,
-        handlers: Mapping[ApiKey, Handler],
-        versions: Mapping[ApiKey, tuple[int, int]],
+        served: Mapping[ApiKey, Served],
         metrics: dict[int, RequestMetrics],
         *,
         unsupported_version_reply: Callable[[], Any] | None = None,
     ) -> None:
-        """`versions`: lowest and highest served version, by API. `metrics`: by API, filled on use.
+        """`metrics`: by API, filled on use.
 
         `unsupported_version_reply` makes the v0 ApiVersions body for an unknown version.
         """
-        self._handlers = handlers
-        self._versions = versions
+        self._served = served
         self._metrics = metrics
         self._unsupported_version_reply = unsupported_version_reply
         self.made: Final[dict[int, Route]] = {}
@@ -155,14 +90,16 @@ class RouteTable:
         return None if route is None else (route, self._unsupported_version_reply())
 
     def _make_route(self, key: int, version: int) -> Route | None:
-        served = self._versions.get(key)  # type: ignore[call-overload]  # ApiKey is an int
-        handler = self._handlers.get(key)  # type: ignore[call-overload]
-        if served is None or handler is None or not served[0] <= version <= served[1]:
+        served = self._served.get(key)  # type: ignore[call-overload]  # ApiKey is an int
+        if served is None:
+            return None
+        lowest, highest = served.api.versions
+        if not lowest <= version <= highest:
             return None
         metrics = self._metrics.get(key)
         if metrics is None:
             name = "".join(part.capitalize() for part in ApiKey(key).name.split("_"))
             metrics = self._metrics[key] = RequestMetrics(name)
-        route = Route(key, version, handler, metrics)
+        route = Route(served, version, metrics)
         self.made[(key << _VERSION_BITS) | version] = route
         return route

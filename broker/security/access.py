@@ -1,8 +1,9 @@
 """What a principal must be allowed before an API's handler is called.
 
-The registry's row of an API names its `Access`es: a type of resource, an operation, and where the
-request names the resources (Kafka has these in `KafkaApis` and `ControllerApis`, a method per API).
-Resources and operations have the names and wire codes of Kafka's ACLs.
+The declaration of an API (`broker.api_facts`) names its `Access`es: a type of resource, an
+operation, and where the request names the resources (Kafka has these in `KafkaApis` and
+`ControllerApis`, a method per API). Resources and operations have the names and wire codes of
+Kafka's ACLs.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -122,3 +123,25 @@ def by_version(changed: int, below: Names, since: Names) -> Names:
 def where(condition: Callable[[RequestContext, Any], bool], names: Names) -> Names:
     """`names` in requests for which `condition` is true, else no resources."""
     return lambda ctx, request: names(ctx, request) if condition(ctx, request) else ()
+
+
+# ---- what several APIs ask for
+
+CLUSTER_ACTION: Final = Access(ResourceType.CLUSTER, Operation.CLUSTER_ACTION)
+ALTER_CLUSTER: Final = Access(ResourceType.CLUSTER, Operation.ALTER)
+DESCRIBE_CLUSTER: Final = Access(ResourceType.CLUSTER, Operation.DESCRIBE)
+READ_GROUP: Final = Access(ResourceType.GROUP, Operation.READ, field("group_id"))
+WRITE_TRANSACTION: Final = Access(
+    ResourceType.TRANSACTIONAL_ID, Operation.WRITE, field("transactional_id")
+)
+
+
+def topics(operation: Operation, unless: Access | None = None) -> Access:
+    """The topics of the request, by name."""
+    return Access(ResourceType.TOPIC, operation, each("topics", "name"), unless)
+
+
+def topics_by_id_from(version: int, operation: Operation, array: str = "topics") -> Access:
+    """The topics of the request by name; from `version` on by id."""
+    names = by_version(version, each(array, "name"), each(array, "topic_id"))
+    return Access(ResourceType.TOPIC, operation, names)

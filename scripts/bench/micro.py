@@ -26,6 +26,7 @@ import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -39,9 +40,11 @@ import trio.testing
 from crc32c import crc32c
 from measuring import Figure, Run, counted, load, report, timed, user_seconds
 
+from broker.api_facts import Served
 from broker.network import connection, connection_state
 from broker.network.request_channel import RequestChannel
 from broker.network.sender import DiskReader
+from broker.registry import APIS
 from broker.request import ConnectionInfo
 from broker.world.clock import SystemClock
 from broker.world.sockets import SocketStream
@@ -382,9 +385,11 @@ def connected(handlers: dict[ApiKey, Any], stream: Any) -> tuple[connection.Conn
     """Make a connection and the channel that it is served by."""
     versions = {key: (0, PRODUCE if key is ApiKey.PRODUCE else FETCH) for key in handlers}
     versions[ApiKey.HEARTBEAT] = (0, HEARTBEAT)
-    channel = RequestChannel(
-        handlers, {key: versions[key] for key in handlers}, clock=SystemClock()
-    )
+    served = {
+        key: Served(replace(APIS[key], versions=versions[key]), handler)
+        for key, handler in handlers.items()
+    }
+    channel = RequestChannel(served, clock=SystemClock())
     services = connection.ConnectionServices(
         channel, max_request_bytes=104857600, disk=DiskReader(InlineWorkers())
     )

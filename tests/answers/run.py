@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from broker.api.registry import ADVERTISED
+from broker.registry import ADVERTISED
 from protocol.api_keys import ApiKey
 from tests.answers.accepted import Asked, accepted_reason
 from tests.answers.cases import Case, cases_of, common_versions, pairs_of

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import trio
 
-from broker.api.registry import ADVERTISED
+from broker.registry import ADVERTISED
 from broker.world.streams import send_all
 from broker.world.transport import Stream
 from protocol.api_keys import ApiKey

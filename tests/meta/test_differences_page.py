@@ -2,8 +2,8 @@
 
 import re
 
-from broker.api.registry import ADVERTISED
 from broker.components import BACKLOG, socket_settings
+from broker.registry import ADVERTISED
 from broker.world.transport import SYSTEM_DEFAULT
 from config.broker_config import BrokerConfig
 from config.broker_keys import BROKER_KEYS

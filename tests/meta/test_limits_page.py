@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.api.registry import ADVERTISED
 from broker.network.large_messages import ELEMENTS_AT_ONCE, MAX_REPLY_BYTES, UNSENT_BYTES
-from broker.network.routes import MOST_ELEMENTS
+from broker.registry import APIS
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import SPECS
 from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS
@@ -18,13 +17,13 @@ ROW = re.compile(r"^\| (\w+) \| ([\d,]+|–) \|", re.MULTILINE)
 
 
 def limit(key: ApiKey) -> str:
-    if not arrays(key, ADVERTISED[key][1]):
+    if not arrays(key, APIS[key].versions[1]):
         return "–"
-    return f"{MOST_ELEMENTS.get(key, MAX_ELEMENTS):,}"
+    return f"{APIS[key].most_elements:,}"
 
 
 def test_every_api_has_a_row_with_its_limit() -> None:
-    assert dict(ROW.findall(PAGE)) == {SPECS[key].message: limit(key) for key in ADVERTISED}
+    assert dict(ROW.findall(PAGE)) == {SPECS[key].message: limit(key) for key in APIS}
 
 
 RULES = re.sub(r"\s+", " ", PAGE.partition("## The rules")[2].partition("\n## ")[0])

@@ -2,15 +2,18 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from typing import Any
 
 import trio
 
+from broker.api_facts import Served, by_key
 from broker.network.connection import Connection
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
+from broker.registry import APIS
 from broker.request import RequestContext
 from broker.world.driver import Driver
 from broker.world.streams import receive_some, send_all
@@ -174,6 +177,16 @@ def unsupported_version_reply() -> Any:
     return response
 
 
+def fake(
+    key: ApiKey,
+    behave: Callable[[RequestContext, Any], Any],
+    versions: tuple[int, int] | None = None,
+) -> Served:
+    """An API with its real facts, in all versions unless said otherwise, whose handler is fake."""
+    versions = versions or (SPECS[key].min_version, SPECS[key].max_version)
+    return Served(replace(APIS[key], versions=versions), FakeHandler(key, behave))
+
+
 @asynccontextmanager
 async def running_server(
     net: Net,
@@ -186,8 +199,7 @@ async def running_server(
 ) -> AsyncIterator[Harness]:
     """Run a server whose APIs behave as given; it serves no others."""
     channel = RequestChannel(
-        {key: FakeHandler(key, behave) for key, behave in handlers.items()},
-        {key: (SPECS[key].min_version, SPECS[key].max_version) for key in handlers},
+        by_key(fake(key, behave) for key, behave in handlers.items()),
         clock=net.clock,
         driver=Driver(net.workers, net.clock),
         workers=workers,

@@ -14,6 +14,7 @@ from broker.api.offset_delete import OffsetDeleteHandler
 from broker.api.offset_fetch import OffsetFetchHandler
 from broker.api.sync_group import SyncGroupHandler
 from broker.cluster.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from broker.registry import APIS
 from broker.request import RequestContext
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -143,8 +144,7 @@ class GroupApi(GroupHarness):
 
 def versions(key: ApiKey) -> range:
     """Return all versions that the handler serves."""
-    module = __import__(f"broker.api.{key.name.lower()}", fromlist=["VERSIONS"])
-    low, high = module.VERSIONS
+    low, high = APIS[key].versions
     declared = spec(key)
     assert (low, high) == (declared.min_version, declared.max_version)
     return range(low, high + 1)

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import trio
 
-from broker.api.registry import ADVERTISED
-from broker.network.routes import MOST_ELEMENTS
+from broker.registry import APIS
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -36,9 +35,9 @@ ELEMENTS = 100_000
 NUMBERLESS = bytes(16)
 
 CASES = [
-    (key, versions[1], path)
-    for key, versions in ADVERTISED.items()
-    for path in arrays(key, versions[1])
+    (key, api.versions[1], path)
+    for key, api in APIS.items()
+    for path in arrays(key, api.versions[1])
 ]
 
 
@@ -88,7 +87,7 @@ async def longest_step(broker: WholeBroker, key: int, version: int, request: Any
     ids=lambda value: value.name if isinstance(value, ApiKey) else str(value),
 )
 def test_the_largest_request_of_every_array(key: ApiKey, version: int, path: Path) -> None:
-    count = min(ELEMENTS, MOST_ELEMENTS.get(key, ELEMENTS + 10) - 10)
+    count = min(ELEMENTS, APIS[key].most_elements - 10)
 
     @whole_broker()
     async def scenario(broker: WholeBroker) -> None:
@@ -101,7 +100,7 @@ def test_the_largest_request_of_every_array(key: ApiKey, version: int, path: Pat
 
 def test_every_api_with_arrays_is_tried() -> None:
     tried = {key for key, _, _ in CASES}
-    assert set(ADVERTISED) - tried == {
+    assert set(APIS) - tried == {
         ApiKey.ADD_OFFSETS_TO_TXN,
         ApiKey.API_VERSIONS,
         ApiKey.DESCRIBE_ACLS,
@@ -114,7 +113,7 @@ def test_every_api_with_arrays_is_tried() -> None:
 
 @whole_broker()
 async def test_more_elements_than_an_api_takes_cost_the_connection(broker: WholeBroker) -> None:
-    count = MOST_ELEMENTS[ApiKey.LEAVE_GROUP] + 1
+    count = APIS[ApiKey.LEAVE_GROUP].most_elements + 1
     request = largest(ApiKey.LEAVE_GROUP, 5, ("members",), count)
     assert await longest_step(broker, ApiKey.LEAVE_GROUP, 5, request) is None
 

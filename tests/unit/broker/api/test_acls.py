@@ -6,7 +6,7 @@ import pytest
 
 from broker.api.create_acls import CreateAclsHandler
 from broker.api.delete_acls import DeleteAclsHandler
-from broker.api.describe_acls import VERSIONS, DescribeAclsHandler
+from broker.api.describe_acls import API, DescribeAclsHandler
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest
@@ -25,7 +25,7 @@ PATTERN: dict[str, Any] = {
     "operation": ANY,
     "permission_type": ANY,
 }
-every_version = pytest.mark.parametrize("version", range(VERSIONS[0], VERSIONS[1] + 1))
+every_version = pytest.mark.parametrize("version", range(API.versions[0], API.versions[1] + 1))
 
 
 @every_version

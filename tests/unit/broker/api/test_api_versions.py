@@ -3,11 +3,11 @@ import pytest
 from kio.serial import entity_reader
 
 from broker.api.api_versions import (
-    VERSIONS,
+    API,
     ApiVersionsHandler,
     unsupported_version_response,
 )
-from broker.api.registry import ADVERTISED
+from broker.registry import ADVERTISED
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
@@ -32,7 +32,7 @@ def request(name: str = "librdkafka", version: str = "2.16.0") -> object:
     return ApiVersionsRequest(client_software_name=name, client_software_version=version)
 
 
-@pytest.mark.parametrize("version", range(VERSIONS[0], VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(API.versions[0], API.versions[1] + 1))
 def test_every_version_lists_every_api(version: int) -> None:
     response = call(HANDLER, KEY, version, request() if version >= 3 else ApiVersionsRequest())
     assert response.error_code == ErrorCode.NONE

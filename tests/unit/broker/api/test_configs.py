@@ -60,7 +60,7 @@ def by_name(result: Any) -> dict[str, Any]:
     return {config.name: config for config in result.configs}
 
 
-@pytest.mark.parametrize("version", range(describe_configs.VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(describe_configs.API.versions[1] + 1))
 def test_s_cfg_3_every_topic_config_is_described(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster(log_retention_hours="24")
@@ -98,7 +98,7 @@ def test_s_cfg_3_every_topic_config_is_described(version: int) -> None:
     at_once(scenario())
 
 
-@pytest.mark.parametrize("version", range(describe_configs.VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(describe_configs.API.versions[1] + 1))
 def test_s_cfg_3_every_broker_config_is_described(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster(
@@ -202,7 +202,7 @@ def own(cluster: Cluster) -> dict[str, str]:
     return dict(topic.config)
 
 
-@pytest.mark.parametrize("version", range(incremental_alter_configs.VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(incremental_alter_configs.API.versions[1] + 1))
 def test_incremental_changes(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
@@ -278,7 +278,7 @@ def alter_request(*resources: tuple[str, dict[str, str | None]], validate_only: 
     )
 
 
-@pytest.mark.parametrize("version", range(alter_configs.VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(alter_configs.API.versions[1] + 1))
 def test_alter_configs_replaces_everything(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()

@@ -1,6 +1,6 @@
 import pytest
 
-from broker.api.describe_cluster import VERSIONS, DescribeClusterHandler
+from broker.api.describe_cluster import API, DescribeClusterHandler
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DescribeClusterRequest
@@ -11,7 +11,7 @@ from tests.support.cluster_fakes import start_cluster
 KEY = ApiKey.DESCRIBE_CLUSTER
 
 
-@pytest.mark.parametrize("version", range(VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(API.versions[1] + 1))
 def test_the_cluster_in_every_version(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster(broker_id=4, broker_rack="r")

@@ -2,7 +2,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from broker.api.describe_log_dirs import VERSIONS, DescribeLogDirsHandler
+from broker.api.describe_log_dirs import API, DescribeLogDirsHandler
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -53,7 +53,7 @@ class FakeVolumes:
 HANDLER = DescribeLogDirsHandler(FakeDirectories(), FakeVolumes())
 
 
-@pytest.mark.parametrize("version", range(VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(API.versions[1] + 1))
 def test_directories_partitions_and_sizes(version: int) -> None:
     response = call(HANDLER, KEY, version, DescribeLogDirsRequest(topics=None))
     found = {
@@ -86,7 +86,7 @@ def test_only_the_partitions_that_were_asked_for() -> None:
 
 
 def test_error_response_fits_every_version() -> None:
-    for version in range(VERSIONS[1] + 1):
+    for version in range(API.versions[1] + 1):
         request = DescribeLogDirsRequest(topics=None)
         reply = HANDLER.error_response(
             context(KEY, version), request, ErrorCode.UNKNOWN_SERVER_ERROR

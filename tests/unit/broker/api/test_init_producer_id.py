@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from broker.api.init_producer_id import VERSIONS, InitProducerIdHandler
+from broker.api.init_producer_id import API, InitProducerIdHandler
 from broker.cluster.producer_ids import ProducerIdAllocator
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -27,7 +27,7 @@ def handler_over(cluster: Any) -> InitProducerIdHandler:
     )
 
 
-@pytest.mark.parametrize("version", range(VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(API.versions[1] + 1))
 def test_each_idempotent_producer_gets_its_own_id(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
@@ -44,7 +44,7 @@ def test_each_idempotent_producer_gets_its_own_id(version: int) -> None:
     at_once(scenario())
 
 
-@pytest.mark.parametrize("version", range(VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(API.versions[1] + 1))
 def test_s_txn_4_each_owner_of_a_transactional_id_gets_the_next_epoch(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from broker.api.metadata import VERSIONS, MetadataHandler
+from broker.api.metadata import API, MetadataHandler
 from broker.cluster.image import BrokerImage, PartitionImage, TopicImage
 from broker.cluster.topic_plan import NewTopic
 from config.listener import Listener
@@ -16,7 +16,7 @@ from tests.support.cluster_fakes import Cluster, start_cluster
 
 KEY = ApiKey.METADATA
 NOT_ASKED = -(1 << 31)
-LATEST = VERSIONS[1]
+LATEST = API.versions[1]
 
 
 def handler_of(cluster: Cluster) -> MetadataHandler:
@@ -35,7 +35,7 @@ def codes(response: object) -> dict[str | None, int]:
     return {topic.name: topic.error_code for topic in response.topics}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("version", range(VERSIONS[0], LATEST + 1))
+@pytest.mark.parametrize("version", range(API.versions[0], LATEST + 1))
 def test_every_version_describes_the_cluster(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()

@@ -44,7 +44,7 @@ def creation(*topics: object, validate_only: bool = False) -> object:
     return CreateTopicsRequest(topics=list(topics), timeout_ms=1000, validate_only=validate_only)
 
 
-@pytest.mark.parametrize("version", range(create_topics.VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(create_topics.API.versions[1] + 1))
 def test_create_topics_in_every_version(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
@@ -173,7 +173,7 @@ def test_the_name_of_kafkas_metadata_log_is_no_topics() -> None:
     at_once(scenario())
 
 
-@pytest.mark.parametrize("version", range(delete_topics.VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(delete_topics.API.versions[1] + 1))
 def test_delete_topics_in_every_version(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
@@ -248,7 +248,7 @@ def test_s_meta_2_deletion_switched_off() -> None:
     at_once(scenario())
 
 
-@pytest.mark.parametrize("version", range(create_partitions.VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(create_partitions.API.versions[1] + 1))
 def test_s_meta_2_create_partitions_answers_once_per_topic(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.api.update_features import VERSIONS, UpdateFeaturesHandler
+from broker.api.update_features import API, UpdateFeaturesHandler
 from broker.cluster.features import FeatureUpdate, UpgradeType
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -44,7 +44,7 @@ def ask(features: FakeFeatures, version: int, level: int, **request: Any) -> Any
     )
 
 
-@pytest.mark.parametrize("version", range(VERSIONS[0], VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(API.versions[0], API.versions[1] + 1))
 def test_every_version(version: int) -> None:
     features = FakeFeatures()
     response = ask(features, version, 1, validate_only=True)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from broker.api_facts import by_key
 from broker.network.connection import Connection
 from broker.network.request_channel import RequestChannel
 from broker.request import ConnectionInfo, RequestContext
@@ -13,9 +14,9 @@ from protocol.messages.describe_cluster import DescribeClusterResponse
 from protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.fake_handlers import (
     AsyncClient,
-    FakeHandler,
     Harness,
     empty_reply,
+    fake,
     running_server,
     unsupported_version_reply,
 )
@@ -25,7 +26,6 @@ from tests.support.wire_client import request_frame
 HEARTBEAT, VERSIONS = ApiKey.HEARTBEAT, ApiKey.API_VERSIONS
 HANDSHAKE = ApiKey.DESCRIBE_CLUSTER
 """Stands in for SaslHandshake, of which there is no message yet."""
-STRANGERS = {VERSIONS: (0, 4), HANDSHAKE: (0, 1)}
 
 
 class Doorkeeper:
@@ -43,12 +43,11 @@ class Doorkeeper:
             connection.use(channel.routes, "User:alice")
             return DescribeClusterResponse()
 
-        strangers = {
-            VERSIONS: FakeHandler(VERSIONS, empty_reply(VERSIONS)),
-            HANDSHAKE: FakeHandler(HANDSHAKE, shake_hands),
-        }
+        strangers = by_key(
+            (fake(VERSIONS, empty_reply(VERSIONS), (0, 4)), fake(HANDSHAKE, shake_hands, (0, 1)))
+        )
         connection.use(
-            channel.table(strangers, STRANGERS, unsupported_version_reply=unsupported_version_reply)
+            channel.table(strangers, unsupported_version_reply=unsupported_version_reply)
         )
 
     def serve(self, ctx: RequestContext, request: Any) -> Any:

@@ -25,7 +25,7 @@ ANSWER = {HEARTBEAT: empty_reply(HEARTBEAT)}
 
 def server_on(transport: Transport, net: Net) -> SocketServer:
     """A server that serves no API."""
-    channel = RequestChannel({}, {}, clock=net.clock)
+    channel = RequestChannel({}, clock=net.clock)
     return SocketServer(settings(), channel, transport, net.workers)
 
 
@@ -55,7 +55,7 @@ def test_an_address_that_cannot_be_used_is_one_clear_error_and_no_port_is_kept(n
         other = Listener(name="B", host="127.0.0.1", port=taken.port, protocol="PLAINTEXT")
         second = SocketServer(
             settings(listeners=(free, other)),
-            RequestChannel({}, {}, clock=net.clock),
+            RequestChannel({}, clock=net.clock),
             net.transport,
             net.workers,
         )

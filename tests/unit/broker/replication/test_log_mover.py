@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from broker.api.alter_replica_log_dirs import VERSIONS, AlterReplicaLogDirsHandler
+from broker.api.alter_replica_log_dirs import API, AlterReplicaLogDirsHandler
 from broker.api.describe_log_dirs import DescribeLogDirsHandler
 from broker.replication.log_mover import LogMover
 from broker.world.clock import SystemClock
@@ -267,7 +267,7 @@ def test_a_topic_that_is_deleted_takes_its_copy_along():
     assert moves.logs.future_log(TP) is None
 
 
-@pytest.mark.parametrize("version", range(VERSIONS[1] + 1))
+@pytest.mark.parametrize("version", range(API.versions[1] + 1))
 def test_the_api_answers_for_each_partition_and_describe_shows_the_future_log(version):
     moves = Moves()
     moves.fill()

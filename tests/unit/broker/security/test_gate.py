@@ -8,8 +8,8 @@ from unittest.mock import MagicMock
 import pytest
 import trio
 
-from broker.api.registry import ADVERTISED, TABLE, Row, build_handlers
-from broker.api.services import Services
+from broker.api_facts import Api
+from broker.registry import APIS, build_handlers
 from broker.request import Handler, RequestContext
 from broker.security.access import (
     CLUSTER_NAME,
@@ -23,6 +23,7 @@ from broker.security.access import (
 )
 from broker.security.authorizer import ALLOW_ALL
 from broker.security.gate import Gate, Guarded
+from broker.services import Services
 from broker.world.clock import SystemClock
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -86,8 +87,8 @@ def gate(rules: Any) -> Gate:
     return Gate(rules, name_of)
 
 
-def guarded(row: Row, rules: Rules, handler: Handler | None = None) -> Any:
-    return gate(rules).guard(handler or Topics(), row.access)
+def guarded(api: Api, rules: Rules, handler: Handler | None = None) -> Any:
+    return gate(rules).guard(handler or Topics(), api.accesses)
 
 
 def as_replica(request: Any, number: int) -> None:
@@ -96,10 +97,10 @@ def as_replica(request: Any, number: int) -> None:
 
 
 def every_version() -> Iterator[Any]:
-    for row in TABLE:
-        for version in range(row.module.VERSIONS[0], row.module.VERSIONS[1] + 1):
-            if row.access:
-                yield pytest.param(row, version, id=f"{row.key.name}-{version}")
+    for api in APIS.values():
+        for version in range(api.versions[0], api.versions[1] + 1):
+            if api.accesses:
+                yield pytest.param(api, version, id=f"{api.key.name}-{version}")
 
 
 def texts(request: Any, names: set[str]) -> set[str]:
@@ -132,64 +133,64 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize(("row", "version"), list(every_version()))
+@pytest.mark.parametrize(("api", "version"), list(every_version()))
 def test_s_acl_1_every_version_of_every_api_asks_for_all_that_it_names(
-    row: Row, version: int
+    api: Api, version: int
 ) -> None:
-    request = filled(row.key, version)
-    for topic in request.topics if row.key == ApiKey.CREATE_TOPICS else ():
+    request = filled(api.key, version)
+    for topic in request.topics if api.key == ApiKey.CREATE_TOPICS else ():
         topic.configs = []  # have names, too
-    if row.key == ApiKey.FETCH:
+    if api.key == ApiKey.FETCH:
         as_replica(request, -1)
         request.forgotten_topics_data = []
     rules = Rules((CLUSTER, Operation.CREATE), (CLUSTER, Operation.DELETE))
     rules.denied += ((CLUSTER, Operation.DESCRIBE), (CLUSTER, Operation.CLUSTER_ACTION))
     with_brokers = {ApiKey.WRITE_TXN_MARKERS, ApiKey.ADD_PARTITIONS_TO_TXN}
-    if row.key in with_brokers or row.access[0].resource is CLUSTER:
+    if api.key in with_brokers or api.accesses[0].resource is CLUSTER:
         rules.denied = ()
     handler = Topics()
-    assert at_once(guarded(row, rules, handler)(context(row.key, version), request)) == "reply"
+    assert at_once(guarded(api, rules, handler)(context(api.key, version), request)) == "reply"
     assert handler.calls == [request]
-    for resource in {access.resource for access in row.access} - {CLUSTER}:
+    for resource in {access.resource for access in api.accesses} - {CLUSTER}:
         asked = {name for kind, _, name in rules.asked if kind is resource}
-        if row.key == ApiKey.ADD_PARTITIONS_TO_TXN and version >= 4:
+        if api.key == ApiKey.ADD_PARTITIONS_TO_TXN and version >= 4:
             assert not asked  # by brokers: as members of the cluster
-        elif row.key in (ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS):
+        elif api.key in (ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS):
             assert asked == {EVERY}
-        elif resource is TRANSACTION and row.key == ApiKey.FIND_COORDINATOR:
+        elif resource is TRANSACTION and api.key == ApiKey.FIND_COORDINATOR:
             assert not asked  # the key type is that of groups
-        elif row.key.name.endswith("_CONFIGS"):
+        elif api.key.name.endswith("_CONFIGS"):
             assert not asked  # the type of resource is none of these
         else:
             assert asked == texts(request, NAMED[resource])
-            assert asked or (row.key, resource) in NOT_IN_EVERY_VERSION
+            assert asked or (api.key, resource) in NOT_IN_EVERY_VERSION
     assert rules.clients <= {("User:ANONYMOUS", CONNECTION.peer_host)}
 
 
-@pytest.mark.parametrize(("row", "version"), list(every_version()))
+@pytest.mark.parametrize(("api", "version"), list(every_version()))
 def test_s_acl_1_what_is_denied_is_told_with_the_code_of_its_resource(
-    row: Row, version: int
+    api: Api, version: int
 ) -> None:
-    for access in row.access:
+    for access in api.accesses:
         rules = Rules((access.resource, access.operation))
         if access.unless is not None:
             rules.denied += ((access.unless.resource, access.unless.operation),)
-        request, ctx = filled(row.key, version), context(row.key, version)
-        if row.key.name.endswith("_CONFIGS"):
+        request, ctx = filled(api.key, version), context(api.key, version)
+        if api.key.name.endswith("_CONFIGS"):
             kind = {TOPIC: 2, GROUP: 32, CLUSTER: 4}[access.resource]
             request.resources[1].resource_type = kind
-        if row.key == ApiKey.FETCH:
+        if api.key == ApiKey.FETCH:
             as_replica(request, -1 if access.resource is TOPIC else 1)
-        if row.key == ApiKey.INIT_PRODUCER_ID and access.resource is CLUSTER:
+        if api.key == ApiKey.INIT_PRODUCER_ID and access.resource is CLUSTER:
             request.transactional_id = None
-        if row.key == ApiKey.FIND_COORDINATOR and access.resource is TRANSACTION:
+        if api.key == ApiKey.FIND_COORDINATOR and access.resource is TRANSACTION:
             request.key_type = 1
         if not any(access.names(ctx, request)):
-            assert (row.key, access.resource) in NOT_IN_EVERY_VERSION
+            assert (api.key, access.resource) in NOT_IN_EVERY_VERSION
             continue
         handler = Topics()
         with pytest.raises(KafkaError) as refused:
-            at_once(guarded(row, rules, handler)(ctx, request))
+            at_once(guarded(api, rules, handler)(ctx, request))
         assert refused.value.code is DENIED[access.resource]
         assert handler.calls == []
 
@@ -218,26 +219,26 @@ def services() -> Services:
 
 def test_a_denial_becomes_the_error_response_of_each_real_handler() -> None:
     handlers = build_handlers(services(), Rules(TOPIC, GROUP, CLUSTER, TRANSACTION))
-    for row in TABLE:
-        if not row.access:
-            assert not isinstance(handlers[row.key], Guarded)
+    for api in APIS.values():
+        if not api.accesses:
+            assert not isinstance(handlers[api.key].handler, Guarded)
             continue
-        version = ADVERTISED[row.key][1]
-        request, ctx = filled(row.key, version), context(row.key, version)
-        if row.key.name.endswith("_CONFIGS"):
+        version = api.versions[1]
+        request, ctx = filled(api.key, version), context(api.key, version)
+        if api.key.name.endswith("_CONFIGS"):
             request.resources[0].resource_type = 2
-        if row.key == ApiKey.PRODUCE:
+        if api.key == ApiKey.PRODUCE:
             request.acks = -1
-        handler = handlers[row.key]
+        handler = handlers[api.key].handler
         with pytest.raises(KafkaError) as refused:
             at_once(handler(ctx, request))
         code = refused.value.code
         assert code in DENIED.values()
-        assert int(code) in codes(handler.error_response(ctx, request, code)), row.key
+        assert int(code) in codes(handler.error_response(ctx, request, code)), api.key
 
 
 def test_without_rules_the_handlers_stand_in_the_routes_themselves() -> None:
-    assert not any(isinstance(one, Guarded) for one in build_handlers(services()).values())
+    assert not any(isinstance(one.handler, Guarded) for one in build_handlers(services()).values())
     handler = Topics()
     assert gate(ALLOW_ALL).guard(handler, (Access(CLUSTER, Operation.ALTER),)) is handler
     assert gate(Rules(CLUSTER)).guard(handler, ()) is handler
@@ -278,8 +279,7 @@ def test_one_access_may_do_for_another(denied: tuple[ResourceType, ...]) -> None
 def asked_for(key: ApiKey, version: int, request: Any) -> list[Question]:
     """Everything is allowed but what would do instead."""
     rules = Rules()
-    row = next(row for row in TABLE if row.key == key)
-    at_once(guarded(row, rules)(context(key, version), request))
+    at_once(guarded(APIS[key], rules)(context(key, version), request))
     return rules.asked
 
 

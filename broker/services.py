@@ -1,10 +1,10 @@
-"""The components of a broker that the registry hands to the handlers."""
+"""The components of a broker that the files of `broker.api` make their handlers from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.api.describe_log_dirs import Volumes
     from broker.cluster.controller import Controller
     from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
     from broker.cluster.features import Features
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from broker.world.clock import Clock
     from broker.world.workers import Workers
     from config.broker_config import BrokerConfig
+    from protocol.api_keys import ApiKey
+    from storage.filesystem import FileSystem
     from storage.log_manager import LogManager
 
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 class Services:
     """The components of a broker by name."""
 
+    advertised: "Mapping[ApiKey, tuple[int, int]]"
+    """Lowest and highest version of each API that is served (`broker.registry`)."""
     config: "BrokerConfig"
     """The configuration at start, with the broker id resolved."""
     broker_configs: "DynamicBrokerConfig"
@@ -43,7 +47,7 @@ class Services:
     clock: "Clock"
     log_manager: "LogManager"
     log_mover: "LogMover"
-    volumes: "Volumes"
+    volumes: "FileSystem"
     """The file system, which knows the sizes of volumes."""
     workers: "Workers"
     looker: "BatchLooker"

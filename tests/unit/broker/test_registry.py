@@ -3,29 +3,28 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
-from broker.api import registry
-from broker.api.registry import ADVERTISED, build_handlers
-from broker.api.services import Services
+from broker import api
+from broker.registry import ADVERTISED, APIS, build_handlers
+from broker.services import Services
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import SPECS
 
+FILES = {path.stem for path in Path(api.__file__).parent.glob("*.py")} - {"__init__"}
 
-def test_every_handler_module_is_in_the_table_and_advertised_as_it_says() -> None:
-    folder = Path(registry.__file__).parent
-    served = {}
-    for path in sorted(folder.glob("*.py")):
-        module = import_module(f"broker.api.{path.stem}")
-        if hasattr(module, "VERSIONS") and path.stem != "registry":
-            served[path.stem] = module.VERSIONS
-    table = {SPECS[key].module: versions for key, versions in ADVERTISED.items()}
-    assert table == served
+
+def test_every_file_declares_the_api_of_its_name_and_all_are_served() -> None:
+    declared = {name: import_module(f"broker.api.{name}").API for name in FILES}
+    assert declared == {SPECS[key].module: facts for key, facts in APIS.items()}
+    assert all(facts.key is key for key, facts in APIS.items())
+    assert all(key.name.lower() == SPECS[key].module for key in APIS)
 
 
 def test_handlers_are_made_for_exactly_what_is_advertised() -> None:
     fields: dict[str, Any] = {name: MagicMock() for name in Services.__dataclass_fields__}
     handlers = build_handlers(Services(**fields))
     assert set(handlers) == set(ADVERTISED)
-    for key, handler in handlers.items():
+    for key, (facts, handler) in handlers.items():
+        assert facts is APIS[key]
         name = "".join(part.capitalize() for part in SPECS[key].module.split("_"))
         assert type(handler).__name__ == f"{name}Handler"
         assert callable(handler)

@@ -1,10 +1,25 @@
-"""What every test leaves behind is put away."""
+"""What every test leaves behind is put away; which tests run when, and on which examples, is set."""
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+from tests import selection
 from tests.support.stores import close_stores
+
+# A machine that is busy with something else is no failure of a property.
+settings.register_profile(
+    "drawn", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.register_profile("repeated", settings.get_profile("drawn"), derandomize=True)
+settings.load_profile("repeated")
+"""A run is the same every time; `--hypothesis-profile drawn` looks for other examples."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    selection.mark(items)
+    selection.in_order(items)
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""What every test leaves behind is put away; which tests run when, and on which examples, is set."""
+"""What a test leaves behind is put away; which tests run when, and on what examples, is set."""
 
 from collections.abc import Iterator
 
@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, settings
 from tests import selection
 from tests.support.stores import close_stores
 
-# A machine that is busy with something else is no failure of a property.
+# A run is the same every time; `--hypothesis-profile drawn` looks for other examples. In either, a
+# machine that is busy with something else is no failure of a property.
 settings.register_profile(
     "drawn", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.register_profile("repeated", settings.get_profile("drawn"), derandomize=True)
 settings.load_profile("repeated")
-"""A run is the same every time; `--hypothesis-profile drawn` looks for other examples."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,5 +1,6 @@
 """What a test leaves behind is put away; which tests run when, and on what examples, is set."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +17,12 @@ settings.register_profile(
 settings.register_profile("repeated", settings.get_profile("drawn"), derandomize=True)
 settings.load_profile("repeated")
 
+# Programs are sent Ctrl-C, which a run in the background of a shell would have them ignore.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups that are set here
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     selection.mark(items)
     selection.in_order(items)

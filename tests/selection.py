@@ -61,9 +61,6 @@ ALONE: Final = (
 )
 """Beginnings of the ids of tests that other work on this machine would falsify."""
 
-REAL: Final = ("tests/integration/", "tests/conformance/", "tests/crash/", "tests/anomalies/")
-"""Folders whose files have brokers, JVMs and sessions of Spark that all tests of a file share."""
-
 SPARK: Final = (
     "tests/integration/test_client_spark.py",
     "tests/integration/test_pipeline_stats.py",
@@ -104,16 +101,22 @@ def mark(items: Iterable[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if item.nodeid.startswith(ALONE):
             item.add_marker(pytest.mark.alone)
-        if item.nodeid.startswith(REAL):
-            file = item.nodeid.partition("::")[0]
-            item.add_marker(pytest.mark.xdist_group("spark" if file in SPARK else file))
 
 
 def in_order(items: list[pytest.Item]) -> None:
-    """Put the longest files first, and those of a group beside each other."""
+    """Put the longest files first."""
 
     def place(item: pytest.Item) -> int:
         file = item.nodeid.partition("::")[0]
         return FIRST.index(file) if file in FIRST else len(FIRST)
 
     items.sort(key=place)
+
+
+def group_of(nodeid: str) -> str:
+    """Return what a test has in common with others that must be in the same worker.
+
+    A file may have a broker, an oracle or another thing that all its tests share.
+    """
+    file = nodeid.partition("::")[0]
+    return "spark" if file in SPARK else file

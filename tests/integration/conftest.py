@@ -16,6 +16,7 @@ from pipeline.session import end_jvm
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.built_wheel import build_wheel
+from tests.support.installation import under_test
 from tests.support.spark_source import source_session
 
 QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "100"}
@@ -44,8 +45,9 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This project's, built for this run."""
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+    """This project's, of this run: the one that is under test, or one from the checkout."""
+    made = sorted((under_test().directory / "wheels").glob("pykafkalog-*.whl"))
+    return made[0] if made else build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")

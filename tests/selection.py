@@ -26,7 +26,6 @@ LONG: Final = (
     "tests/integration/test_compacted_topics.py",
     "tests/conformance/test_dump_log_lines.py",
     # Kafka 3.9, older forms, and histories that are drawn
-    "tests/conformance/test_answers_against_kafka.py::test_s_read_6",
     "tests/conformance/test_cleaning_against_kafka.py",
     "tests/conformance/test_compaction_two_brokers.py",
     "tests/conformance/test_one_directory_two_brokers.py::test_s_fmt_2_a_directory_goes_to_and_fro[old",
@@ -59,7 +58,7 @@ ALONE: Final = (
     "tests/whole/test_every_api_is_bounded.py",  # turns of the event loop, in processor time
     "tests/conformance/test_answers_against_kafka.py::test_s_read_6",  # at once, or after a wait
 )
-"""Beginnings of the ids of tests that other work on this machine would falsify."""
+"""Beginnings of the ids of tests that other work on this machine would falsify: `slow` as well."""
 
 SPARK: Final = (
     "tests/integration/test_client_spark.py",
@@ -97,7 +96,7 @@ FIRST: Final = (
 def mark(items: Iterable[pytest.Item]) -> None:
     """Set the marks of all tests that were collected."""
     for item in items:
-        if item.nodeid.startswith(LONG):
+        if item.nodeid.startswith((*LONG, *ALONE)):
             item.add_marker(pytest.mark.slow)
         if item.nodeid.startswith(ALONE):
             item.add_marker(pytest.mark.alone)

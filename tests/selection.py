@@ -55,7 +55,6 @@ LONG: Final = (
 
 ALONE: Final = (
     "tests/hostile/",  # a good client is answered within 250 ms, and memory comes back
-    "tests/whole/test_every_api_is_bounded.py",  # turns of the event loop, in processor time
     "tests/conformance/test_answers_against_kafka.py::test_s_read_6",  # at once, or after a wait
 )
 """Beginnings of the ids of tests that other work on this machine would falsify: `slow` as well."""

@@ -9,8 +9,8 @@ What holds between any two calls
 
 Everything here is synchronous and belongs to one thread (the event loop); a call cannot be
 interrupted, so it needs no lock. What may block runs elsewhere, on values: `PendingAppend.write`,
-and the jobs of `begin_flush` and `begin_close` (`storage.jobs`). While an append is pending, only
-reads, offset moves and flushes are allowed.
+and what `flush`, `settle`, `close` and `repair_index` call (`storage.waits`). While an append is
+pending, only reads, offset moves and flushes are allowed.
 
 The log consists of parts, each with its own state, and delegates to them:
 
@@ -29,21 +29,19 @@ manager and the cleaner call this.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from config.topic_config import TopicConfig
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.epochs import LeaderEpochCache
 from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
 from storage.filesystem import FileSystem
-from storage.jobs import Job, Watched, perform
 from storage.log import times
 from storage.log.aborted_sums import AbortedSums
 from storage.log.appender import Appender
 from storage.log.appending import PendingAppend
 from storage.log.deleting import SegmentDeleter
 from storage.log.durability import Durability
-from storage.log.flushing import FlushJob
 from storage.log.following import FollowerBatches
 from storage.log.guard import DiskGuard, Failed
 from storage.log.mending import IndexMender
@@ -65,7 +63,6 @@ from storage.log.segment import LogSegment, Openings
 from storage.log.store import SegmentStore
 from storage.log.truncating import Truncator
 from storage.log.validation import Bytes
-from storage.producers.snapshots import SnapshotJob
 from storage.producers.state import ProducerStateManager
 
 Lowered = Callable[["Log"], None]
@@ -78,7 +75,7 @@ Rolled = Callable[["Log", int], None]
 _PRODUCERS_IN_PASSING: Final = 500
 """The snapshot of at most so many producers is written in a few milliseconds."""
 InDoubt = Callable[["Log", IndexInDoubt], None]
-"""Called with (log, doubt) for an index that needs `begin_index_repair`."""
+"""Called with (log, doubt) for an index that needs `repair_index`."""
 
 
 class Log:
@@ -371,10 +368,10 @@ class Log:
         with self._guard.reading():
             return segment.read_first_timestamp()
 
-    def begin_index_repair(self, doubt: IndexInDoubt) -> Job[Any] | None:
-        """A job that rebuilds the index of `doubt`, which `in_doubt` was called with; None if there
-        is nothing to repair. Completing it raises StorageError."""
-        return self._mender.begin(doubt)
+    async def repair_index(self, doubt: IndexInDoubt) -> bool:
+        """Rebuild the index of `doubt`, which `in_doubt` was called with; False if its segment is
+        gone. Raises StorageError."""
+        return await self._mender.repair(doubt)
 
     # Segments.
 
@@ -448,20 +445,13 @@ class Log:
 
     # Disk.
 
-    def flush(self, offset: int | None = None) -> None:
+    async def flush(self, offset: int | None = None) -> None:
         """Sync everything below `offset` (all by default), move the recovery point (S-FL-2).
 
-        Raises StorageError.
+        Returns when that is done, also if the log was truncated or moved meanwhile, or when it is
+        out of service. Raises StorageError.
         """
-        self._durability.flush(offset)
-
-    def begin_flush(self, offset: int | None = None) -> FlushJob | SnapshotJob | None:
-        """`flush` as a job; None when there is nothing to sync, or the log is out of service.
-
-        The job and those that follow it end when all below `offset` is synced, also if the log was
-        truncated or moved meanwhile, or when it is out of service. Completing raises StorageError.
-        """
-        return self._durability.begin_flush(offset)
+        await self._durability.flush(offset)
 
     def lower_recovery_point(self, offset: int) -> bool:
         """Lower the recovery point to `offset` before a truncation; True when it moved."""
@@ -484,8 +474,8 @@ class Log:
         """Whether a flush would find nothing to do."""
         return self.recovery_point >= self.log_end_offset and self.names_are_synced
 
-    def begin_settle(self) -> FlushJob | SnapshotJob | None:
-        """As `begin_flush`, with a producer snapshot at the log end if there are few producers.
+    async def settle(self) -> None:
+        """`flush`, with a producer snapshot at the log end if there are few producers.
 
         With the snapshot, a start after a crash need not read the segment's batches to know the
         producers. Only for a log with no appends at the moment: a snapshot holds only the last
@@ -494,7 +484,7 @@ class Log:
         Raises StorageError.
         """
         if self._guard.offline is not None:
-            return None
+            return
         producers = self.producers
         if producers.producer_count <= _PRODUCERS_IN_PASSING:
             with self._guard.writing():
@@ -503,16 +493,15 @@ class Log:
                 strays = [at for at in producers.snapshots.offsets if at not in self.segments]
                 for offset in strays[:-2]:
                     producers.snapshots.delete(offset)
-        return self._durability.begin_flush()
+        await self._durability.flush()
 
-    def close(self) -> None:
-        """Snapshot the producers at the end; trim, sync, close all files. Raises StorageError."""
-        perform(self.begin_close())
+    async def close(self) -> None:
+        """Snapshot the producers at the end; trim, sync, close all files. Raises StorageError.
 
-    def begin_close(self) -> Job[object] | None:
-        """`close` with the syncs as a job; None if there are none. Nobody may append any more."""
+        Nobody may append any more.
+        """
         if self._guard.offline is not None:
-            return None
+            return
         with self._guard.writing():
             self.producers.map_end_offset = self.log_end_offset
             self.producers.take_snapshot(sync=False)
@@ -520,13 +509,7 @@ class Log:
             for segment in self.segments:
                 if segment.finish():
                     self._durability.note_change(segment)
-        flush = self._durability.begin_flush()
-        if flush is None:
-            self._close_files()
-            return None
-        return Watched(flush, done=self._close_files)
-
-    def _close_files(self) -> None:
+        await self._durability.flush()
         with self._guard.writing():
             for segment in self.segments:
                 segment.close()

@@ -160,6 +160,7 @@ class Components:
             handlers,
             ADVERTISED,
             clock=clock,
+            machine=workers,
             workers=config.num_io_threads,
             queued_max=config.queued_max_requests,
             unsupported_version_reply=unsupported_version_response,

@@ -67,8 +67,11 @@ class RequestContext:
     close_connection: bool = False
     """A handler sets it to close the connection after this request (a failed Produce, acks=0)."""
     large: bool = False
-    """Whether the request has more elements than may be handled in one go (`SMALL_ELEMENTS`): then
-    its handler goes in turns, and its reply is encoded in turns."""
+    """Whether the request has more elements than may be handled in one go (`SMALL_ELEMENTS`), or
+    its handler says that the reply has: then the reply is encoded in turns."""
+    released: bool = False
+    """A handler sets it when it needs the request's byte slices no more. They are views of the
+    connection's buffer, which is given back while the request waits: copy what is needed later."""
 
 
 @dataclass(slots=True)

@@ -1,37 +1,30 @@
 """Work that is done aside: by a task of its own instead of a handler worker.
 
-A request that waits for others, or goes in turns, would occupy one of the few workers, and appends
+A request that waits for others, or takes long, would occupy one of the few workers, and appends
 would wait for it. Rules
 
 * A connection has one request in work, so there are at most as many tasks as connections, plus
-  those that must be finished although their client is gone.
-* Each task begins behind all other long work (`wait_for_turn`), and a step that blocks the loop is
-  logged with its name.
-* The work of an `Aside` ends with its client: its task is cancelled at its next checkpoint. A step
-  that must be finished once begun (an append) shields itself. A handler's coroutine is finished
-  even if its client is gone (`broker.request` describes both).
+  those that must be finished although their client is gone (`broker.network.continuation`).
+* Each task begins behind all other long work (`wait_for_turn`).
 * The broker's stop closes connections first, so no client waits for the remaining work: `close`
-  cancels it and waits for shielded steps. The components that it uses are stopped afterwards.
+  cancels it and waits for its threads. The components that it uses are stopped afterwards.
 """
-
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import trio
 
-from broker.network.work import Work
-from broker.request import Aside
-from broker.world.loop_watch import LoopWatch
+from broker.network.continuation import Continuation, is_parked
+from broker.world.driver import Driver
 from broker.world.turns import wait_for_turn
 from storage.clock import Clock
+from storage.waits import Signal
 
 
 class Asides:
     """The tasks that do work aside. One per broker; event loop only."""
 
-    def __init__(self, clock: Clock, watch: LoopWatch) -> None:
+    def __init__(self, driver: Driver, clock: Clock) -> None:
+        self._driver = driver
         self._clock = clock
-        self._watch = watch
         self._nursery: trio.Nursery | None = None
         self._ended = trio.Event()
         self._working = 0
@@ -57,46 +50,24 @@ class Asides:
             self._nursery.cancel_scope.cancel()
             await self._ended.wait()
 
-    def begin(self, aside: Aside, what: Callable[[], str]) -> Work:
-        """Begin the work of `aside`; it ends when its client is gone. Raises ClosedResourceError.
+    def begin(self, work: Continuation) -> Signal[None]:
+        """Go on with `work` until it is done or parked; returns what fires then.
 
-        `what` names it for the log.
+        Raises ClosedResourceError before the start and at the stop; the work is dropped.
         """
-        self._check_open()
-        work = Work(aside.work(), what)
-        scope = trio.CancelScope()
-        work.on_abandon = scope.cancel
-        return self._begin(work, scope)
-
-    async def finish(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
-        """Run `coroutine` and wait for it; it is finished even if the waiting is cancelled.
-
-        `what` names it for the log. Raises ClosedResourceError.
-        """
-        try:
-            self._check_open()
-        except trio.ClosedResourceError:
-            coroutine.close()
-            raise
-        work = self._begin(Work(coroutine, what), trio.CancelScope())
-        await work.wait_reply()
-        return work
-
-    def _check_open(self) -> None:
         if self._nursery is None or self._nursery.cancel_scope.cancel_called:
+            work.close()
             raise trio.ClosedResourceError("nothing is done aside before the start or at the stop")
-
-    def _begin(self, work: Work, scope: trio.CancelScope) -> Work:
-        assert self._nursery is not None
         self._working += 1
-        self._nursery.start_soon(self._perform, work, scope, name="aside")
-        return work
+        gone_on: Signal[None] = Signal()
+        self._nursery.start_soon(self._go_on, work, gone_on, name="aside")
+        return gone_on
 
-    async def _perform(self, work: Work, scope: trio.CancelScope) -> None:
+    async def _go_on(self, work: Continuation, gone_on: Signal[None]) -> None:
         try:
-            with scope:
-                await wait_for_turn()
-                await work.perform(self._clock, self._watch)
+            await work.go_on(self._driver, self._clock, is_parked, wait_for_turn)
+            gone_on.fire()
         finally:
-            work.coroutine.close()  # has an effect only if the coroutine was never begun
+            if not gone_on.fired:
+                work.close()
             self._working -= 1

@@ -9,9 +9,9 @@ Decided by measurements (each saves microseconds of the fifteen that a request c
 * No task, channel or cancel scope per request. A handler that answers at once runs right here.
 * Read the clock three times per request: bytes arrived, handler done, reply sent.
 
-The buffer belongs to the request in work until its handler has returned (for a coroutine: until it
-is done), because handlers patch batches in place. While a request is parked, or its reply made
-aside, the buffer is given back. Bad bytes end the connection, with one line in the log.
+The buffer belongs to the request in work until its handler has returned, because handlers patch
+batches in place; a handler that has released it gives it back while it is parked or works aside.
+Bad bytes end the connection, with one line in the log.
 
 Its parts: `connection_state` (the next step), `receive_buffer` (bytes received), `request_handling`
 (from a frame to its reply), `finishing` and `parking` (waiting for a reply), `replies` (sending),

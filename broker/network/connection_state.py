@@ -22,7 +22,8 @@ Rules
 * After the connection has ended (`Activity.ending`) no frame is handed out; replies that are ready
   are still sent.
 
-The buffer belongs to the request in work until `finished`, or until its reply is `parked`.
+The buffer belongs to the request in work until `finished`, or until it is `parked` and has released
+it.
 """
 
 import enum
@@ -259,12 +260,16 @@ class ConnectionState:
             return RECEIVE  # nothing limits it: `_next` (e)
         return self._next()
 
-    def parked(self) -> None:
-        """The reply of the request in work comes later: free the request's bytes and memory."""
-        self.incoming.shrink_parked(self._position)
-        self._position = 0
-        if self.claim is not None:
-            self.claim.release()
+    def parked(self, *, released: bool) -> None:
+        """The reply of the request in work comes later.
+
+        Free the request's bytes and memory if its handler has `released` them.
+        """
+        if released:
+            self.incoming.shrink_parked(self._position)
+            self._position = 0
+            if self.claim is not None:
+                self.claim.release()
         self.activity.state = State.PARKED
 
     def finished(self) -> Step:

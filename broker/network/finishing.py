@@ -1,22 +1,25 @@
 """Waits for a reply that is not ready, and appends it to the replies of the connection.
 
 The request may be with a worker or a task aside, parked, or still to be parsed in turns
-(`broker.request` lists the kinds of reply). The connection receives nothing meanwhile (S-NET-1).
+(`broker.network.continuation`). The connection receives nothing meanwhile (S-NET-1).
 """
 
 from collections.abc import Callable
 from functools import partial
-from types import CoroutineType
 from typing import Any
 
+import trio
+
 from broker.network.connection_state import ConnectionState
+from broker.network.continuation import Continuation, is_long
 from broker.network.large_messages import Room
 from broker.network.parking import wait_parked
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
-from broker.network.request_handling import WAITS, LargeRequest, RequestHandling, Waiting, named
-from broker.request import Aside, LargeReply, Pending
+from broker.network.request_handling import LargeRequest, RequestHandling, Unanswered, named
+from broker.request import RequestContext
 from broker.world.transport import Stream
+from storage.waits import Signal, Until
 
 
 class Finishing:
@@ -45,7 +48,7 @@ class Finishing:
         OSError, and ProtocolError.
         """
         state, replies = self._state, self._replies
-        waiting: Waiting = state.waiting
+        waiting: Unanswered = state.waiting
         state.waiting = None
         if replies.turn:
             try:
@@ -66,17 +69,19 @@ class Finishing:
         del where
         await self._answer(waiting, abort, None)
 
-    async def _answer(self, waiting: Waiting, abort: Callable[[], None], room: Room | None) -> None:
+    async def _answer(
+        self, waiting: Unanswered, abort: Callable[[], None], room: Room | None
+    ) -> None:
         """Wait for the reply and append it. `room` is that of a large request, given back while it
         is parked."""
         route, context, request, reply = waiting[:4]
-        if reply.__class__ in WAITS:
+        if waiting.work is not None:
             reply = await self._outcome(waiting, room)
         else:
             route.metrics.note_queue(waiting.queue_s)
             route.metrics.note_local(waiting.local_s)
         self._state.activity.last = self._channel.clock.monotonic()
-        if context.large or reply.__class__ is LargeReply:
+        if context.large:
             with self._channel.large.reply_room(abort) as reply_room:
                 await self._handling.answer_in_turns(route, context, request, reply, reply_room)
                 # Free the parsed request and reply: the client may be slow to take the bytes.
@@ -89,39 +94,64 @@ class Finishing:
         else:
             self._handling.answer(route, context, request, reply)
 
-    async def _outcome(self, waiting: Waiting, room: Room | None) -> Any:
-        """Return the final reply of a request that must be waited for.
-
-        Each wait may end in a reply that must be waited for again (`broker.request`).
-        """
-        route, context, request, reply, since, queue, local = waiting
+    async def _outcome(self, waiting: Unanswered, room: Room | None) -> Any:
+        """Have the rest of a request's work done, wherever it waits, and return the reply."""
+        route, context, request, _, work, wait, since, queue, local = waiting
+        assert work is not None
+        assert wait is not None
         metrics, monotonic = route.metrics, self._channel.clock.monotonic
+        rest = Continuation(work, wait, context.connection.client, partial(named, route, context))
         remote = 0.0
-        what = partial(named, route, context)
-        while (kind := reply.__class__) in WAITS:
-            error = None
-            if kind is CoroutineType:
-                work = await self._channel.send(reply, route, what)
-                queue += work.started - since
+        while rest.wait is not None:
+            wait = rest.wait
+            if isinstance(wait, Until) and wait.parked:
+                try:
+                    await self._park(wait.signal, context, room)
+                except BaseException:
+                    rest.close()
+                    raise
+                parked, since = since, monotonic()
+                remote += since - parked
+                rest.step()
+                parked, since = since, monotonic()
+                local += since - parked
+            elif route.in_workers and not is_long(wait):
+                await self._channel.pool.go_on(rest)
+                queue += rest.started - since
                 since = monotonic()
-                local += since - work.started
-                reply, error = work.reply, work.error
+                local += since - rest.started
             else:
-                pending = reply if kind is Pending else self._channel.begin(reply, what)
-                if not pending.done:
-                    # While the request is parked, others may use its buffer, memory and room.
-                    self._state.parked()
-                    if room is not None:
-                        room.shrink(0)
-                    await wait_parked(pending, self._stream, self._state.activity)
-                    parked, since = since, monotonic()
-                    remote += since - parked
-                reply = pending.reply
-                if kind is Aside:
-                    error = pending.error
-            if error is not None:
-                reply = self._handling.error_reply(route, context, request, error)
+                gone_on = self._channel.asides.begin(rest)
+                if route.ends_with_client:
+                    try:
+                        await self._park(gone_on, context, room)
+                    except BaseException:
+                        rest.leave()
+                        raise
+                else:
+                    await self._finished(gone_on)
+                parked, since = since, monotonic()
+                remote += since - parked
         metrics.note_queue(queue)
         metrics.note_local(local)
         metrics.note_remote(remote)
-        return reply
+        if rest.error is not None:
+            return self._handling.error_reply(route, context, request, rest.error)
+        return rest.reply
+
+    async def _park(self, signal: Signal[Any], context: RequestContext, room: Room | None) -> None:
+        """Wait for `signal` or the client's disconnect.
+
+        While the request is parked, others may use the memory that it has released.
+        """
+        if not signal.fired:
+            self._state.parked(released=context.released)
+            if room is not None and context.released:
+                room.shrink(0)
+            await wait_parked(signal, self._stream, self._state.activity)
+
+    async def _finished(self, signal: Signal[Any]) -> None:
+        event = trio.Event()
+        signal.wake = event.set
+        if not signal.fired:
+            await event.wait()

@@ -1,21 +1,23 @@
-"""The handler workers: `num.io.threads` tasks that run the coroutines of handlers.
+"""The handler workers: `num.io.threads` tasks that go on with requests.
 
-A coroutine of an API that producers and consumers wait for (`routes`) is put into one bounded queue
-(`queued.max.requests`) and run by the next free worker. When the queue is full the connection
-waits and does not receive: that is the back pressure on clients. The end of a connection does not
-cancel its work, because an append must not stay half done.
+Work of an API that producers and consumers wait for (`routes`) is put into one bounded queue
+(`queued.max.requests`) and taken on by the next free worker, until it is done or must not hold a
+worker any longer (`continuation.is_long`). When the queue is full the connection waits and does not
+receive: that is the back pressure on clients.
 """
 
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import trio
 
-from broker.network.work import Work
-from broker.world.loop_watch import LoopWatch
+from broker.network.continuation import Continuation, is_long
+from broker.world.driver import Driver
 from storage.clock import Clock
+from storage.waits import Signal
+
+_Queued = tuple[Continuation, Signal[None]]
+"""Work, and what fires when a worker has gone on with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,28 +35,32 @@ class HandlerPoolStatistics:
 class HandlerPool:
     """A bounded queue and its workers."""
 
-    def __init__(self, *, workers: int, queued_max: int, clock: Clock, watch: LoopWatch) -> None:
+    def __init__(self, driver: Driver, *, workers: int, queued_max: int, clock: Clock) -> None:
+        self._driver = driver
         self._workers = workers
-        self._watch = watch
         self._surplus = 0
         """How many workers must end when they are free."""
         self._nursery: trio.Nursery | None = None
         self._clock = clock
-        self._send, self._receive = trio.open_memory_channel[Work](queued_max)
-        self._at_work: dict[Work, None] = {}
+        self._send, self._receive = trio.open_memory_channel[_Queued](queued_max)
+        self._at_work: dict[Continuation, None] = {}
         self._busy_s = 0.0
         """Seconds spent on finished work."""
 
-    async def submit(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
-        """Queue the coroutine, waiting while the queue is full, and wait until it is finished."""
-        work = Work(coroutine, what)
+    async def go_on(self, work: Continuation) -> None:
+        """Have a worker go on with `work`; wait while the queue is full, and until it has.
+
+        The end of the caller does not end the work.
+        """
+        gone_on: Signal[None] = Signal()
+        event = trio.Event()
+        gone_on.wake = event.set
         try:
-            await self._send.send(work)
+            await self._send.send((work, gone_on))
         except BaseException:
-            coroutine.close()
+            work.close()
             raise
-        await work.wait_reply()
-        return work
+        await event.wait()
 
     async def run(self) -> None:
         """Serve until cancelled, or until all queued work is done after `close`."""
@@ -66,10 +72,10 @@ class HandlerPool:
             self._drop_queued()
 
     def _drop_queued(self) -> None:
-        """Close the queued coroutines, which no worker will begin any more."""
+        """Drop the queued work, which no worker will take on any more."""
         with suppress(trio.WouldBlock, trio.EndOfChannel):
             while True:
-                self._receive.receive_nowait().coroutine.close()
+                self._receive.receive_nowait()[0].close()
 
     def resize(self, workers: int) -> None:
         """Change the number of workers; surplus ones end after their next request."""
@@ -86,10 +92,11 @@ class HandlerPool:
         self._send.close()
 
     async def _worker(self) -> None:
-        async for work in self._receive:
+        async for work, gone_on in self._receive:
             self._at_work[work] = None
             try:
-                await work.perform(self._clock, self._watch)
+                await work.go_on(self._driver, self._clock, is_long)
+                gone_on.fire()
             finally:
                 del self._at_work[work]
                 self._busy_s += self._clock.monotonic() - work.started

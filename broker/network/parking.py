@@ -1,30 +1,32 @@
-"""Waits for a parked reply, or until its client disconnects.
+"""Waits for what a request is parked for, or until its client disconnects.
 
 Bytes that the client pipelined stay unread meanwhile. They keep the stream readable, so readability
 no longer reveals a disconnect: the connection becomes `PARKED_BLIND`, and the server's sweeper
 polls for the disconnect (`Connection.check_parked`).
 """
 
+from typing import Any
+
 import trio
 
 from broker.network.activity import Activity, Ending, State
-from broker.request import Pending
 from broker.world.transport import Stream
+from storage.waits import Signal
 
 
-async def wait_parked(pending: Pending, stream: Stream, activity: Activity) -> None:
-    """Wait for the reply. Raises ConnectionResetError when the client disconnects first."""
+async def wait_parked(signal: Signal[Any], stream: Stream, activity: Activity) -> None:
+    """Wait for the signal. Raises ConnectionResetError when the client disconnects first."""
     scope = trio.CancelScope()
-    pending.notify(scope.cancel)
-    if activity.ending is not None:
+    signal.wake = scope.cancel
+    if signal.fired or activity.ending is not None:
         scope.cancel()
     try:
         with scope:
             await _wait_disconnected(stream, activity)
     finally:
         activity.state = State.BUSY
-        pending.abandon()
-    if not pending.done:
+        signal.wake = None
+    if not signal.fired:
         activity.end(Ending.GONE)
         raise ConnectionResetError("the client went away while its request was parked")
 

@@ -1,11 +1,11 @@
-"""Between connections and handlers: the tables of routes, and the tasks for work that waits.
+"""Between connections and handlers: the tables of routes, and who goes on with work that waits.
 
-A handler runs in the connection's own task, because a task switch would cost more than most
-requests. A coroutine that it returns goes to the `HandlerPool` or to the `Asides`, an `Aside` to
-the `Asides`.
+A handler takes its first step in the connection's own task, because a task switch would cost more
+than most requests. What that does not finish, the `HandlerPool` or the `Asides` go on with
+(`broker.network.continuation`).
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,11 +15,12 @@ from broker.network.asides import Asides
 from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics
 from broker.network.large_messages import LargeMessages
 from broker.network.request_metrics import RequestMetrics, RequestTimes
-from broker.network.routes import Route, RouteTable
-from broker.network.work import Work
-from broker.request import Aside, Handler
+from broker.network.routes import RouteTable
+from broker.request import Handler
 from broker.world.clock import Clock
+from broker.world.driver import Driver
 from broker.world.loop_watch import LoopWatch
+from broker.world.workers import InlineWorkers, Workers
 from protocol.api_keys import ApiKey
 
 
@@ -43,12 +44,14 @@ class RequestChannel:
         versions: Mapping[ApiKey, tuple[int, int]],
         *,
         clock: Clock,
+        machine: Workers | None = None,
         workers: int = 8,
         queued_max: int = 500,
         unsupported_version_reply: Callable[[], Any] | None = None,
         watch: LoopWatch | None = None,
     ) -> None:
-        """`versions`: lowest and highest served version, by API.
+        """`versions`: lowest and highest served version, by API. `machine` runs calls in threads
+        and child processes; by default they are made at once.
 
         `unsupported_version_reply` makes the v0 ApiVersions body for an unknown version.
         """
@@ -61,10 +64,9 @@ class RequestChannel:
         )
         """The default table of a connection."""
         self.large = LargeMessages(clock)
-        self.pool = HandlerPool(
-            workers=workers, queued_max=queued_max, clock=clock, watch=self.watch
-        )
-        self.asides = Asides(clock, self.watch)
+        self.driver = Driver(machine or InlineWorkers(), clock, self.watch)
+        self.pool = HandlerPool(self.driver, workers=workers, queued_max=queued_max, clock=clock)
+        self.asides = Asides(self.driver, clock)
 
     def table(
         self,
@@ -80,21 +82,6 @@ class RequestChannel:
             self._metrics,
             unsupported_version_reply=unsupported_version_reply,
         )
-
-    async def send(
-        self, work: Coroutine[Any, Any, Any], route: Route, what: Callable[[], str]
-    ) -> Work:
-        """Run a handler's coroutine, by a worker or aside, and wait until it is done.
-
-        `what` names it for the log.
-        """
-        if route.in_workers:
-            return await self.pool.submit(work, what)
-        return await self.asides.finish(work, what)
-
-    def begin(self, aside: Aside, what: Callable[[], str]) -> Work:
-        """Begin the work of `aside`; the returned `Work` is pending."""
-        return self.asides.begin(aside, what)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run the workers and the tasks aside until cancelled or closed."""

@@ -1,13 +1,12 @@
 """From the bytes of one frame to its reply: header, route, codec, handler.
 
 A refusal (`KafkaError`) or a bug of a handler becomes that API's error response (decision 7); bad
-bytes raise ProtocolError, which ends the connection. A reply that is not ready is returned as
-`Waiting`; the connection waits for it.
+bytes raise ProtocolError, which ends the connection. A request whose reply the handler's first step
+did not make is returned as `Unanswered`; the connection waits for the reply.
 """
 
 import logging
 from functools import partial
-from types import CoroutineType
 from typing import Any, Final, NamedTuple
 
 from broker.network.activity import Activity, Ending
@@ -15,12 +14,13 @@ from broker.network.large_messages import ReplyRoom, Room
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
 from broker.network.routes import Route, RouteTable
-from broker.request import Aside, ConnectionInfo, LargeReply, Pending, RequestContext
+from broker.request import ConnectionInfo, RequestContext
 from broker.world.loop_watch import NOTED_S
-from broker.world.turns import Turns
+from broker.world.turns import TURN_S, Turns
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.framing import RequestHeader, UnsupportedVersion, parse_request_header
 from protocol.schema.parse_code import ManyElements
+from storage.waits import Pause, Wait, Work
 
 logger = logging.getLogger(__name__)
 
@@ -32,25 +32,24 @@ class LargeRequest(NamedTuple):
     end: int
 
 
-WAITS: Final = frozenset((Pending, Aside, CoroutineType))
-"""Kinds of reply that must be waited for (`broker.request`)."""
-_NOT_READY: Final = WAITS | {LargeReply}
-
 STEPS_PER_LOOK: Final = 16
 """Elements between two looks at the clock: some ten microseconds."""
 
 
-class Waiting(NamedTuple):
-    """A request whose reply is not ready."""
+class Unanswered(NamedTuple):
+    """A request whose reply is not ready to be sent."""
 
     route: Route
     context: RequestContext
     request: Any
     reply: Any
-    """A `LargeRequest`, or a kind of reply that is not a ready message; from `handle_large`, any
-    kind."""
+    """A `LargeRequest`, which is to be parsed; else the reply, if nothing is left of the work."""
+    work: Work[Any] | None
+    """The handler's work, which the first step did not finish."""
+    wait: Wait | None
+    """What the work waits for."""
     since: float
-    """Monotonic seconds at which the handler returned it."""
+    """Monotonic seconds at which the first step ended."""
     queue_s: float = 0.0
     """Seconds until the handler's turn came."""
     local_s: float = 0.0
@@ -58,10 +57,8 @@ class Waiting(NamedTuple):
 
     def discard(self) -> None:
         """Drop the request: its reply will not be waited for."""
-        if isinstance(self.reply, Pending):
-            self.reply.abandon()
-        elif isinstance(self.reply, CoroutineType):
-            self.reply.close()
+        if self.work is not None:
+            self.work.close()
 
 
 def named(route: Route, context: RequestContext) -> str:
@@ -99,7 +96,7 @@ class RequestHandling:
 
     def handle(
         self, buffer: bytearray, view: memoryview, start: int, end: int, now: float
-    ) -> Waiting | None:
+    ) -> Unanswered | None:
         """Answer the request in `start .. end`, or return it if its reply must be waited for.
 
         `view` is a view of the whole `buffer`; `now` is when the frame came, in monotonic seconds.
@@ -123,34 +120,46 @@ class RequestHandling:
         try:
             request, _ = route.parse_at(buffer, view, body, end)
         except ManyElements:
-            return Waiting(route, context, None, LargeRequest(body, end), now)
+            return Unanswered(route, context, None, LargeRequest(body, end), None, None, now)
         metrics = route.metrics
         metrics.requests += 1
-        try:
-            reply = route.handler(context, request)
-        except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
-            reply = self.error_reply(route, context, request, error)
+        work = route.handler(context, request)
         activity = self._activity
-        started, finished = activity.last, self._monotonic()
-        activity.last = finished
+        started = activity.last
+        wait = None
+        try:
+            wait = work.send(None)
+            while wait.__class__ is Pause and self._monotonic() - started < TURN_S:
+                wait = work.send(None)
+        except StopIteration as end_of_work:
+            reply = end_of_work.value
+        except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
+            wait, reply = None, self.error_reply(route, context, request, error)
+        activity.last = finished = self._monotonic()
         local = finished - started
         if local >= NOTED_S:
             self._channel.watch.note(started, finished, partial(named, route, context))
-        if reply.__class__ in _NOT_READY:
-            return Waiting(route, context, request, reply, finished, started - now, local)
+        if wait is not None:
+            return Unanswered(
+                route, context, request, None, work, wait, finished, started - now, local
+            )
+        if context.large:
+            return Unanswered(
+                route, context, request, reply, None, None, finished, started - now, local
+            )
         metrics.note_queue(started - now)
         metrics.note_local(local)
         self.answer(route, context, request, reply)
         return None
 
     async def handle_large(
-        self, buffer: bytearray, view: memoryview, waiting: Waiting, room: Room
-    ) -> Waiting:
-        """Parse a `LargeRequest` in turns and call its handler; return what that returned.
+        self, buffer: bytearray, view: memoryview, waiting: Unanswered, room: Room
+    ) -> Unanswered:
+        """Parse a `LargeRequest` in turns and take its handler's first step.
 
         Raises ProtocolError.
         """
-        route, context, _, where, now = waiting[:5]
+        route, context, _, where, _, _, now = waiting[:7]
         turns = Turns(self._channel.clock)
         steps = route.codec.parse_steps(buffer, view, where.start, where.end, route.most_elements)
         request = None
@@ -164,19 +173,24 @@ class RequestHandling:
         metrics = route.metrics
         metrics.requests += 1
         started = self._monotonic()
+        work: Work[Any] | None = route.handler(context, request)
+        assert work is not None
+        wait = reply = None
         try:
-            reply = route.handler(context, request)
+            wait = work.send(None)
+        except StopIteration as end:
+            work, reply = None, end.value
         except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
-            reply = self.error_reply(route, context, request, error)
+            work, reply = None, self.error_reply(route, context, request, error)
         finished = self._activity.last = self._monotonic()
-        return Waiting(route, context, request, reply, finished, started - now, finished - started)
+        return Unanswered(
+            route, context, request, reply, work, wait, finished, started - now, finished - started
+        )
 
     async def answer_in_turns(
         self, route: Route, context: RequestContext, request: Any, reply: Any, room: ReplyRoom
     ) -> None:
         """Append a reply of many elements. Raises ReplyTooLarge."""
-        if reply.__class__ is LargeReply:
-            reply = reply.message
         turns = Turns(self._channel.clock)
         try:
             await self._replies.append_in_turns(route, context.correlation_id, reply, turns, room)

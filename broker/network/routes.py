@@ -11,12 +11,14 @@ not in the table ends the connection. All tables share the counters of an API.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from broker.network.adapted import adapted, is_old
 from broker.network.request_metrics import RequestMetrics
 from broker.request import Handler
 from protocol.api_keys import ApiKey
 from protocol.framing import response_header_is_flexible
 from protocol.messages import registry
 from protocol.schema.parse_code import MAX_ELEMENTS
+from storage.waits import Work
 
 _VERSION_BITS = 16
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
@@ -38,6 +40,28 @@ _IN_WORKERS = frozenset(
 """APIs of the daily work of producers and consumers, whose coroutines share the workers. Those of
 other APIs are run aside, because they wait for each other (changes of topics are made one after the
 other) or go in turns: in a worker they would keep appends from running."""
+
+_END_WITH_CLIENT: Final = frozenset(
+    int(key)
+    for key in (
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.METADATA,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.LIST_GROUPS,
+        ApiKey.LIST_TRANSACTIONS,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.DESCRIBE_TRANSACTIONS,
+    )
+)
+"""APIs that change nothing, and Produce, whose appends are each done as a whole: long work for them
+ends when the client disconnects. All others are finished."""
 
 MOST_ELEMENTS: Final[Mapping[int, int]] = {
     ApiKey.PRODUCE: 10_000,
@@ -72,6 +96,7 @@ class Route:
         "build_into",
         "codec",
         "codec_of_reply",
+        "ends_with_client",
         "error_response",
         "flexible_header",
         "handler",
@@ -89,7 +114,9 @@ class Route:
         self.build_into = self.codec_of_reply.build_into
         self.most_elements = MOST_ELEMENTS.get(key, MAX_ELEMENTS)
         self.in_workers = key in _IN_WORKERS
-        self.handler: Callable[[Any, Any], Any] = handler
+        self.ends_with_client = key in _END_WITH_CLIENT
+        work: Any = adapted(handler) if is_old(handler) else handler
+        self.handler: Callable[[Any, Any], Work[Any]] = work
         self.error_response = handler.error_response
         self.flexible_header = response_header_is_flexible(key, version)
         self.may_carry_files = key in _MAY_CARRY_FILES

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import trio
 
 from broker.api.heartbeat import HeartbeatHandler
-from broker.request import Pending
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import PAUSE, Signal
 from tests.fuzz.findings import Findings
 from tests.fuzz.run import Chunk, Limits, Result, prepare, run_chunk
 
@@ -63,32 +62,32 @@ def heartbeats(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield become
 
 
-def crash(*_: object) -> None:
+async def crash(*_: object) -> None:
     raise RuntimeError("a bug")
 
 
-def server_error(*_: object) -> None:
+async def server_error(*_: object) -> None:
     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def wait_for_ever(*_: object) -> Pending:
-    return Pending()
+async def wait_for_ever(*_: object) -> None:
+    await Signal().parked()
 
 
-def think_long(*_: object) -> None:
+async def think_long(*_: object) -> None:
     until = time.thread_time() + 0.2
     while time.thread_time() < until:
         pass
     raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-def never_end(*_: object) -> None:
+async def never_end(*_: object) -> None:
     while True:
         pass
 
 
 async def grow(*_: object) -> None:
-    await trio.lowlevel.checkpoint()
+    await PAUSE
     bytearray(b"x") * (100 << 20)
     raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 

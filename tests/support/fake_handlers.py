@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from inspect import isawaitable
 from typing import Any
 
 import trio
@@ -17,6 +18,7 @@ from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.registry import SPECS, response_api
+from storage.waits import Signal
 from tests.support.networks import Net
 from tests.support.wire_client import read_response, request_frame
 
@@ -24,17 +26,46 @@ Behaviour = Mapping[ApiKey, Callable[[RequestContext, Any], Any]]
 """The test's function for each API."""
 
 
+class Parking:
+    """Requests that are parked together, until they are completed or their clients have gone."""
+
+    def __init__(self) -> None:
+        self._signal: Signal[Any] = Signal()
+        self.abandoned = False
+
+    @property
+    def done(self) -> bool:
+        """Whether they were completed."""
+        return self._signal.fired
+
+    def complete(self, reply: Any) -> bool:
+        """Answer with `reply`; return False if that was done before."""
+        return self._signal.fire(reply)
+
+    async def reply(self, ctx: RequestContext) -> Any:
+        """Wait for the reply on behalf of a client."""
+        ctx.released = True
+        try:
+            return await self._signal.parked()
+        except BaseException:
+            self.abandoned = True
+            raise
+
+
 class FakeHandler:
-    """Counts calls and answers with the result of `behave`."""
+    """Counts calls and answers with the result of `behave`: a message, work, or a `Parking`."""
 
     def __init__(self, key: ApiKey, behave: Callable[[RequestContext, Any], Any]) -> None:
         self.key = key
         self.behave = behave
         self.calls = 0
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
         self.calls += 1
-        return self.behave(ctx, request)
+        reply = self.behave(ctx, request)
+        if isinstance(reply, Parking):
+            reply = reply.reply(ctx)
+        return await reply if isawaitable(reply) else reply
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         response = response_api(self.key)()
@@ -157,6 +188,7 @@ async def running_server(
         {key: FakeHandler(key, behave) for key, behave in handlers.items()},
         {key: (SPECS[key].min_version, SPECS[key].max_version) for key in handlers},
         clock=net.clock,
+        machine=net.workers,
         workers=workers,
         queued_max=queued_max,
         unsupported_version_reply=unsupported_version_reply,
@@ -179,4 +211,5 @@ async def running_server(
         finally:
             for client in harness.clients:
                 client.close()
+            net.workers.close()
         nursery.cancel_scope.cancel()

@@ -7,10 +7,13 @@ import pytest
 import trio
 import trio.testing
 
+from broker.fairness import NOBODY
 from broker.network.asides import Asides
-from broker.network.work import Work
-from broker.request import Aside, Pending
+from broker.network.continuation import Continuation
+from broker.world.driver import Driver
 from broker.world.loop_watch import LoopWatch
+from broker.world.workers import InlineWorkers
+from storage.waits import PAUSE, Signal, Until, Work, call
 from tests.support.manual_clock import ManualClock
 
 
@@ -18,10 +21,18 @@ def what() -> str:
     return "a test"
 
 
+def begun(work: Work[Any]) -> Continuation:
+    """The rest of `work`, whose first step was taken."""
+    return Continuation(work, work.send(None), NOBODY, what)
+
+
+def asides_on(clock: ManualClock, watch: LoopWatch | None = None) -> Asides:
+    return Asides(Driver(InlineWorkers(), clock, watch), clock)
+
+
 def in_loop(scenario: Callable[[Asides], Awaitable[None]]) -> None:
     async def run() -> None:
-        clock = ManualClock()
-        asides = Asides(clock, LoopWatch(clock))
+        asides = asides_on(ManualClock())
         async with trio.open_nursery() as nursery:
             await nursery.start(asides.run)
             await scenario(asides)
@@ -32,74 +43,77 @@ def in_loop(scenario: Callable[[Asides], Awaitable[None]]) -> None:
 
 
 async def for_ever() -> None:
-    await trio.sleep_forever()
+    await Signal()
 
 
-def test_the_reply_comes_when_the_work_is_done() -> None:
+def test_the_reply_is_there_when_the_work_is_done() -> None:
     async def scenario(asides: Asides) -> None:
-        go = trio.Event()
+        go: Signal[str] = Signal()
 
         async def work() -> str:
-            await go.wait()
-            return "reply"
+            return await go
 
-        begun = asides.begin(Aside(work), what)
+        rest = begun(work())
+        gone_on = asides.begin(rest)
         await trio.testing.wait_all_tasks_blocked()
-        assert (begun.done, asides.working) == (False, 1)
-        go.set()
-        assert await begun.wait_reply() == "reply"
+        assert (gone_on.fired, asides.working) == (False, 1)
+        go.fire("reply")
         await trio.testing.wait_all_tasks_blocked()
-        assert asides.working == 0
+        assert (gone_on.fired, rest.wait, rest.reply, asides.working) == (True, None, "reply", 0)
 
     in_loop(scenario)
 
 
-@pytest.mark.parametrize("begun", [False, True])
-def test_an_aside_ends_with_its_client(begun: bool) -> None:
+@pytest.mark.parametrize("gone_on_with", [False, True])
+def test_work_whose_client_leaves_ends(gone_on_with: bool) -> None:
     async def scenario(asides: Asides) -> None:
-        work = asides.begin(Aside(for_ever), what)
-        if begun:
+        rest = begun(for_ever())
+        asides.begin(rest)
+        if gone_on_with:
             await trio.testing.wait_all_tasks_blocked()
-        work.abandon()
+        rest.leave()
         await trio.testing.wait_all_tasks_blocked()
-        assert (work.done, asides.working) == (False, 0)
+        assert (rest.reply, asides.working) == (None, 0)
 
     in_loop(scenario)
 
 
-def test_a_coroutine_is_finished_without_its_client() -> None:
+def test_work_that_is_parked_is_given_back() -> None:
     async def scenario(asides: Asides) -> None:
-        go = trio.Event()
-        parked = Pending()
-        done: list[str] = []
+        parked: Signal[str] = Signal()
 
-        async def work() -> Pending:
-            await go.wait()
-            done.append("done")
-            return parked
+        async def work() -> str:
+            await call(int)
+            return await parked.parked()
 
-        async with trio.open_nursery() as client:
-            client.start_soon(asides.finish, work(), what)
-            await trio.testing.wait_all_tasks_blocked()
-            client.cancel_scope.cancel()
-        assert asides.working == 1
-        go.set()
+        rest = begun(work())
+        gone_on = asides.begin(rest)
         await trio.testing.wait_all_tasks_blocked()
-        assert done == ["done"]
-        assert parked.abandoned  # nobody would take its reply
+        assert (gone_on.fired, asides.working) == (True, 0)
+        assert isinstance(rest.wait, Until)
+        assert rest.wait.signal is parked
+        parked.fire("reply")
+        rest.step()
+        assert (rest.wait, rest.reply) == (None, "reply")
 
     in_loop(scenario)
 
 
-def test_what_it_raises_is_for_the_connection_to_answer() -> None:
+@pytest.mark.parametrize("in_a_task", [False, True])
+def test_what_it_raises_is_for_the_connection_to_answer(in_a_task: bool) -> None:
     async def scenario(asides: Asides) -> None:
         async def work() -> None:
+            await PAUSE
             raise ValueError("a bug")
 
-        begun = asides.begin(Aside(work), what)
-        await begun.wait_reply()
-        assert isinstance(begun.error, ValueError)
-        assert isinstance((await asides.finish(work(), what)).error, ValueError)
+        rest = begun(work())
+        if in_a_task:
+            asides.begin(rest)
+            await trio.testing.wait_all_tasks_blocked()
+        else:
+            rest.step()
+        assert rest.wait is None
+        assert isinstance(rest.error, ValueError)
 
     in_loop(scenario)
 
@@ -109,10 +123,11 @@ def test_many_begin_one_in_a_pass_of_the_loop() -> None:
 
     async def scenario(asides: Asides) -> None:
         async def work() -> None:
+            await PAUSE
             passes.append(len(passes))
 
         for _ in range(10):
-            asides.begin(Aside(work), what)
+            asides.begin(begun(work()))
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
         assert len(passes) < 5
@@ -126,68 +141,75 @@ def test_work_that_holds_the_loop_is_named() -> None:
     async def run() -> None:
         clock = ManualClock()
         watch = LoopWatch(clock)
-        asides = Asides(clock, watch)
+        asides = asides_on(clock, watch)
         noted: list[str] = []
         watch.note = lambda began, ended, named: noted.append(named())  # type: ignore[method-assign]
 
         async def work() -> None:
+            await PAUSE
             clock.advance(1)
 
         async with trio.open_nursery() as nursery:
             await nursery.start(asides.run)
-            await asides.begin(Aside(work), what).wait_reply()
+            asides.begin(begun(work()))
+            await trio.testing.wait_all_tasks_blocked()
             await asides.close()
         assert noted == ["a test"]
 
     trio.run(run)
 
 
-def test_a_stop_waits_for_what_is_shielded_and_ends_the_rest() -> None:
+def test_a_stop_waits_for_threads_and_ends_the_rest() -> None:
     ends: list[str] = []
+    go = trio.Event()
 
-    async def scenario(asides: Asides) -> None:
-        go = trio.Event()
+    class SlowThreads(InlineWorkers):
+        async def in_thread(self, work: Any, *values: Any, limiter: Any = None) -> Any:
+            await go.wait()
+            return work(*values)
 
-        async def append() -> str:
-            with trio.CancelScope(shield=True):
-                await go.wait()
-                ends.append("appended")
-            return "reply"
+    async def append() -> str:
+        await call(int)
+        ends.append("appended")
+        return "reply"
 
-        begun: list[Work] = [asides.begin(Aside(append), what), asides.begin(Aside(for_ever), what)]
-        await trio.testing.wait_all_tasks_blocked()
+    async def main() -> None:
+        clock = ManualClock()
+        asides = Asides(Driver(SlowThreads(), clock), clock)
+        works = [begun(append()), begun(for_ever())]
 
         async def close() -> None:
             await asides.close()
             ends.append("closed")
 
         async with trio.open_nursery() as nursery:
+            await nursery.start(asides.run)
+            for work in works:
+                asides.begin(work)
+            await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(close)
             await trio.testing.wait_all_tasks_blocked()
             assert (ends, asides.working) == ([], 1)
             go.set()
         assert ends == ["appended", "closed"]
-        assert [work.reply for work in begun] == ["reply", None]
+        assert [work.reply for work in works] == ["reply", None]
 
-    in_loop(scenario)
+    trio.run(main)
 
 
 def test_nothing_is_begun_before_the_start_or_after_the_stop() -> None:
-    async def refused(asides: Asides) -> None:
+    def refused(asides: Asides) -> None:
+        work: Any = for_ever()
         with pytest.raises(trio.ClosedResourceError):
-            asides.begin(Aside(for_ever), what)
-        coroutine: Any = for_ever()
-        with pytest.raises(trio.ClosedResourceError):
-            await asides.finish(coroutine, what)
-        assert coroutine.cr_frame is None  # closed: it would be told of as never awaited
+            asides.begin(begun(work))
+        assert work.cr_frame is None  # closed
 
     async def run() -> None:
-        clock = ManualClock()
-        asides = Asides(clock, LoopWatch(clock))
-        await refused(asides)
+        asides = asides_on(ManualClock())
+        refused(asides)
         async with trio.open_nursery() as nursery:
             await nursery.start(asides.run)
             await asides.close()
-        await refused(asides)
+        refused(asides)
 
     trio.run(run)

@@ -3,21 +3,29 @@
 Connections with fake handlers, on both networks.
 """
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 
-from broker.request import Aside, Pending, RequestContext
+from broker.request import RequestContext
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatResponse
+from protocol.messages.registry import SPECS
+from storage.waits import Call, Signal, Work, call, compute, sleep
 from tests.support.connection_requests import HEARTBEAT, echo, heartbeat
-from tests.support.fake_handlers import running_server
+from tests.support.fake_handlers import Parking, running_server
 from tests.support.networks import Net, wait_until
+from tests.support.wire_client import request_frame
+
+LIST_OFFSETS, LEAVE_GROUP = ApiKey.LIST_OFFSETS, ApiKey.LEAVE_GROUP
 
 
 def test_s_net_1_a_parked_request_holds_back_the_replies_behind_it(net: Net) -> None:
-    pending = Pending()
+    pending = Parking()
 
     def park_first(ctx: RequestContext, request: Any) -> Any:
         return pending if ctx.correlation_id == 1 else echo(ctx, request)
@@ -42,18 +50,15 @@ def test_s_net_1_a_parked_request_holds_back_the_replies_behind_it(net: Net) -> 
     net.run(main)
 
 
-def test_a_coroutine_is_run_by_a_worker_and_may_end_in_a_parked_reply(net: Net) -> None:
-    pendings: list[Pending] = []
+def test_work_is_gone_on_with_by_a_worker_and_may_be_parked_then(net: Net) -> None:
+    pendings: list[Parking] = []
 
-    def work(ctx: RequestContext, request: Any) -> Any:
-        async def later() -> Any:
-            await trio.sleep(0.01)
-            if ctx.correlation_id == 2:
-                pendings.append(Pending())
-                return pendings[0]
-            return echo(ctx, request)
-
-        return later()
+    async def work(ctx: RequestContext, request: Any) -> Any:
+        await call(time.sleep, 0.01)
+        if ctx.correlation_id == 2:
+            pendings.append(Parking())
+            return await pendings[0].reply(ctx)
+        return echo(ctx, request)
 
     async def main() -> None:
         async with running_server(net, {HEARTBEAT: work}) as harness:
@@ -67,37 +72,50 @@ def test_a_coroutine_is_run_by_a_worker_and_may_end_in_a_parked_reply(net: Net) 
     net.run(main)
 
 
-@pytest.mark.parametrize("by", ["handler", "worker", "parked", "aside"])
-def test_an_aside_is_made_without_a_worker_whoever_returns_it(net: Net, by: str) -> None:
-    go = trio.Event()
+async def for_a_worker() -> None:
+    await call(time.sleep, 0.001)
 
-    def work(ctx: RequestContext, request: Any) -> Any:
-        if ctx.correlation_id == 9:
-            return echo(ctx, request)
 
-        async def make() -> Any:
-            await go.wait()
-            return echo(ctx, request)
+async def when_woken() -> None:
+    signal: Signal[None] = Signal()
+    trio.lowlevel.current_trio_token().run_sync_soon(signal.fire)
+    await signal.parked()
 
-        async def later() -> Any:
-            return Aside(make)
 
-        if by == "parked":
-            parked = Pending()
-            parked.complete(Aside(make))
-            return parked
-        return {"handler": Aside(make), "aside": Aside(later)}.get(by) or later()
+async def nothing() -> None:
+    pass
+
+
+@pytest.mark.parametrize("before", [nothing, for_a_worker, when_woken])
+def test_what_takes_long_holds_no_worker_wherever_it_begins(
+    net: Net, monkeypatch: pytest.MonkeyPatch, before: Callable[[], Work[None]]
+) -> None:
+    """A child process is asked in the first step, by a worker, or after the request was parked."""
+    gates: list[trio.Event] = []
+
+    async def ask_child(work: Any, *values: Any) -> Any:
+        gates.append(trio.Event())
+        await gates[-1].wait()
+        return work(*values)
+
+    async def work(ctx: RequestContext, request: Any) -> Any:
+        if ctx.correlation_id != 9:
+            await before()
+            assert await compute(int, "7") == 7
+        return echo(ctx, request)
 
     async def main() -> None:
         async with running_server(net, {HEARTBEAT: work}, workers=1, queued_max=1) as harness:
+            monkeypatch.setattr(net.workers, "in_process", ask_child)
             clients = [await harness.connect() for _ in range(4)]
             for number, client in enumerate(clients):
                 await client.send(heartbeat(number, number) + heartbeat(9, 7))
-            await net.settle()
+            await wait_until(lambda: len(gates) == 4)
             await trio.sleep(0.02)
             assert harness.channel.pool.statistics().busy == 0
             assert harness.channel.asides.working == 4
-            go.set()
+            for gate in gates:
+                gate.set()
             for number, client in enumerate(clients):
                 response = await client.response(HEARTBEAT, 4, number)
                 assert response.throttle_time_ms == number
@@ -109,36 +127,42 @@ def test_an_aside_is_made_without_a_worker_whoever_returns_it(net: Net, by: str)
     net.run(main)
 
 
-def test_an_aside_ends_with_its_client(net: Net) -> None:
-    ended: list[str] = []
+@pytest.mark.parametrize(("key", "ends"), [(LIST_OFFSETS, True), (LEAVE_GROUP, False)])
+def test_long_work_that_changes_nothing_ends_with_its_client(
+    net: Net, key: ApiKey, ends: bool
+) -> None:
+    """Work that changes something is finished."""
+    ended: list[bool] = []
+    go: Signal[None] = Signal()
 
-    def work(ctx: RequestContext, request: Any) -> Any:
-        async def make() -> None:
-            try:
-                await trio.sleep_forever()
-            finally:
-                ended.append("aside")
-
-        return Aside(make)
+    async def work(ctx: RequestContext, request: Any) -> Any:
+        try:
+            await compute(int)
+            await go
+        finally:
+            ended.append(go.fired)
 
     async def main() -> None:
-        async with running_server(net, {HEARTBEAT: work}) as harness:
+        async with running_server(net, {key: work}) as harness:
             client = await harness.connect()
-            await client.send(heartbeat(1))
+            await client.send(request_frame(key, SPECS[key].max_version))
             await wait_until(lambda: harness.channel.asides.working == 1)
             await net.settle()
             client.close()
-            await wait_until(lambda: ended == ["aside"])
+            if not ends:
+                await net.settle()
+                await trio.sleep(0.02)
+                go.fire()
+            await wait_until(lambda: ended == [not ends])
 
     net.run(main)
 
 
-def test_what_an_aside_raises_is_answered(net: Net) -> None:
-    def work(ctx: RequestContext, request: Any) -> Any:
-        async def make() -> None:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR) if ctx.correlation_id else ValueError("bug")
-
-        return Aside(make)
+@pytest.mark.parametrize("place", [call, compute])
+def test_what_work_raises_later_is_answered(net: Net, place: Callable[..., Call[Any]]) -> None:
+    async def work(ctx: RequestContext, request: Any) -> Any:
+        await place(int)
+        raise KafkaError(ErrorCode.NOT_COORDINATOR) if ctx.correlation_id else ValueError("bug")
 
     async def main() -> None:
         async with running_server(net, {HEARTBEAT: work}) as harness:
@@ -156,16 +180,14 @@ def test_work_beyond_workers_and_queue_waits_and_is_finished(net: Net) -> None:
     running = 0
     most = 0
 
-    def work(ctx: RequestContext, request: Any) -> Any:
-        async def later() -> Any:
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            await trio.sleep(0.01)
-            running -= 1
-            return echo(ctx, request)
-
-        return later()
+    async def work(ctx: RequestContext, request: Any) -> Any:
+        nonlocal running, most
+        await call(int)
+        running += 1
+        most = max(most, running)
+        await sleep(0.01)
+        running -= 1
+        return echo(ctx, request)
 
     async def main() -> None:
         async with running_server(net, {HEARTBEAT: work}, workers=2, queued_max=1) as harness:
@@ -181,9 +203,7 @@ def test_work_beyond_workers_and_queue_waits_and_is_finished(net: Net) -> None:
 
 
 def test_a_parked_request_notices_that_its_client_has_gone(net: Net) -> None:
-    dropped: list[int] = []
-    pending = Pending()
-    pending.on_abandon = lambda: dropped.append(1)
+    pending = Parking()
 
     async def main() -> None:
         async with running_server(net, {HEARTBEAT: lambda c, r: pending}) as harness:
@@ -192,14 +212,13 @@ def test_a_parked_request_notices_that_its_client_has_gone(net: Net) -> None:
             await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
             client.close()
             await wait_until(lambda: pending.abandoned)
-            assert dropped == [1]
             assert not pending.done
 
     net.run(main)
 
 
 def test_a_disconnect_behind_bytes_sent_ahead_is_noticed_by_the_sweeper(net: Net) -> None:
-    pending = Pending()
+    pending = Parking()
 
     async def main() -> None:
         async with running_server(
@@ -218,7 +237,7 @@ def test_a_disconnect_behind_bytes_sent_ahead_is_noticed_by_the_sweeper(net: Net
 
 
 def test_bytes_sent_ahead_of_a_parked_reply_are_not_lost(net: Net) -> None:
-    pending = Pending()
+    pending = Parking()
 
     def park_first(ctx: RequestContext, request: Any) -> Any:
         return pending if ctx.correlation_id == 1 else echo(ctx, request)

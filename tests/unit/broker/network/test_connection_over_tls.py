@@ -13,7 +13,7 @@ import trio
 
 from broker.network.activity import State
 from broker.network.connection import Connection
-from broker.request import Pending, RequestContext
+from broker.request import RequestContext
 from broker.world.memory_transport import MemoryTransport
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -24,7 +24,7 @@ from protocol.records.builder import build_batch
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFileSystem
 from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
-from tests.support.fake_handlers import AsyncClient, running_server
+from tests.support.fake_handlers import AsyncClient, Parking, running_server
 from tests.support.memory_client import HOST, PORT
 from tests.support.networks import Net, wait_until
 from tests.support.tls_network import TlsNet, TlsTransport, client_end
@@ -139,7 +139,7 @@ def test_a_client_that_speaks_no_tls_is_hung_up_on_and_nobody_else(
 
 def test_a_frame_inside_ssl_is_seen_by_a_parked_request_and_answered_after_it(tls: TlsNet) -> None:
     """Two records arrive together: one receive below takes both, the connection's takes one."""
-    pending = Pending()
+    pending = Parking()
     connections: list[Connection] = []
 
     def park_first(ctx: RequestContext, request: Any) -> Any:
@@ -168,7 +168,7 @@ def test_a_frame_inside_ssl_is_seen_by_a_parked_request_and_answered_after_it(tl
 def test_a_parked_request_notices_over_tls_that_its_client_has_gone(
     tls: TlsNet, ahead: bool
 ) -> None:
-    pending = Pending()
+    pending = Parking()
 
     async def main() -> None:
         server = running_server(tls, {HEARTBEAT: lambda c, r: pending}, max_idle_s=0.5)

@@ -175,7 +175,7 @@ def test_s_net_1_what_is_waited_for_holds_back_the_frames_behind_it(parked: bool
     assert driver.state.waiting == "later"
     assert driver.seen == [b"1", b"2"]
     if parked:
-        driver.state.parked()
+        driver.state.parked(released=True)
         assert driver.activity.state is State.PARKED
     driver.activity.last = driver.now = 5.0
     driver.told(driver.state.finished())
@@ -189,7 +189,7 @@ def test_after_a_parked_reply_without_bytes_behind_it_there_is_room_again() -> N
     driver = Driver()
     driver.behave = lambda content: "later"
     driver.receive(frame(b"1"))
-    driver.state.parked()
+    driver.state.parked(released=True)
     driver.ready.append(b"1")
     driver.told(driver.state.finished())
     driver.go_on()

@@ -23,10 +23,10 @@ from broker.network.frame_memory import (
     FrameMemory,
     FrameMemoryStatistics,
 )
-from broker.request import Pending, RequestContext
+from broker.request import RequestContext
 from broker.world.virtual_time import Timeline, VirtualClock
 from protocol.messages.heartbeat import HeartbeatResponse
-from tests.support.fake_handlers import Harness, running_server
+from tests.support.fake_handlers import Harness, Parking, running_server
 from tests.support.networks import MemoryNet, Net, wait_until
 from tests.unit.broker.network.test_request_memory import HEARTBEAT, beat, large_frame
 
@@ -94,7 +94,7 @@ def test_who_does_not_hurry_makes_room_for_those_who_wait() -> None:
 
 
 def test_a_parked_request_holds_nothing(net: Net) -> None:
-    pending = Pending()
+    pending = Parking()
 
     async def main() -> None:
         async with running_server(

@@ -17,7 +17,7 @@ from broker.network.large_messages import (
     LargeMessages,
     ReplyTooLarge,
 )
-from broker.request import LargeReply, Pending, RequestContext
+from broker.request import RequestContext
 from broker.world.clock import SystemClock
 from broker.world.virtual_time import Timeline, VirtualClock
 from protocol.api_keys import ApiKey
@@ -29,7 +29,8 @@ from protocol.messages.delete_groups import (
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.schema.lazy import Lazy
 from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS
-from tests.support.fake_handlers import running_server
+from storage.waits import Signal, call, sleep
+from tests.support.fake_handlers import Parking, running_server
 from tests.support.networks import Net
 from tests.support.wire_client import request_frame
 
@@ -403,13 +404,13 @@ def test_several_requests_in_one_send_keep_their_order(net: Net) -> None:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_large_reply_to_a_small_request(net: Net, late: bool) -> None:
-    reply = LargeReply(answered([f"g{number}" for number in range(5_000)]))
+    reply = answered([f"g{number}" for number in range(5_000)])
 
-    async def later() -> Any:
+    async def behave(ctx: RequestContext, request: Any) -> Any:
+        if late:
+            await sleep(0)
+        ctx.large = True
         return reply
-
-    def behave(ctx: RequestContext, request: Any) -> Any:
-        return later() if late else reply
 
     async def main() -> None:
         async with running_server(net, {DELETE_GROUPS: behave}) as harness:
@@ -438,10 +439,10 @@ def test_a_reply_that_is_too_large_costs_the_connection(
 
 
 def test_a_large_request_that_is_parked_takes_no_room(net: Net) -> None:
-    pendings: list[Pending] = []
+    pendings: list[Parking] = []
 
     def behave(ctx: RequestContext, request: Any) -> Any:
-        pendings.append(Pending())
+        pendings.append(Parking())
         return pendings[-1]
 
     async def main() -> None:
@@ -487,13 +488,15 @@ def test_a_client_that_does_not_read_keeps_no_elements(net: Net) -> None:
 
 def test_what_waits_for_others_takes_no_worker(net: Net) -> None:
     """CreateTopics waits for the controller; Heartbeat stands for what a worker does."""
-    release = trio.Event()
+    waited_for: list[Signal[None]] = []
 
     async def wait() -> Any:
-        await release.wait()
+        waited_for.append(Signal())
+        await waited_for[-1]
         return DeleteGroupsResponse(results=[])
 
     async def at_once() -> Any:
+        await call(int)
         return HeartbeatResponse()
 
     behave = {
@@ -509,7 +512,8 @@ def test_what_waits_for_others_takes_no_worker(net: Net) -> None:
             other = await harness.connect()
             with trio.fail_after(5):
                 await other.call(HEARTBEAT, 4)
-            release.set()
+            for signal in waited_for:
+                signal.fire()
             for client in waiting:
                 await client.response(DELETE_GROUPS, 2)
 

@@ -6,10 +6,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from broker.network.request_memory import Claim, RequestMemory, RequestMemoryStatistics
-from broker.request import Pending, RequestContext
+from broker.request import RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from tests.support.fake_handlers import Harness, running_server
+from storage.waits import Signal
+from tests.support.fake_handlers import Harness, Parking, running_server
 from tests.support.networks import MemoryNet, Net, wait_until
 from tests.support.wire_client import request_frame
 
@@ -83,11 +84,11 @@ def test_what_a_client_leaves_behind_comes_back(net: Net) -> None:
 
 def test_parked_and_queued_requests(net: Net) -> None:
     """A request in work holds its bytes; a parked one has given its buffer back."""
-    gate = trio.Event()
-    pending = Pending()
+    gate: Signal[None] = Signal()
+    pending = Parking()
 
     async def wait() -> Any:
-        await gate.wait()
+        await gate
         return HeartbeatResponse()
 
     def behave(ctx: RequestContext, request: Any) -> Any:
@@ -103,7 +104,7 @@ def test_parked_and_queued_requests(net: Net) -> None:
             await other.send(beat(3))
             await net.settle()
             assert other.has_nothing()
-            gate.set()
+            gate.fire()
             await other.response(HEARTBEAT, 3, 3)
             await working.response(HEARTBEAT, 3, 2)
             pending.complete(HeartbeatResponse())

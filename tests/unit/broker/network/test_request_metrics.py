@@ -6,11 +6,12 @@ import pytest
 import trio
 
 from broker.network.request_metrics import PHASES, RequestMetrics, RequestTimes, note_sent
-from broker.request import Pending, RequestContext
+from broker.request import RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from storage.distribution import FOLD
-from tests.support.fake_handlers import running_server
+from storage.waits import sleep
+from tests.support.fake_handlers import Parking, running_server
 from tests.support.networks import Net
 from tests.support.wire_client import request_frame
 
@@ -22,16 +23,16 @@ def heartbeat(correlation_id: int) -> bytes:
     return request_frame(HEARTBEAT, 4, HeartbeatRequest(), correlation_id=correlation_id)
 
 
-def answering(kind: str, pending: list[Pending]) -> Any:
+def answering(kind: str, pending: list[Parking]) -> Any:
     async def later() -> HeartbeatResponse:
-        await trio.sleep(0.02)
+        await sleep(0.02)
         return HeartbeatResponse()
 
     def handler(ctx: RequestContext, request: Any) -> Any:
         if kind == "worker":
             return later()
         if kind == "parked":
-            pending.append(Pending())
+            pending.append(Parking())
             return pending[-1]
         return HeartbeatResponse()
 
@@ -44,7 +45,7 @@ def sums(times: RequestTimes) -> dict[str, float]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_phases_add_up_to_the_total(net: Net, kind: str) -> None:
-    pending: list[Pending] = []
+    pending: list[Parking] = []
 
     async def main() -> None:
         async with running_server(net, {HEARTBEAT: answering(kind, pending)}) as harness:

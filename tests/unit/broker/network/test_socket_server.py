@@ -9,12 +9,13 @@ import trio
 from broker.network.connection_limits import ConnectionLimits, Limits, Refusal
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer
-from broker.request import Pending, RequestContext
+from broker.request import RequestContext
 from broker.world.transport import BindError, Listening, Stream, Transport
 from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.messages.heartbeat import HeartbeatResponse
-from tests.support.fake_handlers import AsyncClient, empty_reply, running_server, settings
+from storage.waits import Signal
+from tests.support.fake_handlers import AsyncClient, Parking, empty_reply, running_server, settings
 from tests.support.networks import Net, wait_until
 from tests.support.wire_client import request_frame
 
@@ -126,7 +127,7 @@ def test_connections_over_a_limit_are_closed_at_once(net: Net, limits: dict[str,
 
 
 def test_idle_connections_are_closed_but_parked_requests_are_not_idle(net: Net) -> None:
-    pending = Pending()
+    pending = Parking()
 
     def behave(ctx: RequestContext, request: Any) -> Any:
         return pending if ctx.correlation_id == 7 else HeartbeatResponse()
@@ -238,12 +239,12 @@ def test_s_start_5_a_client_that_knocks_while_the_server_closes_is_no_failure(ne
 
 
 def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish(net: Net) -> None:
-    pending = Pending()
-    release = trio.Event()
+    pending = Parking()
+    release: Signal[None] = Signal()
 
     def behave(ctx: RequestContext, request: Any) -> Any:
         async def work() -> Any:
-            await release.wait()
+            await release
             return HeartbeatResponse(throttle_time_ms=5)
 
         return pending if ctx.correlation_id == 1 else work()
@@ -262,7 +263,7 @@ def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish(net: Net) -
                 assert await idle.closed_by_peer()
                 assert await parked.closed_by_peer()
                 assert pending.abandoned
-                release.set()
+                release.fire()
                 assert (await busy.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5
                 assert await busy.closed_by_peer()
             with pytest.raises(OSError):
@@ -272,8 +273,8 @@ def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish(net: Net) -
 
 
 def test_s_start_5_work_beyond_the_deadline_is_cut(net: Net) -> None:
-    def behave(ctx: RequestContext, request: Any) -> Any:
-        return trio.sleep_forever()
+    async def behave(ctx: RequestContext, request: Any) -> Any:
+        await Signal()
 
     async def main() -> None:
         async with running_server(net, {HEARTBEAT: behave}) as harness:

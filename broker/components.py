@@ -37,6 +37,7 @@ from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.world.driver import Driver
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import SYSTEM_DEFAULT
 from broker.world.uuids import random_uuid
@@ -62,6 +63,7 @@ class Components:
         log_manager: LogManager,
         deadlines: Deadlines,
         world: World,
+        driver: Driver,
         watch: LoopWatch,
         check_buffers: bool,
     ) -> None:
@@ -84,7 +86,7 @@ class Components:
             workers,
         )
         log_manager.repairs.repaired = self.replica_manager.records_repaired
-        self.log_mover = LogMover(self.replica_manager, log_manager, workers)
+        self.log_mover = LogMover(self.replica_manager, log_manager, driver)
         topic_configs = TopicLogConfigs(self.image, config, log_manager)
         self.image_applier = ImageApplier(
             store=store,
@@ -177,11 +179,9 @@ class Components:
             workers,
         )
         self.log_cleaner = LogCleaner(
-            log_manager, config, clock=clock, workers=workers, random=world.random, watch=watch
+            log_manager, config, clock=clock, workers=workers, driver=driver, random=world.random
         )
-        self.background = Background(
-            threads=config.background_threads, clock=clock, workers=workers, watch=watch
-        )
+        self.background = Background(threads=config.background_threads, clock=clock, driver=driver)
 
 
 def connection_limits(config: BrokerConfig) -> Limits:

@@ -37,16 +37,17 @@ from broker.startup.known_producers import reserve_known_producer_ids
 from broker.startup.log_loader import load_all_logs
 from broker.startup.metrics_export import start_metrics
 from broker.startup.stray_logs import warn_of_stray_logs
+from broker.world.driver import Driver
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import BoundListener
 from broker.world.uuids import random_uuid
-from broker.world.workers import perform_all
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.listener import Listener
-from storage.jobs import Steps, Task
 from storage.log_manager import LogManager, OfflineDir
 from storage.open_files import OpenFiles
+from storage.task import Task
+from storage.waits import Work
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ class BrokerServer:
         self.watch = LoopWatch(world.clock)
         """A caller that runs the loop in real time installs it as a trio instrument."""
         self._world = world
+        self._driver = Driver(world.workers, world.clock, self.watch)
         self._new_uuid = partial(random_uuid, world.random)
         self._announce = announce
         self._on_started = on_started
@@ -179,7 +181,7 @@ class BrokerServer:
         )
         self.log_manager.lock_and_check_dirs()
         threads = config.num_recovery_threads_per_data_dir
-        self._at_stop(self.log_manager.shutdown_steps, trio.CapacityLimiter(threads))
+        self._at_stop(self.log_manager.shutdown, trio.CapacityLimiter(threads))
         self.store = await self._open_store()
         identity = await settle_identity(
             self.store,
@@ -234,10 +236,10 @@ class BrokerServer:
         self._announce(bound)
 
     def _at_stop(
-        self, work: Callable[[], Steps], limiter: trio.CapacityLimiter | None = None
+        self, work: Callable[[], Work[None]], limiter: trio.CapacityLimiter | None = None
     ) -> None:
         async def run() -> None:
-            await perform_all(self._world.workers, work(), limiter)
+            await self._driver.run(work(), limiter=limiter)
 
         self._to_stop.push_async_callback(run)
 
@@ -273,6 +275,7 @@ class BrokerServer:
             log_manager=self.log_manager,
             deadlines=deadlines,
             world=self._world,
+            driver=self._driver,
             watch=self.watch,
             check_buffers=self._check_buffers,
         )
@@ -286,7 +289,7 @@ class BrokerServer:
             self.components.controller.topic_config,
             threads_per_dir=self.config.num_recovery_threads_per_data_dir,
             clock=self._world.clock,
-            workers=self._world.workers,
+            driver=self._driver,
         )
 
     async def _lead(self, bound: Sequence[BoundListener]) -> None:
@@ -329,7 +332,7 @@ class BrokerServer:
             self._background_ended.set()
 
     async def _stop_background(self) -> None:
-        # A job that was begun is still completed.
+        # A call that was begun is still completed.
         self._background_scope.cancel()
         await self._background_ended.wait()
 

@@ -10,7 +10,7 @@ None, at which the scrape makes a checkpoint.
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -28,6 +28,9 @@ from broker.metrics.request_families import request_families, summary
 from broker.metrics.socket_families import socket_families
 from broker.metrics.topic_families import topic_families
 from broker.metrics.transaction_families import transaction_families
+from storage.waits import Work
+
+T = TypeVar("T")
 
 Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily | UntypedMetricFamily
 
@@ -39,8 +42,8 @@ class Sources:
     broker_state: Callable[[], int]
     cluster_id: str
     broker_id: int
-    replicas: Callable[[], Generator[None, None, Any]]
-    """`ReplicaManagerStatistics`, in steps."""
+    replicas: Callable[[], Work[Any]]
+    """`ReplicaManagerStatistics`"""
     logs: Callable[[], Iterable[Any]]
     """Every open log; each has `topic_partition` and `statistics()`."""
     log_manager: Callable[[], Any]
@@ -86,7 +89,7 @@ def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
     yield from _server(sources)
     state = yield from sources.controller()
     yield from _controller(state)
-    replicas = yield from sources.replicas()
+    replicas = yield from _steps(sources.replicas())
     yield from topic_families(replicas)
     yield from _replica_manager(replicas, state.elections)
     yield from log_families(sources.logs())
@@ -101,6 +104,17 @@ def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
     yield from lag_families(sources.group_offsets(), sources.high_watermark)
     yield from transaction_families((yield from sources.transactions()))
     yield from _background(sources)
+
+
+def _steps(work: Work[T]) -> Generator[None, None, T]:
+    """Return the result of `work`, which waits for nothing; yields at its pauses."""
+    while True:
+        try:
+            work.send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        yield
 
 
 def gauge(name: str, text: str, value: float) -> Family:

@@ -20,6 +20,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from collections.abc import Callable
+
 from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
@@ -28,6 +30,7 @@ from storage.cleaner.cleaning import clean, request_for
 from storage.log.log import Log
 from storage.os_filesystem import OsFileSystem
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 from tests.support.manual_clock import ManualClock
 
 BATCH = 16 * 1024
@@ -78,19 +81,17 @@ def measure(size: int, record: int, per_batch: int, codec: CompressionType) -> s
             map_bytes=128 << 20,
         )
         times: dict[str, float] = {}
-        cleaning = clean(log, request)
         state: dict[str, Any] = {}
-        work = next(cleaning)
-        try:
-            while True:
-                before = time.process_time()
-                result = work.function(state, *work.args)
-                name = work.function.__name__
-                times[name] = times.get(name, 0.0) + time.process_time() - before
-                work = cleaning.send(result)
-        except StopIteration as end:
-            stats = end.value
-        log.close()
+
+        async def child(function: Callable[..., Any], *args: Any) -> Any:
+            before = time.process_time()
+            result = function(state, *args)
+            name = function.__name__
+            times[name] = times.get(name, 0.0) + time.process_time() - before
+            return result
+
+        stats = at_once(clean(log, request, child))
+        at_once(log.close())
         mb = size / 1e6
         mapping, rewriting = times["map_some"], times["rewrite_some"]
         return (

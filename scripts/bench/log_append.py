@@ -21,6 +21,7 @@ from protocol.types import ZERO_UUID, TopicPartition
 from storage.log.log import Log
 from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
+from storage.waits import at_once
 
 
 class Clock:
@@ -101,7 +102,7 @@ def main() -> None:
             end = [log.log_end_offset] * 5000
             measured("  read at the end", 5000, partial(read_many, log, end, 65_536))
             measured("  append and read it", 500, partial(follow, log, batch, 500))
-        logs.shutdown()
+        at_once(logs.shutdown())
     opening(args.partitions)
     recovering(args.recover_mb)
 

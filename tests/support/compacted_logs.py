@@ -11,6 +11,7 @@ from storage.cleaner.manager import LogCleanerManager, LogToClean
 from storage.log.log import Log
 from storage.log_manager import LogManager, OfflineDir
 from storage.paths import CLEANER_CHECKPOINT, join
+from storage.waits import at_once
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 
@@ -52,7 +53,7 @@ class CompactedLogs:
             log.update_high_watermark(log.log_end_offset)
 
     def restart(self) -> None:
-        self.manager.shutdown()
+        at_once(self.manager.shutdown())
         self.start()
 
     def kill(self) -> None:
@@ -86,8 +87,7 @@ class CompactedLogs:
 
     def grab(self) -> LogToClean | None:
         """Look at all logs and take the filthiest."""
-        for _ in self.cleaner.look():
-            pass
+        at_once(self.cleaner.look())
         return self.cleaner.grab_filthiest()
 
     def clean(self, log: Log) -> int:

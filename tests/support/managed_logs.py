@@ -8,6 +8,7 @@ from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage.log.log import Log
 from storage.log_manager import LogManager, OfflineDir
+from storage.waits import at_once
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 
@@ -35,7 +36,7 @@ class Managed:
         self.manager.startup(lambda topic: CONFIG)
 
     def restart(self) -> None:
-        self.manager.shutdown()
+        at_once(self.manager.shutdown())
         self.start()
 
     def kill(self) -> None:

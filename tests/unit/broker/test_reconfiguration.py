@@ -12,6 +12,7 @@ from broker.network.connection_limits import ConnectionLimits, Limits, Refusal
 from broker.network.handler_pool import HandlerPool
 from broker.reconfiguration import Reconfiguration
 from broker.world.clock import SystemClock
+from broker.world.driver import Driver
 from broker.world.journal_medium import JournalMedia
 from broker.world.loop_watch import LoopWatch
 from broker.world.memory_transport import MemoryTransport
@@ -120,6 +121,7 @@ def test_a_change_reaches_every_part() -> None:
                 media=JournalMedia(fs),
                 workers=InlineWorkers(),
             ),
+            driver=Driver(InlineWorkers(), clock),
             watch=LoopWatch(clock),
             check_buffers=False,
         )
@@ -147,7 +149,8 @@ def test_a_change_reaches_every_part() -> None:
 
 def test_background_threads_can_be_more_or_fewer() -> None:
     async def scenario() -> None:
-        background = Background(threads=1, clock=SystemClock(), workers=InlineWorkers())
+        clock = SystemClock()
+        background = Background(threads=1, clock=clock, driver=Driver(InlineWorkers(), clock))
         background.resize(3)
         assert background._limiter.total_tokens == 3
 

@@ -7,6 +7,8 @@ import trio.testing
 from broker.api.alter_replica_log_dirs import VERSIONS, AlterReplicaLogDirsHandler
 from broker.api.describe_log_dirs import DescribeLogDirsHandler
 from broker.replication.log_mover import LogMover
+from broker.world.clock import SystemClock
+from broker.world.driver import Driver
 from broker.world.machine import MachineWorkers
 from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
@@ -21,6 +23,7 @@ from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.log.results import StartOffsetReason
 from storage.paths import parent_dir
+from storage.waits import at_once
 from tests.support.api_calls import call
 from tests.support.broker_bench import batch
 from tests.support.log_tasks import run_task
@@ -36,7 +39,7 @@ class Moves(RealBench):
     def __init__(self, log_dirs="/a,/b", fs=None, *, is_new=True):
         super().__init__(log_dirs, fs)
         (self.partition,) = self.topic(is_new=is_new, leader_epoch=int(not is_new))
-        self.mover = LogMover(self.replicas, self.logs, MachineWorkers())
+        self.mover = LogMover(self.replicas, self.logs, Driver(MachineWorkers(), SystemClock()))
 
     def fill(self, count=20):
         for _ in range(count):
@@ -147,7 +150,7 @@ def test_a_crash_between_the_two_renames_is_finished_by_the_next_start():
     moves.mover.move(TP, "/b")
     future = moves.logs.future_log(TP)
     future.append_as_follower(moves.fetch(0).records)
-    future.flush()
+    at_once(future.flush())
     moves.logs.moves.retire_source(TP)
     again = moves.killed()
     assert again.logs.future_log(TP) is None

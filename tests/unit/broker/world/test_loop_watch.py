@@ -11,9 +11,11 @@ from trio.testing import wait_all_tasks_blocked
 from broker.background import Background
 from broker.deadlines import Deadlines
 from broker.network.handler_pool import HandlerPool
+from broker.world.driver import Driver
 from broker.world.loop_watch import LINE_EVERY_S, LoopWatch, attributed, name_of
 from broker.world.workers import InlineWorkers
-from storage.jobs import Steps, Task
+from storage.task import Task
+from storage.waits import PAUSE
 from tests.support.manual_clock import ManualClock
 from tests.support.trio_clock import TrioClock
 
@@ -152,10 +154,9 @@ def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -
     deadlines.run_due()
     assert noted().startswith("the timer test_timers_tasks_and_handlers_are_named")
 
-    def steps() -> Steps:
-        yield None
+    async def retention() -> None:
+        await PAUSE
         clock.advance(0.1)
-        return None
 
     async def slow() -> str:
         await trio.lowlevel.checkpoint()
@@ -163,8 +164,9 @@ def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -
         return "reply"
 
     async def live() -> None:
-        task = Task(name="log-retention", initial_delay_ms=0, period_ms=10**6, run=steps)
-        background = Background(threads=1, clock=TrioClock(), workers=InlineWorkers(), watch=watch)
+        task = Task(name="log-retention", initial_delay_ms=0, period_ms=10**6, run=retention)
+        driver = Driver(InlineWorkers(), clock, watch)
+        background = Background(threads=1, clock=TrioClock(), driver=driver)
         pool = HandlerPool(workers=1, queued_max=1, clock=clock, watch=watch)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(background.run, [task])

@@ -10,6 +10,7 @@ from storage import log_tasks
 from storage.log.log import Log
 from storage.log_manager import LogManager
 from storage.manager.tails import IDLE_S, OLD_S
+from storage.waits import at_once
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -116,7 +117,7 @@ def test_snapshots_between_segments_do_not_pile_up() -> None:
     assert broker.names() == [f"{at:020d}.snapshot" for at in (3, 4)]
     broker.log().roll()
     broker.append()
-    broker.manager.shutdown()
+    at_once(broker.manager.shutdown())
     assert broker.names() == [f"{at:020d}.snapshot" for at in (4, 5)]
 
 

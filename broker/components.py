@@ -119,6 +119,7 @@ class Components:
         self.marker_writer = ReplicaMarkerWriter(
             self.replica_manager,
             clock,
+            driver,
             timeout_ms=config.request_timeout_ms,
             listeners={OFFSETS_TOPIC: self.group_coordinator},
         )
@@ -162,11 +163,10 @@ class Components:
             handlers,
             ADVERTISED,
             clock=clock,
-            machine=workers,
+            driver=driver,
             workers=config.num_io_threads,
             queued_max=config.queued_max_requests,
             unsupported_version_reply=unsupported_version_response,
-            watch=watch,
         )
         self.socket_server = SocketServer(
             socket_settings(

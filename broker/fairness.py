@@ -10,16 +10,15 @@ has of the thing: bytes that it holds now, or seconds that it used lately. From 
 
 So many connections of one address have together what one connection of another has, and one client
 with many requests delays itself. Clients that share an address are told apart by what their
-connections have, and by their age. Pure, but for `FairLock`, which waits.
+connections have, and by their age. Pure; `FairLock` waits as `storage.waits` say.
 """
 
 import math
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Final, Generic, NamedTuple, TypeVar
 
-import trio
+from storage.waits import Signal
 
 Item = TypeVar("Item")
 
@@ -127,13 +126,13 @@ class Line(Generic[Item]):
 
 
 class FairLock:
-    """Lets one task at a time do what takes long.
+    """Lets one piece of work at a time do what takes long: `async with lock: ...`.
 
     Next is whose client has used it for the shortest time lately or, if there are `shares`, has
-    least of those. Without a clock no use is noted.
+    least of those. Without a clock no use is noted. Who waits is parked (`Signal.parked`).
     """
 
-    __slots__ = ("_busy", "_monotonic", "_shares", "_used", "_waiting")
+    __slots__ = ("_began", "_busy", "_client", "_monotonic", "_shares", "_used", "_waiting")
 
     def __init__(
         self, monotonic: Callable[[], float] = _no_time, *, shares: Shares | None = None
@@ -142,47 +141,52 @@ class FairLock:
         self._used = Shares(monotonic, half_life_s=HALF_LIFE_S)
         self._shares = shares or self._used
         self._busy = False
-        self._waiting: dict[trio.Event, Client] = {}
+        self._client = NOBODY
+        """Whose turn it is."""
+        self._began = 0.0
+        self._waiting: dict[Signal[None], Client] = {}
 
     @property
     def waiting(self) -> int:
         """How many wait, or are at it."""
         return len(self._waiting) + self._busy
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait until it is the turn of the task's client, which ends with the block."""
+    async def __aenter__(self) -> None:
+        """Wait until it is the turn of one's client, which ends with the block."""
         await self.acquire()
-        began = self._monotonic()
-        try:
-            yield
-        finally:
-            self._used.add(CLIENT.get(), self._monotonic() - began)
-            self.release()
+
+    async def __aexit__(self, *_: object) -> None:
+        """Give the turn to the next. Does not wait."""
+        self.release()
 
     async def acquire(self) -> None:
-        """Wait until it is the turn of the task's client, which lasts until `release`."""
-        await trio.lowlevel.checkpoint()
+        """Wait until it is the turn of one's client, which lasts until `release`."""
+        client = CLIENT.get()
         if self._busy:
-            await self._wait(CLIENT.get())
+            await self._wait(client)
         self._busy = True
+        self._client, self._began = client, self._monotonic()
 
     async def _wait(self, client: Client) -> None:
-        called = trio.Event()
+        called: Signal[None] = Signal()
         self._waiting[called] = client
         try:
-            await called.wait()
-        except trio.Cancelled:
+            await called.parked()
+        except BaseException:  # ended while it waited
             if self._waiting.pop(called, None) is None:  # called in the same moment
-                self.release()
+                self._call_next()
             raise
 
     def release(self) -> None:
         """Give the turn to the next."""
+        self._used.add(self._client, self._monotonic() - self._began)
+        self._call_next()
+
+    def _call_next(self) -> None:
         waiting = self._waiting
         self._busy = bool(waiting)
         if waiting:
             following = self._shares.least(waiting.values())
-            called = next(event for event, client in waiting.items() if client == following)
+            called = next(signal for signal, client in waiting.items() if client == following)
             del waiting[called]
-            called.set()
+            called.fire()

@@ -10,11 +10,9 @@ Behaviour
   before the append and waits for the high watermark (S-APP-8), which moves at once if the leader is
   alone in the ISR.
 * acks=0 has no response; if anything failed, the connection is closed, as nothing else can say so.
-* A handler worker appends batches of 256 KB and more, and all that must queue behind them, with the
-  write in a thread (`Partition.wait_append_as_leader`); the request is then a coroutine.
-* A batch that takes more than a look at its records is opened in a thread, for a handler worker. If
-  that proves too little, the rest of the request becomes an `Aside`, which opens the batch in a
-  child process (`batch_opening`).
+* Batches of 256 KB and more, and all that must queue behind them, are written in a thread. A batch
+  that takes more than a look at its records is opened first, in a thread or a child process
+  (`Partition.append_as_leader`, `batch_opening`).
 * A duplicate of an idempotent producer is answered with the offsets of the first time (S-APP-10).
 * Only `__admin_client` may write to internal topics; others get INVALID_TOPIC_EXCEPTION (S-APP-11).
 * A transactional batch is appended only if its partition was added to the transaction (KIP-890; see
@@ -36,17 +34,15 @@ The broker is measured by this path: it builds nothing per partition but the res
 
 import logging
 from functools import partial
-from inspect import isawaitable
 from typing import Final, NamedTuple
 
 from broker.api.transaction_gate import TransactionGate
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.delayed_produce import Awaited, DelayedProduce
 from broker.replication.failures import REFUSALS, Refusal, refusal_of
-from broker.replication.partition import Partition
+from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.replica_manager import ReplicaManager
-from broker.replication.waiting_append import ALL_IN_SYNC
-from broker.request import Aside, Pending, RequestContext, Work
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -56,13 +52,14 @@ from protocol.messages.produce import (
     TopicProduceResponse,
 )
 from protocol.records.compression import CompressionType
-from protocol.records.effort import EffortSpent
 from protocol.records.errors import RecordsError
 from protocol.records.header import CODEC_MASK, KIND_OFFSET, MAGIC_OFFSET, TRANSACTIONAL_BIT
 from protocol.types import TopicPartition
 from storage.errors import StorageError
+from storage.log.opening import Opening
 from storage.log.results import AppendInfo
 from storage.log.validation import FIRST_ZSTD_PRODUCE, check_codec
+from storage.waits import Signal
 
 VERSIONS: Final = (0, 13)
 
@@ -94,20 +91,19 @@ _EVERYDAY: Final = frozenset(
 _Response = ProduceResponse
 _TopicReply = TopicProduceResponse
 _PartitionReply = PartitionProduceResponse
-_Made = ProduceResponse | Pending | None
-_Reply = _Made | Aside
+_Reply = ProduceResponse | None
 
 log = logging.getLogger(__name__)
 
 
 class _Later(NamedTuple):
-    """An append that has to wait for a thread or for its turn."""
+    """An append that has to wait for a thread, for its turn, or for its batch to be opened."""
 
     partition: Partition
     records: memoryview
     reply: PartitionProduceResponse
-    spent: bool
-    """The loop's effort did not suffice for its records: a thread or child process opens them."""
+    opening: Opening | None
+    """If it is known already that the batch has to be opened."""
 
 
 class _Progress:
@@ -141,23 +137,37 @@ class ProduceHandler:
         self._find = replica_manager.find
         self._wake = replica_manager.wake
 
-    def __call__(self, ctx: RequestContext, request: ProduceRequest) -> _Made | Work[_Reply]:
-        """The response, None (acks=0), a `Pending` (acks=-1) or a coroutine (large batches)."""
-        acks = request.acks
-        if acks not in _VALID_ACKS:
+    async def __call__(self, ctx: RequestContext, request: ProduceRequest) -> _Reply:
+        """The response; None for acks=0."""
+        if request.acks not in _VALID_ACKS:
             return self._refused(ctx, request, Refusal(ErrorCode.INVALID_REQUIRED_ACKS, None, []))
         if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
             for topic in request.topic_data:
                 topic.name = self._replicas.topic_name(topic.topic_id)
+        not_added = None
         if request.transactional_id is not None and ctx.api_version >= FIRST_VERSION_OF_VERSION_2:
-            return self._add_first(ctx, request)
-        return self._append(ctx, request, None)
+            not_added = await self._add(request.transactional_id, request)
+        progress = _Progress(not_added)
+        self._append(ctx, request, progress)
+        if progress.later:
+            await self._append_later(ctx, request, progress)
+        wake = self._wake
+        for partition in progress.appended:
+            wake(partition)
+        if request.acks == 0:
+            if progress.failed:
+                self._close(ctx)
+            return None
+        if progress.awaited and request.acks == ALL_IN_SYNC:
+            await self._wait_replicated(ctx, progress.awaited, request.timeout_ms)
+        response = _Response()
+        response.responses = progress.topics
+        return response
 
-    def _add_first(self, ctx: RequestContext, request: ProduceRequest) -> _Made | Work[_Reply]:
-        """Add the partitions that the transaction does not have yet, then append."""
-        assert request.transactional_id is not None
-        added = self._gate.add(
-            request.transactional_id,
+    async def _add(self, transactional_id: str, request: ProduceRequest) -> KafkaError | None:
+        """Add the partitions that the transaction does not have yet; return why it is refused."""
+        return await self._gate.add(
+            transactional_id,
             [
                 (partition, data.records)
                 for topic in request.topic_data
@@ -167,23 +177,12 @@ class ProduceHandler:
                 and _is_transactional(data.records)
             ],
         )
-        if isinstance(added, Pending):
-            return self._append_when_added(ctx, request, added)
-        return self._append(ctx, request, added)
 
-    async def _append_when_added(
-        self, ctx: RequestContext, request: ProduceRequest, adding: Pending
-    ) -> _Reply:
-        reply = self._append(ctx, request, await adding.wait_reply())
-        return await reply if isawaitable(reply) else reply
-
-    def _append(
-        self, ctx: RequestContext, request: ProduceRequest, not_added: KafkaError | None
-    ) -> _Made | Work[_Reply]:
+    def _append(self, ctx: RequestContext, request: ProduceRequest, progress: _Progress) -> None:
+        """Append what can be appended now, in the order of the request, and note the rest."""
         acks = request.acks
         version = ctx.api_version
         find = self._find
-        progress = _Progress(not_added)
         topics = progress.topics
         for topic in request.topic_data:
             name = topic.name
@@ -212,81 +211,48 @@ class ProduceHandler:
                         or partition.appending
                         or partition in progress.queued
                     ):
-                        progress.wait(_Later(partition, records, reply, spent=False))
+                        progress.wait(_Later(partition, records, reply, None))
                         continue
                     info = partition.append_as_leader_nowait(
                         records, required_acks=acks, request_version=version
                     )
-                except EffortSpent:
-                    assert partition is not None
-                    assert records is not None
-                    progress.wait(_Later(partition, records, reply, spent=True))
                 except REFUSALS as error:
                     self._failed(progress, partition, records, reply, error, version)
                 else:
+                    if isinstance(info, Opening):
+                        progress.wait(_Later(partition, records, reply, info))
+                        continue
                     reply.base_offset = info.first_offset
                     reply.log_append_time_ms = info.log_append_time
                     reply.log_start_offset = info.log_start_offset
                     progress.appended.append(partition)
                     if not partition.alone:
                         _await(progress, partition, reply, info)
-        if progress.later:
-            return self._append_later(ctx, request, progress)
-        return self._answer(ctx, request, progress)
 
     async def _append_later(
         self, ctx: RequestContext, request: ProduceRequest, progress: _Progress
-    ) -> _Reply:
-        """Make the appends that have to wait for a thread or for their turn, one after the other.
-
-        If a batch needs a child process, it and the rest become an `Aside`: a handler worker does
-        not wait for them.
-        """
-        for at, later in enumerate(progress.later):
-            try:
-                await self._append_one(ctx, request, progress, later, heavy=False)
-            except EffortSpent:
-                # An `Aside` does not keep the request's buffer, so copy the records.
-                rest = [
-                    each._replace(records=memoryview(bytearray(each.records)))
-                    for each in progress.later[at:]
-                ]
-                return Aside(partial(self._append_aside, ctx, request, progress, rest))
-        return self._answer(ctx, request, progress)
-
-    async def _append_aside(
-        self, ctx: RequestContext, request: ProduceRequest, progress: _Progress, rest: list[_Later]
-    ) -> _Made:
-        """Make the appends in `rest`; the first is known to need a child process."""
+    ) -> None:
+        """Make the appends that have to wait, one after the other."""
         try:
-            await self._append_one(ctx, request, progress, rest[0], heavy=True)
-            for later in rest[1:]:
-                await self._append_one(ctx, request, progress, later, heavy=None)
-        except BaseException:  # for example, the client disconnected
-            self._wake_appended(progress)
+            for later in progress.later:
+                await self._append_one(ctx, request, progress, later)
+        except BaseException:  # for example, the client disconnected: no reply, but the appends
+            for partition in progress.appended:
+                self._wake(partition)
             raise
-        return self._answer(ctx, request, progress)
 
     async def _append_one(
-        self,
-        ctx: RequestContext,
-        request: ProduceRequest,
-        progress: _Progress,
-        later: _Later,
-        *,
-        heavy: bool | None,
+        self, ctx: RequestContext, request: ProduceRequest, progress: _Progress, later: _Later
     ) -> None:
-        """See `Partition.wait_append_as_leader`. Raises EffortSpent if `heavy` is False."""
         version = ctx.api_version
-        partition, records, reply, spent = later
+        partition, records, reply, opening = later
         try:
-            info = await partition.wait_append_as_leader(
+            info = await partition.append_as_leader(
                 records,
                 required_acks=request.acks,
                 request_version=version,
                 admit=partial(self._admit, partition, records, request, version, progress),
-                spent=spent or bool(heavy),
-                heavy=heavy,
+                opening=opening,
             )
         except REFUSALS as error:
             self._failed(progress, partition, records, reply, error, version)
@@ -297,37 +263,25 @@ class ProduceHandler:
             progress.appended.append(partition)
             _await(progress, partition, reply, info)
 
-    def _answer(self, ctx: RequestContext, request: ProduceRequest, progress: _Progress) -> _Made:
-        """Wake requests that wait for the data, then reply, or park until all replicas have it."""
-        wake = self._wake
-        for partition in progress.appended:
-            wake(partition)
-        if request.acks == 0:
-            if progress.failed:
-                self._close(ctx)
-            return None
-        response = _Response()
-        response.responses = progress.topics
-        if progress.awaited and request.acks == ALL_IN_SYNC:
-            return self._park(request, progress.awaited, response)
-        return response
+    async def _wait_replicated(
+        self, ctx: RequestContext, awaited: list[Awaited], timeout_ms: int
+    ) -> None:
+        """Wait until all replicas in sync have the appended batches, or the time is up.
 
-    def _wake_appended(self, progress: _Progress) -> None:
-        """Without a reply, still wake requests that wait for the appended records."""
-        for partition in progress.appended:
-            self._wake(partition)
-
-    def _park(
-        self, request: ProduceRequest, awaited: list[Awaited], response: ProduceResponse
-    ) -> ProduceResponse | Pending:
-        pending = Pending()
-        operation = DelayedProduce(awaited, partial(pending.complete, response))
+        The outcome is written into the replies (`DelayedProduce`).
+        """
+        settled: Signal[None] = Signal()
+        operation = DelayedProduce(awaited, settled.fire)
         keys = [waiting.partition.topic_partition for waiting in awaited]
         purgatory = self._replicas.purgatories.produce
-        if purgatory.try_complete_else_watch(operation, keys, max(request.timeout_ms, 0) / 1000):
-            return response
-        pending.on_abandon = operation.abandon
-        return pending
+        if purgatory.try_complete_else_watch(operation, keys, max(timeout_ms, 0) / 1000):
+            return
+        ctx.released = True
+        try:
+            await settled.parked()
+        except BaseException:  # the client has gone
+            operation.abandon()
+            raise
 
     # ------------------------------------------------------------------ special topics and batches
 

@@ -11,17 +11,16 @@ Used by `broker.api.produce` and `broker.api.txn_offset_commit`.
 
 from typing import Final
 
-from broker.api.answers import ParkedAnswer
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
 from broker.replication.partition import Partition
-from broker.request import Pending
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BATCH_OVERHEAD
 from protocol.records.header import fields_struct
 from protocol.types import TopicPartition
 from storage.producers.entry import ProducerStateEntry
+from storage.waits import Signal
 
 _PRODUCER: Final = fields_struct("producer_id", "producer_epoch")
 _SEQUENCE: Final = fields_struct("base_sequence")
@@ -92,14 +91,20 @@ class TransactionGate:
             raise translated(error.code, knows_abortable=knows_abortable) from None
         self._refused.check(tp, producer, sequence)
 
-    def add(
+    async def add(
         self, transactional_id: str, batches: list[tuple[Partition, memoryview]]
-    ) -> KafkaError | Pending | None:
+    ) -> KafkaError | None:
         """Add partitions that the transaction is about to write to first (KIP-890, part 2).
 
-        Returns None if they are added or none was missing, else the refusal, or a `Pending` that
-        completes with one of the two.
+        Returns None if they are added or none was missing, else the refusal.
         """
+        adding = self._begin_to_add(transactional_id, batches)
+        return None if adding is None else _refusal(await adding)
+
+    def _begin_to_add(
+        self, transactional_id: str, batches: list[tuple[Partition, memoryview]]
+    ) -> Signal[ErrorCode] | None:
+        """Begin to add the missing partitions; the signal brings the coordinator's code."""
         producer = None
         missing = []
         for partition, records in batches:
@@ -112,15 +117,14 @@ class TransactionGate:
                 missing.append(partition.topic_partition)
         if producer is None:
             return None
-        answer = ParkedAnswer(lambda code: translated(code, knows_abortable=True) if code else None)
+        added: Signal[ErrorCode] = Signal()
         try:
             self._transactions.add_partitions(
-                transactional_id, producer, missing, answer, version=VERSION_2
+                transactional_id, producer, missing, added.fire, version=VERSION_2
             )
         except KafkaError as error:
-            return translated(error.code, knows_abortable=True)
-        outcome: KafkaError | Pending | None = answer.handed_over()
-        return outcome
+            added.fire(error.code)
+        return added
 
 
 class _RefusedBatches:
@@ -164,6 +168,10 @@ class _RefusedBatches:
 
 def _is_open(entry: ProducerStateEntry, epoch: int) -> bool:
     return entry.current_txn_first_offset >= 0 and entry.producer_epoch == epoch
+
+
+def _refusal(code: ErrorCode) -> KafkaError | None:
+    return translated(code, knows_abortable=True) if code else None
 
 
 def translated(code: ErrorCode, *, knows_abortable: bool) -> KafkaError:

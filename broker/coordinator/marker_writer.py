@@ -21,6 +21,7 @@ import trio
 from broker.coordinator.partition_writer import ALL_IN_SYNC, when_replicated
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
+from broker.world.driver import Driver
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.types import TopicPartition
@@ -78,12 +79,14 @@ class ReplicaMarkerWriter:
         self,
         replicas: ReplicaManager,
         clock: Clock,
+        driver: Driver,
         *,
         timeout_ms: int,
         listeners: Mapping[str, MarkerListener],
     ) -> None:
-        """`listeners` by topic."""
+        """`driver` runs appends that wait. `listeners` by topic."""
         self._replicas = replicas
+        self._driver = driver
         self._clock = clock
         self._timeout_s = timeout_ms / 1000
         self._listeners = listeners
@@ -135,11 +138,13 @@ class ReplicaMarkerWriter:
         self, partition: Partition, batch: bytes, marker: Marker, done: MarkerDone
     ) -> None:
         try:
-            info = await partition.wait_append_as_leader(
-                batch,
-                required_acks=ALL_IN_SYNC,
-                origin=AppendOrigin.COORDINATOR,
-                admit=partial(_check_version, partition, marker),
+            info = await self._driver.run(
+                partition.append_as_leader(
+                    batch,
+                    required_acks=ALL_IN_SYNC,
+                    origin=AppendOrigin.COORDINATOR,
+                    admit=partial(_check_version, partition, marker),
+                )
             )
         except KafkaError as error:
             if isinstance(error, StorageError):

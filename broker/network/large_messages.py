@@ -21,6 +21,8 @@ import trio
 
 from broker.fairness import CLIENT, FairLock, Shares
 from broker.world.clock import Clock
+from broker.world.driver import Driver
+from broker.world.workers import InlineWorkers
 from protocol.errors import ProtocolError
 from protocol.schema.parse_code import MAX_ELEMENTS
 
@@ -105,6 +107,7 @@ class LargeMessages:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._driver = Driver(InlineWorkers(), clock)
         self._elements = 0
         self._waiting: list[tuple[int, trio.Event]] = []
         """(elements, event) of requests that do not fit, oldest first."""
@@ -145,7 +148,7 @@ class LargeMessages:
 
     async def begin_reply(self) -> None:
         """Wait until a large reply may be built. Called by `ReplyRoom`."""
-        await self._building.acquire()
+        await self._driver.run(self._building.acquire())
         try:
             while self._is_full():
                 with self._clock.timeout(PATIENCE_S):

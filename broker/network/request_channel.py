@@ -19,8 +19,7 @@ from broker.network.routes import RouteTable
 from broker.request import Handler
 from broker.world.clock import Clock
 from broker.world.driver import Driver
-from broker.world.loop_watch import LoopWatch
-from broker.world.workers import InlineWorkers, Workers
+from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
 
 
@@ -44,19 +43,19 @@ class RequestChannel:
         versions: Mapping[ApiKey, tuple[int, int]],
         *,
         clock: Clock,
-        machine: Workers | None = None,
+        driver: Driver | None = None,
         workers: int = 8,
         queued_max: int = 500,
         unsupported_version_reply: Callable[[], Any] | None = None,
-        watch: LoopWatch | None = None,
     ) -> None:
-        """`versions`: lowest and highest served version, by API. `machine` runs calls in threads
-        and child processes; by default they are made at once.
+        """`versions`: lowest and highest served version, by API. `driver` runs what handlers wait
+        for; by default calls in threads and child processes are made at once.
 
         `unsupported_version_reply` makes the v0 ApiVersions body for an unknown version.
         """
         self.clock = clock
-        self.watch = watch or LoopWatch(clock)
+        self.driver = driver or Driver(InlineWorkers(), clock)
+        self.watch = self.driver.watch
         """Notes requests that block the loop for long."""
         self._metrics: dict[int, RequestMetrics] = {}
         self.routes: Final = self.table(
@@ -64,7 +63,6 @@ class RequestChannel:
         )
         """The default table of a connection."""
         self.large = LargeMessages(clock)
-        self.driver = Driver(machine or InlineWorkers(), clock, self.watch)
         self.pool = HandlerPool(self.driver, workers=workers, queued_max=queued_max, clock=clock)
         self.asides = Asides(self.driver, clock)
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from broker.fairness import FairLock
+from broker.world.clock import SystemClock
+from broker.world.driver import Driver
 from broker.world.workers import Workers
 from storage.log.looking import look_at
 from storage.log.results import FileSlice
@@ -36,7 +38,8 @@ class BatchLooker:
         Raises WorkerDied, OSError (only when the log could not be read: the machinery's failures
         are WorkerDied), and what `look` raises.
         """
-        async with self._one_at_a_time.turn():
+        await Driver(self._workers, SystemClock()).run(self._one_at_a_time.acquire())
+        try:
             if not isinstance(batches, bytes):
                 elsewhere = batches.elsewhere()
                 if elsewhere is not None:
@@ -49,3 +52,5 @@ class BatchLooker:
                 # The file is in memory, or was renamed since (deleted or moved).
                 batches = await self._workers.in_thread(batches.read)
             return await self._workers.in_process(look, batches, *values)
+        finally:
+            self._one_at_a_time.release()

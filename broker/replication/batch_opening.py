@@ -5,13 +5,12 @@ Rules
 * The effort for a batch is not known in advance: nineteen kilobytes of zstd may hold thirty million
   records. So each is first tried in a thread, with an `Effort` of some ten milliseconds, most of
   which numpy and the codecs spend without the interpreter's lock. An honest batch never needs more.
-* A batch that needs more (`EffortSpent`) is opened in a child process, at low priority and with
-  bounded memory (`protocol.records.opened`), because a Python loop in a thread takes time from the
-  event loop.
+* A batch that needs more is opened in a child process, at low priority and with bounded memory
+  (`protocol.records.opened`), because a Python loop in a thread takes time from the event loop.
 * The child process opens one batch at a time, so clients that send such batches delay only each
   other, and next is the client that has used it least lately (`broker.fairness`). `batch_looker`
   has a queue of its own for the child process, which serves the two in turn. No handler worker
-  waits in either queue: Produce goes on aside.
+  waits in either queue.
 * Opening does not touch the log. The append follows, in its turn, with the result.
 """
 
@@ -20,13 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-import trio
-
 from broker.fairness import FairLock
-from broker.world.workers import WorkerDied, Workers
+from broker.world.workers import WorkerDied
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.effort import Effort, EffortSpent
+from protocol.records.effort import Effort
 from storage.log.opening import Opened, Opening, RejectedRecords
+from storage.waits import Lock, call, compute
 
 log = logging.getLogger(__name__)
 
@@ -63,34 +61,36 @@ class BatchOpener:
     One for all partitions. Event loop only.
     """
 
-    def __init__(self, workers: Workers, monotonic: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, monotonic: Callable[[], float] = lambda: 0.0) -> None:
         """`monotonic` measures who has used the child process for how long."""
-        self._workers = workers
-        self._threads = trio.CapacityLimiter(THREADS)
+        self._threads = Lock(THREADS)
         self._process = FairLock(monotonic)
         self._in_threads = self._in_processes = self._too_much = 0
 
     async def open(self, opening: Opening) -> Opened:
-        """Open a batch in a thread. Raises KafkaError; EffortSpent if it needs `open_heavy`."""
-        steps = THREAD_MESSAGES if opening.is_old else THREAD_STEPS
-        effort = Effort(bytes=THREAD_BYTES, steps=steps)
-        found = await self._workers.in_thread(opening.attempt, effort, limiter=self._threads)
-        if found is None:
-            raise EffortSpent
-        self._in_threads += 1
-        return _opened(found)
-
-    async def open_heavy(self, opening: Opening) -> Opened:
-        """Open a batch in the child process when its turn comes.
+        """Open a batch.
 
         Raises KafkaError; NOT_ENOUGH_REPLICAS if no child process could do it: all producers try
         again after it, and a -1 would be final.
         """
+        steps = THREAD_MESSAGES if opening.is_old else THREAD_STEPS
+        async with self._threads:
+            found = await call(opening.attempt, Effort(bytes=THREAD_BYTES, steps=steps))
+        if found is None:
+            found = await self._open_in_child(opening)
+            self._in_processes += 1
+        else:
+            self._in_threads += 1
+        if isinstance(found, KafkaError):
+            raise found
+        return found
+
+    async def _open_in_child(self, opening: Opening) -> Opened | KafkaError:
+        """Open a batch in the child process when its turn comes."""
+        effort = Effort(steps=PROCESS_STEPS)
         try:
-            async with self._process.turn():
-                found = await self._workers.in_process(
-                    Opening.attempt, opening.copied(), Effort(steps=PROCESS_STEPS)
-                )
+            async with self._process:
+                found = await compute(Opening.attempt, opening.copied(), effort)
         except WorkerDied as error:
             log.error("A produced batch could not be opened: its child process failed (%s)", error)
             raise KafkaError(
@@ -104,8 +104,7 @@ class BatchOpener:
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"The batch has more than {PROCESS_STEPS} records or record headers of odd sizes.",
             )
-        self._in_processes += 1
-        return _opened(found)
+        return found
 
     def statistics(self) -> OpeningStatistics:
         """A snapshot."""
@@ -115,10 +114,3 @@ class BatchOpener:
             too_much=self._too_much,
             waiting=self._process.waiting,
         )
-
-
-def _opened(found: Opened | KafkaError) -> Opened:
-    """Return the result, or raise it if it is a KafkaError."""
-    if isinstance(found, KafkaError):
-        raise found
-    return found

@@ -115,12 +115,15 @@ class LogMover:
                 self._wake = trio.Event()
                 await self._wake.wait()
             for tp, future in list(self._moving.items()):
+                await trio.lowlevel.checkpoint()
                 await self._turn(tp, future)
 
     async def _turn(self, tp: TopicPartition, future: Log) -> None:
         try:
-            if await self._advance(tp, future):
-                self._forget(tp, future)
+            if await self._driver.run(self._catch_up(tp, future)):
+                with trio.CancelScope(shield=True):
+                    if await self._driver.run(self._change_places(tp, future)):
+                        self._forget(tp, future)
         except _Abandoned:
             self._forget(tp, future)
         except BeingRepaired:
@@ -136,25 +139,15 @@ class LogMover:
         if self._moving.get(tp) is future:
             del self._moving[tp]
 
-    async def _advance(self, tp: TopicPartition, future: Log) -> bool:
-        """Copy one slice, or finish the move; return whether it is finished."""
-        partition = self._check(tp, future)
-        await trio.lowlevel.checkpoint()
+    async def _catch_up(self, tp: TopicPartition, future: Log) -> bool:
+        """Copy one slice; if little is left, sync the copy and return True."""
         partition = self._check(tp, future)
         found = self._next_slice(partition.log, future)
         if found is not None:
-            await self._driver.run(self._copy(partition, future, found))
+            await self._copy(partition, future, found)
             if _far_from_the_end(partition.log, found):
                 return False
-        await self._driver.run(self._flush(tp, future))
-        with trio.CancelScope(shield=True):
-            if tp.topic in INTERNAL_TOPICS:
-                if partition.appending:
-                    return False
-                at_once(self._put_in_place(partition, future))
-            else:
-                async with partition.appends_held_back():
-                    await self._driver.run(self._put_in_place(partition, future))
+        await self._flush(tp, future)
         return True
 
     def _check(self, tp: TopicPartition, future: Log) -> Partition:
@@ -208,6 +201,18 @@ class LogMover:
             future.delete_old_segments()
 
     # ------------------------------------------------------------------ the end of a move
+
+    async def _change_places(self, tp: TopicPartition, future: Log) -> bool:
+        """Finish the move; False if that is not possible now."""
+        partition = self._check(tp, future)
+        if tp.topic in INTERNAL_TOPICS:
+            if partition.appending:
+                return False
+            at_once(self._put_in_place(partition, future))
+        else:
+            async with partition.appends_held_back():
+                await self._put_in_place(partition, future)
+        return True
 
     async def _put_in_place(self, partition: Partition, future: Log) -> None:
         """Replace the source by the copy, while appends are held back.

@@ -19,11 +19,9 @@ Called by `replica_manager`, `read_plan`, the delayed operations and the handler
 After `kafka.cluster.Partition`.
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
-
-import trio
+from typing import TYPE_CHECKING, Final
 
 from broker.replication.batch_opening import BatchOpener
 from broker.replication.follower_progress import FollowerProgress
@@ -35,13 +33,11 @@ from broker.replication.truncation import (
     divergence,
     end_of_epoch,
 )
-from broker.replication.waiting_append import ALL_IN_SYNC, WaitingAppend
-from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.effort import EffortSpent
 from protocol.types import (
     TopicPartition,
 )
+from storage.log.opening import Opened, Opening
 from storage.log.results import (
     AppendInfo,
     AppendOrigin,
@@ -49,15 +45,22 @@ from storage.log.results import (
     ReadInfo,
     StartOffsetReason,
 )
+from storage.waits import Lock, call
 
 if TYPE_CHECKING:
     from storage.log.log import Log
-    from storage.log.opening import Opened
 
 THREADED_APPEND_BYTES: Final = 256 * 1024
 """From here on a thread hop (about 150 us) costs less than the stall it prevents (measured)."""
 
 LATEST_PRODUCE_VERSION: Final = 13
+ALL_IN_SYNC: Final = -1
+"""Produce's `acks=all`."""
+_LOG_IS_GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def _admit() -> None:
+    """The default check of an append when its turn comes: none."""
 
 
 class Partition:
@@ -81,7 +84,6 @@ class Partition:
         "topic_id",
         "topic_partition",
         "unavailable",
-        "workers",
     )
 
     def __init__(
@@ -93,7 +95,6 @@ class Partition:
         leader_epoch: int,
         broker_id: int,
         statistics: TopicStatistics,
-        workers: Workers,
         opener: BatchOpener | None = None,
         threaded_append_bytes: int = THREADED_APPEND_BYTES,
     ) -> None:
@@ -102,14 +103,14 @@ class Partition:
         self.log = log
         self.broker_id = broker_id
         self.statistics = statistics
-        self.workers = workers
-        self.opener = opener or BatchOpener(workers)
+        self.opener = opener or BatchOpener()
         self.threaded_append_bytes = threaded_append_bytes
         self.appended_bytes = 0
         """Bytes appended since it was opened, by which parked fetches measure what arrived."""
         self.appending = 0
         """Appends that hold or wait for the lock."""
-        self._lock: trio.Lock | None = None
+        self._lock = Lock()
+        """Appends in a thread hold it, and other appends queue on it."""
         self._followers: FollowerProgress | None = None
         self.epoch_start_offset = log.log_end_offset
         """Log end offset when this leader epoch began."""
@@ -171,8 +172,7 @@ class Partition:
         Raises KafkaError: FENCED_LEADER_EPOCH if the client is behind, UNKNOWN_LEADER_EPOCH if this
         broker is, or why the partition is not served.
         """
-        if self.unavailable:
-            raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
+        self._expect_served()
         if current_leader_epoch == self.leader_epoch or current_leader_epoch == UNDEFINED_EPOCH:
             return
         if current_leader_epoch < self.leader_epoch:
@@ -189,32 +189,6 @@ class Partition:
 
     # ------------------------------------------------------------------ append
 
-    def append_as_leader(
-        self,
-        records: memoryview | bytes,
-        *,
-        required_acks: int = 1,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        request_version: int = LATEST_PRODUCE_VERSION,
-    ) -> AppendInfo | Coroutine[Any, Any, AppendInfo]:
-        """Append one batch; return the result, or a coroutine if it must be opened or must wait.
-
-        The caller wakes parked requests afterwards (`ReplicaManager.wake`). Raises KafkaError
-        (NOT_ENOUGH_REPLICAS before anything is written, S-APP-8) and RecordsError.
-        """
-        how: Any = {
-            "required_acks": required_acks,
-            "origin": origin,
-            "request_version": request_version,
-        }
-        spent = False
-        if not self.must_wait(len(records)):
-            try:
-                return self.append_as_leader_nowait(records, **how)
-            except EffortSpent:
-                spent = True
-        return self.wait_append_as_leader(records, **how, spent=spent)
-
     def must_wait(self, size: int) -> bool:
         """Whether an append of `size` bytes goes to a thread, or must queue behind another."""
         return self.appending > 0 or size >= self.threaded_append_bytes
@@ -226,62 +200,117 @@ class Partition:
         required_acks: int = 1,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_PRODUCE_VERSION,
-        opened: "Opened | None" = None,
-    ) -> AppendInfo:
-        """Append now, whatever the size. Not while `appending`. Raises as `append_as_leader`.
+        opened: Opened | None = None,
+    ) -> AppendInfo | Opening:
+        """Append one batch now, whatever its size. Not while `appending`.
 
-        `opened` is the result of opening the batch. Raises EffortSpent, with nothing changed, if
-        the batch must be opened first.
+        Returns the `Opening`, with nothing changed, if the batch must be opened first; `opened` is
+        the result of that. Raises as `append_as_leader`. The caller wakes parked requests
+        afterwards (`ReplicaManager.wake`).
         """
         if self.unavailable:
-            raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
+            self._expect_served()  # raises
         if required_acks == ALL_IN_SYNC and not self.alone:
             self.require_min_isr()
-        info = self.log.append_as_leader(
+        info = self.log.append_if_light(
             records,
             leader_epoch=self.leader_epoch,
             origin=origin,
             request_version=request_version,
             opened=opened,
-            bounded=True,
         )
-        self.appended(info)
+        if not isinstance(info, Opening):
+            self.appended(info)
         return info
 
-    async def wait_append_as_leader(
+    async def append_as_leader(
         self,
         records: memoryview | bytes,
         *,
         required_acks: int = 1,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_PRODUCE_VERSION,
-        admit: Callable[[], None] | None = None,
-        spent: bool = False,
-        heavy: bool | None = None,
+        admit: Callable[[], None] = _admit,
+        opening: Opening | None = None,
     ) -> AppendInfo:
-        """Append in turn; a thread does the CRC and the write of a big batch.
+        """Append one batch: opened first if it must be, in its turn, in a thread if it is big.
 
-        A batch that must be opened first (`spent`: that is known already) is opened in a thread,
-        and in a child process if that is not enough; if `heavy` is False EffortSpent is raised
-        instead, if True the thread is skipped. When its turn comes, `admit` is called and may raise
-        KafkaError. Can be cancelled only before that; an append that has begun is finished.
+        `opening`: it is known that the batch must be opened. `admit` is called when its turn comes,
+        and may raise KafkaError. Ends early only before that; an append that has begun is finished.
+        The caller wakes parked requests afterwards (`ReplicaManager.wake`). Raises KafkaError
+        (NOT_ENOUGH_REPLICAS before anything is written, S-APP-8) and RecordsError.
         """
-        append = WaitingAppend(
-            self,
+        opened = None
+        while True:
+            if opening is not None:
+                opened = await self.opener.open(opening)
+            if self.must_wait(len(records)):
+                self.appending += 1
+                try:
+                    async with self._lock:
+                        admit()
+                        info = await self._append_in_turn(
+                            records, required_acks, origin, request_version, opened
+                        )
+                finally:
+                    self.appending -= 1
+            else:
+                admit()
+                info = self.append_as_leader_nowait(
+                    records,
+                    required_acks=required_acks,
+                    origin=origin,
+                    request_version=request_version,
+                    opened=opened,
+                )
+            if not isinstance(info, Opening):
+                return info
+            opening = info
+
+    async def _append_in_turn(
+        self,
+        records: memoryview | bytes,
+        required_acks: int,
+        origin: AppendOrigin,
+        request_version: int,
+        opened: Opened | None,
+    ) -> AppendInfo | Opening:
+        """Append with the lock held; a thread does the CRC and the write of a big batch."""
+        self._expect_served()
+        if required_acks == ALL_IN_SYNC:
+            self.require_min_isr()
+        log = self.log
+        pending = log.begin_append(
             records,
-            required_acks=required_acks,
+            leader_epoch=self.leader_epoch,
             origin=origin,
             request_version=request_version,
-            admit=admit,
+            opened=opened,
         )
-        return await append.run(spent=spent, heavy=heavy)
+        if isinstance(pending, Opening):
+            return pending
+        if pending.size < self.threaded_append_bytes:
+            pending.write()
+        else:
+            await call(pending.write)
+        if self.unavailable in _LOG_IS_GONE:
+            # The partition was deleted, or its disk failed, while the thread was writing: do not
+            # complete the append, which would touch files that are gone.
+            self._expect_served()
+        info = log.complete_append(pending)
+        self.appended(info)
+        return info
+
+    def _expect_served(self) -> None:
+        if self.unavailable:
+            raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
 
     @asynccontextmanager
     async def appends_held_back(self) -> AsyncIterator[None]:
         """Hold appends back in this context; they queue meanwhile. Not for internal topics."""
         self.appending += 1
         try:
-            async with self.append_lock():
+            async with self._lock:
                 yield
         finally:
             self.appending -= 1
@@ -289,12 +318,6 @@ class Partition:
     def replace_log(self, log: "Log") -> None:
         """Use `log`, which holds the same records, after a move. Not while anything appends."""
         self.log = log
-
-    def append_lock(self) -> trio.Lock:
-        """Return the lock that appends in a thread hold and other appends queue on."""
-        if self._lock is None:
-            self._lock = trio.Lock()
-        return self._lock
 
     def appended(self, info: AppendInfo) -> None:
         """A batch was appended to the log: update the high watermark and the counters."""

@@ -36,6 +36,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.clock import Clock
 from storage.errors import OutOfResources, StorageError, storage_error
+from storage.log.opening import Opening
 from storage.log.results import AppendInfo, AppendOrigin
 from storage.paths import parent_dir
 from storage.seldom import Seldom
@@ -101,7 +102,7 @@ class ReplicaManager:
         self._config = config
         self.purgatories = purgatories
         self._workers = workers
-        self.opener = BatchOpener(workers, clock.monotonic)
+        self.opener = BatchOpener(clock.monotonic)
         """Opens produced batches that cannot be checked at a glance."""
         self._shortages = Seldom(clock)
         self.topic_statistics = BrokerTopicStatistics()
@@ -184,6 +185,7 @@ class ReplicaManager:
         except StorageError as error:
             self.storage_failed(partition, error)
             raise
+        assert not isinstance(info, Opening), "batches of the broker's own need no opening"
         self.wake(partition)
         return info
 
@@ -274,7 +276,6 @@ class ReplicaManager:
             leader_epoch=leader_epoch,
             broker_id=self.broker_id,
             statistics=self.topic_statistics.of(tp.topic),
-            workers=self._workers,
             opener=self.opener,
             threaded_append_bytes=(
                 NEVER_THREADED if tp.topic in INTERNAL_TOPICS else THREADED_APPEND_BYTES

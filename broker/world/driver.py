@@ -48,13 +48,13 @@ class Foreign(Wait):
 class Driver:
     """Runs the work of one broker. Event loop only."""
 
-    __slots__ = ("_clock", "_watch", "_workers")
+    __slots__ = ("_clock", "_workers", "watch")
 
     def __init__(self, workers: Workers, clock: Clock, watch: LoopWatch | None = None) -> None:
         """`watch` is notified of steps that hold the loop for long."""
         self._workers = workers
         self._clock = clock
-        self._watch = watch or LoopWatch(clock)
+        self.watch = watch or LoopWatch(clock)
 
     async def run(
         self,
@@ -129,7 +129,7 @@ class Driver:
     def _note(self, began: float, what: Callable[[], str]) -> None:
         ended = self._clock.monotonic()
         if ended - began >= NOTED_S:
-            self._watch.note(began, ended, what)
+            self.watch.note(began, ended, what)
 
     async def _serve(self, wait: Wait, limiter: trio.CapacityLimiter | None) -> Any:
         if isinstance(wait, Pause):

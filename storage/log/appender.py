@@ -110,15 +110,36 @@ class Appender:
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_PRODUCE,
-        opened: Opened | None = None,
-        bounded: bool = False,
     ) -> AppendInfo:
         """Validate one batch, give it offsets, write it in the order of S-APP-13. All or nothing.
 
-        A writable `records` is patched in place. `opened` is the result of the batch's `opening`.
-        Raises KafkaError with the client's code: validation (`validation`), sequence and epoch
-        errors (`storage.producers`), StorageError. If `bounded`, raises EffortSpent, before
-        anything was changed, for a batch that has to be opened first.
+        A writable `records` is patched in place. Raises KafkaError with the client's code:
+        validation (`validation`), sequence and epoch errors (`storage.producers`), StorageError.
+        """
+        pending = self.begin_append(
+            records,
+            leader_epoch=leader_epoch,
+            origin=origin,
+            request_version=request_version,
+            bounded=False,
+        )
+        assert isinstance(pending, PendingAppend)
+        pending.write()
+        return self.complete_append(pending)
+
+    def append_if_light(
+        self,
+        records: Bytes,
+        *,
+        leader_epoch: int,
+        origin: AppendOrigin,
+        request_version: int,
+        opened: Opened | None,
+    ) -> AppendInfo | Opening:
+        """`append_as_leader` with little effort.
+
+        Returns the `Opening`, with nothing changed, if the batch has to be opened first; `opened`
+        is its result.
         """
         pending = self.begin_append(
             records,
@@ -126,21 +147,11 @@ class Appender:
             origin=origin,
             request_version=request_version,
             opened=opened,
-            bounded=bounded,
         )
+        if isinstance(pending, Opening):
+            return pending
         pending.write()
         return self.complete_append(pending)
-
-    def opening(
-        self,
-        records: Bytes,
-        *,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        request_version: int = LATEST_PRODUCE,
-    ) -> Opening | None:
-        """The work to do elsewhere when a bounded `begin_append` has raised EffortSpent; None for
-        records without a whole batch. Raises KafkaError."""
-        return self._validator.opening(records, origin=origin, request_version=request_version)
 
     def begin_append(
         self,
@@ -150,12 +161,13 @@ class Appender:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_PRODUCE,
         opened: Opened | None = None,
-        bounded: bool = False,
-    ) -> PendingAppend:
-        """The first step of `append_as_leader`: everything before the write. Raises as it does.
+        bounded: bool = True,
+    ) -> PendingAppend | Opening:
+        """The first step of an append: everything before the write. Raises as the append does.
 
         The order is Kafka's: analyse, assign, epoch, size, roll, producer state. From here until
-        `complete_append` only reads and offset moves are allowed.
+        `complete_append` only reads and offset moves are allowed. If `bounded`, returns the
+        `Opening` if the batch has to be opened first.
         """
         if self._pending is not None or self._guard.offline is not None:
             self.expect_idle()  # raises
@@ -172,6 +184,8 @@ class Appender:
         )
         if prepared is None:
             return self._nothing_to_append()
+        if isinstance(prepared, Opening):
+            return prepared
         header, data = prepared.header, prepared.data
         last = first + header.last_offset_delta
         try:

@@ -95,12 +95,12 @@ class Log:
         "_store",
         "_truncator",
         "append_as_leader",
+        "append_if_light",
         "begin_append",
         "complete_append",
         "config",
         "end_base",
         "leader_epochs",
-        "opening",
         "producers",
         "read",
         "segments",
@@ -164,7 +164,7 @@ class Log:
         self._replacer = Replacer(store, durability, deleter)
         # Methods that every request calls are those of the parts, which saves a call.
         self.append_as_leader = appender.append_as_leader
-        self.opening = appender.opening
+        self.append_if_light = appender.append_if_light
         self.begin_append = appender.begin_append
         self.complete_append = appender.complete_append
         self.read = reader.read

@@ -2,7 +2,7 @@
 
 An opening needs nothing of the log but the topic's rules, so it can run before the append and
 anywhere, on values: here and now, in a thread, in a child process. On the event loop it gets an
-`Effort`; `EffortSpent` means that the batch has to be opened elsewhere (decision 21).
+`Effort`; if that is spent, the batch has to be opened elsewhere (decision 21).
 
 It checks that the checksum is right, that the records are well formed
 (`protocol.records.record_validation`) and obey the topic's rules (keys, timestamps), and finds the

@@ -10,8 +10,8 @@ comparison is done depends on its cost:
   b. by the writer, with the checksum (`storage.log.appending`): larger plain batches, which are
      written in a thread;
   c. before the append (`opening`, `storage.log.opening`): batches that need more than the `Effort`
-     of `prepare`. It raises `EffortSpent` before anything has changed; the broker opens the batch
-     in a thread or a child process and calls again with the result.
+     of `prepare`. It returns the `Opening`, with nothing changed; the broker does that in a thread
+     or a child process and calls again with the result.
 
 Batches of the broker's own coordinators were made by `protocol.records.builder` in this process and
 are not opened, unless they have to be recompressed.
@@ -20,8 +20,7 @@ The topic's rules are checked as well: a key in each record (compacted topics, S
 within bounds (S-APP-4), another codec (recompressed, S-APP-5); formats 0 and 1 are converted to the
 log's (S-APP-7). The max timestamp in a header is corrected from the records.
 
-This module raises only `KafkaError` and `EffortSpent`; `opening.refusal` alone maps record errors
-to codes.
+This module raises only `KafkaError`; `opening.refusal` alone maps record errors to codes.
 """
 
 import sys
@@ -188,12 +187,12 @@ class LeaderValidator:
         request_version: int,
         opened: Opened | None = None,
         bounded: bool = False,
-    ) -> Prepared | None:
+    ) -> Prepared | Opening | None:
         """Check the batch a client or coordinator sent and give it its offsets.
 
-        None when there is no whole batch (old clients may send such; S-APP-6). `opened` is the
-        result of the same batch's `opening`. `bounded`: with little effort, else raises
-        EffortSpent. Raises KafkaError.
+        None when there is no whole batch (old clients may send such; S-APP-6). `bounded`: with
+        little effort; returns the `Opening` that has to be done first if that is not enough.
+        `opened` is its result. Raises KafkaError.
         """
         try:
             if len(records) < BATCH_OVERHEAD or records[MAGIC_OFFSET] != 2 or request_version < 3:
@@ -240,23 +239,6 @@ class LeaderValidator:
                 records = _writable(records)
             set_place(records, header, base_offset, leader_epoch)
             return Prepared(records, header, size, opening)
-        except RecordsError as error:
-            raise refusal(error) from error
-
-    def opening(
-        self, records: Bytes, *, origin: AppendOrigin, request_version: int
-    ) -> Opening | None:
-        """The opening of a batch for which `prepare` raised EffortSpent; None without whole batch.
-
-        Raises KafkaError for a wrong header.
-        """
-        try:
-            magic = self._first_magic(records, request_version)
-            if magic is None:
-                return None
-            if magic == 2:
-                records = self._check_header(records, read_header(records), origin, request_version)
-            return Opening(records, self._rules())
         except RecordsError as error:
             raise refusal(error) from error
 
@@ -346,19 +328,22 @@ class LeaderValidator:
         opened: Opened | None,
         *,
         bounded: bool,
-    ) -> Prepared:
+    ) -> Prepared | Opening:
         """Finish `prepare` for a batch that has to be opened or was; `header` is None for formats 0
         and 1."""
         if opened is None:
-            effort = None
+            opening, effort = Opening(records, self._rules()), None
             if bounded:
                 if header is None:
                     effort = Effort(bytes=INLINE_BYTES, steps=INLINE_MESSAGES)
                 elif len(records) >= IN_WRITER_FROM or _needs_import(header):
-                    raise EffortSpent
+                    return opening
                 else:
                     effort = Effort(bytes=INLINE_BYTES, steps=INLINE_STEPS)
-            opened = Opening(records, self._rules()).run(effort)
+            try:
+                opened = opening.run(effort)
+            except EffortSpent:
+                return opening
         valid_bytes = len(records) if opened.valid_bytes is None else opened.valid_bytes
         if opened.rebuilt is not None:
             data: bytearray | memoryview = bytearray(opened.rebuilt)
@@ -372,7 +357,7 @@ class LeaderValidator:
 
     def _prepare_own(
         self, records: Bytes, header: BatchHeader, base_offset: int, leader_epoch: int
-    ) -> Prepared:
+    ) -> Prepared | Opening:
         """`prepare` for a coordinator's batch."""
         if not verify_crc(records, 0, header):
             raise bad_crc(header, self._name)

@@ -12,6 +12,7 @@ from broker.network.connection import Connection
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.request import RequestContext
+from broker.world.driver import Driver
 from broker.world.streams import receive_some, send_all
 from broker.world.transport import Stream
 from config.listener import Listener
@@ -188,7 +189,7 @@ async def running_server(
         {key: FakeHandler(key, behave) for key, behave in handlers.items()},
         {key: (SPECS[key].min_version, SPECS[key].max_version) for key in handlers},
         clock=net.clock,
-        machine=net.workers,
+        driver=Driver(net.workers, net.clock),
         workers=workers,
         queued_max=queued_max,
         unsupported_version_reply=unsupported_version_reply,

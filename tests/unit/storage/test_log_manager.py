@@ -250,7 +250,7 @@ def test_s_time_1_tasks_by_name_delay_and_period() -> None:
         "repair-indexes": (1000, 1000),
     }
     for task in tasks.values():
-        task.run()
+        at_once(task.run())
 
 
 def test_s_idem_2_silent_producers_are_forgotten() -> None:

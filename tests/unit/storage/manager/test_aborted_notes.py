@@ -645,7 +645,7 @@ STORIES: MappingProxyType[str, Callable[[Broker], object]] = MappingProxyType(
         "commit": lambda broker: broker.end(ControlType.COMMIT),
         "append": Broker.append,
         "roll": lambda broker: broker.log.roll(),
-        "flush": lambda broker: broker.log.flush(),
+        "flush": lambda broker: at_once(broker.log.flush()),
         "settle": Broker.settle,
         "write down": Broker.write_down,
         "cut": lambda broker: broker.log.truncate_to(

@@ -23,7 +23,7 @@ from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.log.results import StartOffsetReason
 from storage.paths import parent_dir
-from storage.waits import at_once
+from storage.waits import Signal, at_once
 from tests.support.api_calls import call
 from tests.support.broker_bench import batch
 from tests.support.log_tasks import run_task
@@ -114,14 +114,23 @@ def test_a_big_append_waits_for_the_switch_and_is_in_the_new_log():
     moves = Moves()
     moves.fill()
 
+    released = Signal()
+    run = Driver(MachineWorkers(), SystemClock()).run
+
+    async def hold_back():
+        async with moves.partition.appends_held_back():
+            await released
+
     async def main():
         with trio.fail_after(5):
             async with trio.open_nursery() as nursery:
-                async with moves.partition.appends_held_back():
-                    assert moves.partition.must_wait(10)
-                    nursery.start_soon(moves.partition.wait_append_as_leader, batch([b"late"]))
-                    await trio.testing.wait_all_tasks_blocked()
-                    assert moves.partition.log.log_end_offset == 60
+                nursery.start_soon(run, hold_back())
+                await trio.testing.wait_all_tasks_blocked()
+                assert moves.partition.must_wait(10)
+                nursery.start_soon(run, moves.partition.append_as_leader(batch([b"late"])))
+                await trio.testing.wait_all_tasks_blocked()
+                assert moves.partition.log.log_end_offset == 60
+                released.fire()
                 moves.mover.move(TP, "/b")
                 nursery.start_soon(moves.mover.run)
                 while not moves.lies_in("/b")():

@@ -39,7 +39,7 @@ def sources(**changes: Any) -> Sources:
         "broker_state": lambda: 3,
         "cluster_id": "c",
         "broker_id": 1,
-        "replicas": lambda: at_once(
+        "replicas": lambda: gathered(
             all_topics=TopicStatistics(messages_in=5),
             topics={"t": TopicStatistics(messages_in=4)},
             partition_count=1,
@@ -167,4 +167,9 @@ def committed(*offsets: int) -> dict[int, CommittedOffset]:
 def at_once(**fields: Any) -> Generator[None, None, Any]:
     """Gather statistics in a single step."""
     yield
+    return Stub(**fields)
+
+
+async def gathered(**fields: Any) -> Any:
+    """Gather statistics."""
     return Stub(**fields)

@@ -8,7 +8,6 @@ from functools import partial
 from uuid import UUID
 
 from broker.api.api_versions import unsupported_version_response
-from broker.api.in_steps import InSteps
 from broker.api.registry import ADVERTISED, build_handlers
 from broker.api.services import Services
 from broker.background import Background
@@ -69,6 +68,7 @@ class Components:
     ) -> None:
         config = configs.current
         clock, workers = world.clock, world.workers
+        self.driver = driver
         self.configs = configs
         self.log_manager = log_manager
         self.deadlines = deadlines
@@ -108,7 +108,7 @@ class Components:
         self.group_coordinator = GroupCoordinator(
             GroupSettings.from_config(config),
             ReplicaPartitionWriter(
-                self.replica_manager, workers, timeout_ms=config.offsets_commit_timeout_ms
+                self.replica_manager, timeout_ms=config.offsets_commit_timeout_ms
             ),
             self.deadlines,
             clock,
@@ -119,15 +119,12 @@ class Components:
         self.marker_writer = ReplicaMarkerWriter(
             self.replica_manager,
             clock,
-            driver,
             timeout_ms=config.request_timeout_ms,
             listeners={OFFSETS_TOPIC: self.group_coordinator},
         )
         self.transaction_coordinator = TransactionCoordinator(
             TransactionSettings.from_config(config),
-            ReplicaPartitionWriter(
-                self.replica_manager, workers, timeout_ms=config.request_timeout_ms
-            ),
+            ReplicaPartitionWriter(self.replica_manager, timeout_ms=config.request_timeout_ms),
             self.marker_writer,
             self.deadlines,
             clock,
@@ -136,7 +133,6 @@ class Components:
         self.fetch_sessions = FetchSessionCache(
             clock, config.max_incremental_fetch_session_cache_slots, random=world.random
         )
-        looker = BatchLooker(workers, clock.monotonic)
         handlers = build_handlers(
             Services(
                 config=config,
@@ -155,8 +151,7 @@ class Components:
                 log_mover=self.log_mover,
                 volumes=world.fs,
                 workers=workers,
-                looker=looker,
-                in_steps=InSteps(looker, clock),
+                looker=BatchLooker(clock.monotonic),
             )
         )
         self.channel = RequestChannel(

@@ -13,16 +13,16 @@ Version notes
 
 from typing import Final
 
-from broker.api.answers import ParkedAnswer
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
-from broker.request import Pending, RequestContext
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from protocol.types import TopicPartition
+from storage.waits import Signal
 
 VERSIONS: Final = (0, 4)
 
@@ -34,18 +34,19 @@ class AddOffsetsToTxnHandler:
         self._transactions = transactions
         self._groups = groups
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: AddOffsetsToTxnRequest
-    ) -> AddOffsetsToTxnResponse | Pending:
-        """The response, or a `Pending` if followers must replicate the record first."""
+    ) -> AddOffsetsToTxnResponse:
+        """The response, when the record is durable."""
         tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.group_id))
         producer = Producer(request.producer_id, request.producer_epoch)
-        answer = ParkedAnswer(lambda code: self.error_response(ctx, request, code))
+        answer: Signal[ErrorCode] = Signal()
         try:
-            self._transactions.add_partitions(request.transactional_id, producer, [tp], answer)
+            self._transactions.add_partitions(request.transactional_id, producer, [tp], answer.fire)
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
-        return answer.handed_over()
+        ctx.released = True
+        return self.error_response(ctx, request, await answer.parked())
 
     def error_response(
         self, ctx: RequestContext, request: AddOffsetsToTxnRequest, code: ErrorCode

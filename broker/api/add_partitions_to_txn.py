@@ -15,18 +15,15 @@ Version notes
 * v2+: PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from broker.api import many
-from broker.api.combined_response import CombinedResponse
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
 from broker.cluster.image import MetadataImage
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
-from broker.request import Pending, RequestContext, Work
-from broker.world.turns import Turns
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -37,13 +34,11 @@ from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from protocol.types import TopicPartition
+from storage.waits import PAUSE, Signal
 
 VERSIONS: Final = (0, 5)
 
 FIRST_BATCHED_VERSION: Final = 4
-
-FEW: Final = 16
-"""Transactions that are handled in one go."""
 
 _Codes = dict[TopicPartition, ErrorCode]
 _Asked = AddPartitionsToTxnTransaction
@@ -57,56 +52,37 @@ class AddPartitionsToTxnHandler:
         self._transactions = transactions
         self._image = image
 
-    def __call__(
-        self, ctx: RequestContext, request: AddPartitionsToTxnRequest
-    ) -> _Response | Pending | Work[_Response | Pending]:
-        """The response, or a `Pending` if followers must replicate records first."""
+    async def __call__(self, ctx: RequestContext, request: AddPartitionsToTxnRequest) -> _Response:
+        """The response, when the records of all transactions are durable."""
         version = ctx.api_version
         asked = _batched(version, request)
-        results: list[_Codes] = [{} for _ in asked]
-        combined = CombinedResponse(len(asked), lambda: _response(version, asked, results))
-        if len(asked) > FEW:
-            return self._in_turns(version, asked, results, combined)
-        for transaction, result in zip(asked, results, strict=True):
-            self._handle(version, transaction, result, combined.note_result)
-        return combined.handed_over()
+        answers = []
+        for number, transaction in enumerate(asked):
+            if number:
+                await PAUSE
+            answers.append(self._handle(version, transaction))
+        ctx.released = True
+        return _response(version, asked, [await answer.parked() for answer in answers])
 
-    async def _in_turns(
-        self,
-        version: int,
-        asked: list[_Asked],
-        results: list[_Codes],
-        combined: CombinedResponse[_Response],
-    ) -> _Response | Pending:
-        turns = Turns(items=FEW)
-        for transaction, result in zip(asked, results, strict=True):
-            self._handle(version, transaction, result, combined.note_result)
-            await turns.next()
-        return combined.handed_over()
-
-    def _handle(
-        self, version: int, transaction: _Asked, result: _Codes, done: Callable[[], None]
-    ) -> None:
-        """Handle one transaction: fill `result`, then call `done`, now or later."""
+    def _handle(self, version: int, transaction: _Asked) -> Signal[_Codes]:
+        """Handle one transaction; the signal brings the codes of its partitions, now or later."""
+        answer: Signal[_Codes] = Signal()
         partitions = _partitions(transaction)
         known = [tp for tp in partitions if self._image.has(tp)]
         if len(known) < len(partitions):
-            result.update(dict.fromkeys(partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            result.update(dict.fromkeys(known, ErrorCode.OPERATION_NOT_ATTEMPTED))
-            done()
-            return
+            codes = dict.fromkeys(partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            answer.fire(codes | dict.fromkeys(known, ErrorCode.OPERATION_NOT_ATTEMPTED))
+            return answer
         producer = Producer(transaction.producer_id, transaction.producer_epoch)
 
         def answered(code: ErrorCode) -> None:
             code = for_version(code, version, FENCED_SINCE_OTHERS)
-            result.update(dict.fromkeys(partitions, code))
-            done()
+            answer.fire(dict.fromkeys(partitions, code))
 
         if transaction.verify_only:
-            for tp in partitions:
-                result[tp] = self._verified(transaction.transactional_id, producer, tp)
-            done()
-            return
+            name = transaction.transactional_id
+            answer.fire({tp: self._verified(name, producer, tp) for tp in partitions})
+            return answer
         try:
             self._transactions.add_partitions(
                 transaction.transactional_id,
@@ -117,6 +93,7 @@ class AddPartitionsToTxnHandler:
             )
         except KafkaError as error:
             answered(error.code)
+        return answer
 
     def _verified(self, transactional_id: str, producer: Producer, tp: TopicPartition) -> ErrorCode:
         try:

@@ -9,13 +9,10 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from broker.cluster.image import TopicImage
 from broker.coordinator.group.data.values import PartitionCommit
-from broker.world.turns import wait_for_turn
 from protocol.errors import ErrorCode
+from storage.waits import PAUSE
 
-PARTITIONS_PER_TURN: Final = 512
-"""Partitions of one topic that are checked in one go."""
-
-COMMITS_PER_TURN: Final = 256
+COMMITS_PER_BATCH: Final = 256
 """Offsets per batch when the request is large (`ctx.large`): two milliseconds of work. Any other
 request is written as one batch."""
 
@@ -42,38 +39,28 @@ ResultT = TypeVar("ResultT", bound=PartitionResult)
 class CheckedCommits(Generic[ResultT]):
     """The offsets of one request that may be committed, gathered topic by topic."""
 
-    __slots__ = ("_max_metadata", "accepted", "commits", "too_long")
+    __slots__ = ("_large", "_max_metadata", "accepted", "commits", "too_long")
 
-    def __init__(self, max_metadata: int) -> None:
+    def __init__(self, max_metadata: int, *, large: bool) -> None:
+        """`large`: whether the request has very many partitions (`ctx.large`)."""
         self._max_metadata = max_metadata
+        self._large = large
         self.commits: list[PartitionCommit] = []
         self.accepted: list[ResultT] = []
         """The results of `commits` in the response; their error codes come from the group."""
         self.too_long: list[ResultT] = []
         """Results of existing partitions whose metadata is too long."""
 
-    async def check_in_turns(
-        self,
-        partitions: Sequence[AskedPartition],
-        topic: TopicImage | None,
-        unknown_topic: ErrorCode,
-        make_result: Callable[[], ResultT],
-    ) -> list[ResultT]:
-        """As `check`, in turns of `PARTITIONS_PER_TURN`."""
-        results: list[ResultT] = []
-        for start in range(0, len(partitions), PARTITIONS_PER_TURN):
-            some = partitions[start : start + PARTITIONS_PER_TURN]
-            results += self.check(some, topic, unknown_topic, make_result)
-            await wait_for_turn()
-        return results
-
     def batches(self) -> Iterator[tuple[list[PartitionCommit], list[ResultT]]]:
-        """Yield (commits, their results) in batches of `COMMITS_PER_TURN`."""
-        for start in range(0, len(self.commits), COMMITS_PER_TURN):
-            end = start + COMMITS_PER_TURN
+        """Yield (commits, their results), once at least: all, or if large in several batches."""
+        if not self._large:
+            yield self.commits, self.accepted
+            return
+        for start in range(0, len(self.commits) or 1, COMMITS_PER_BATCH):
+            end = start + COMMITS_PER_BATCH
             yield self.commits[start:end], self.accepted[start:end]
 
-    def check(
+    async def check(
         self,
         partitions: Sequence[AskedPartition],
         topic: TopicImage | None,
@@ -106,4 +93,8 @@ class CheckedCommits(Generic[ResultT]):
                         topic_id=topic.topic_id,
                     )
                 )
+            if self._large:
+                await PAUSE
+        if self._large:  # a topic may have no partitions
+            await PAUSE
         return results

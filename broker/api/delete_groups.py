@@ -13,27 +13,20 @@ Version notes
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 from broker.api import many
-from broker.api.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.request import Pending, RequestContext, Work
-from broker.world.turns import Turns
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from storage.waits import PAUSE, Signal
 
 VERSIONS: Final = (0, 3)
-
-FEW: Final = 32
-"""Groups that are deleted in one go: each is a batch in `__consumer_offsets`."""
-
-_Reply = DeleteGroupsResponse | Pending
 
 
 class DeleteGroupsHandler:
@@ -42,38 +35,29 @@ class DeleteGroupsHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: DeleteGroupsRequest) -> _Reply | Work[_Reply]:
-        """The response, or a `Pending` if followers must replicate the tombstones first."""
+    async def __call__(
+        self, ctx: RequestContext, request: DeleteGroupsRequest
+    ) -> DeleteGroupsResponse:
+        """The response, when the tombstones of all groups are durable."""
         wanted = list(dict.fromkeys(request.groups_names))
-        results: dict[str, ErrorCode] = {}
-        answer = ParkedAnswer(lambda _: _response(wanted, results))
-
-        def settle(group_id: str, code: ErrorCode) -> None:
-            results[group_id] = code
-            if len(results) == len(wanted):
-                answer(None)
-
-        if not wanted:
-            return _response(wanted, results)
-
-        def delete(group_id: str) -> None:
-            try:
-                self._groups.delete_group(group_id, partial(settle, group_id))
-            except KafkaError as error:
-                settle(group_id, error.code)
-
-        async def delete_in_turns() -> _Reply:
-            turns = Turns(items=FEW)
-            for group_id in wanted:
-                delete(group_id)
-                await turns.next()
-            return answer.handed_over()
-
-        if len(wanted) > FEW:
-            return delete_in_turns()
+        deletions = []
         for group_id in wanted:
-            delete(group_id)
-        return answer.handed_over()
+            deletions.append(self._delete(group_id))
+            await PAUSE
+        ctx.released = True
+        results = {
+            group_id: await deleted.parked()
+            for group_id, deleted in zip(wanted, deletions, strict=True)
+        }
+        return _response(wanted, results)
+
+    def _delete(self, group_id: str) -> Signal[ErrorCode]:
+        deleted: Signal[ErrorCode] = Signal()
+        try:
+            self._groups.delete_group(group_id, deleted.fire)
+        except KafkaError as error:
+            deleted.fire(error.code)
+        return deleted
 
     def error_response(
         self, ctx: RequestContext, request: DeleteGroupsRequest, code: ErrorCode

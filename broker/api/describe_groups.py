@@ -18,7 +18,7 @@ from typing import Final
 from broker.api import authorized_operations
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import DescribedGroup as Described
-from broker.request import LargeReply, RequestContext
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.describe_groups import (
     DescribedGroup,
@@ -42,9 +42,9 @@ class DescribeGroupsHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: DescribeGroupsRequest
-    ) -> DescribeGroupsResponse | LargeReply:
+    ) -> DescribeGroupsResponse:
         """The response; many groups are described one at a time, while it is encoded."""
 
         def described(group_id: str) -> DescribedGroup:
@@ -53,12 +53,10 @@ class DescribeGroupsHandler:
                 one.authorized_operations = authorized_operations.GROUP
             return one
 
-        response = DescribeGroupsResponse()
         if len(request.groups) <= FEW:
-            response.groups = [described(group_id) for group_id in request.groups]
-            return response
-        response.groups = Lazy(request.groups, described)
-        return LargeReply(response)
+            return DescribeGroupsResponse(groups=[described(one) for one in request.groups])
+        ctx.large = True
+        return DescribeGroupsResponse(groups=Lazy(request.groups, described))
 
     def _one(self, group_id: str, version: int) -> DescribedGroup:
         try:

@@ -9,7 +9,7 @@ partitions are those of the open transaction, or of the decided one whose marker
 from typing import Final
 
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
-from broker.request import LargeReply, RequestContext
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -31,17 +31,17 @@ class DescribeTransactionsHandler:
     def __init__(self, transactions: TransactionCoordinator) -> None:
         self._transactions = transactions
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: DescribeTransactionsRequest
-    ) -> DescribeTransactionsResponse | LargeReply:
+    ) -> DescribeTransactionsResponse:
         """The response; many ids are described one at a time, while it is encoded."""
         names = request.transactional_ids
-        response = DescribeTransactionsResponse()
         if len(names) <= FEW:
-            response.transaction_states = [self._describe(name) for name in names]
-            return response
-        response.transaction_states = Lazy(names, self._describe)
-        return LargeReply(response)
+            return DescribeTransactionsResponse(
+                transaction_states=[self._describe(name) for name in names]
+            )
+        ctx.large = True
+        return DescribeTransactionsResponse(transaction_states=Lazy(names, self._describe))
 
     def _describe(self, transactional_id: str) -> TransactionState:
         try:

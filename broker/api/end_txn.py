@@ -14,25 +14,24 @@ Version notes
   (S-TXN-7).
 """
 
+from functools import partial
 from typing import Final
 
-from broker.api.answers import ParkedAnswer
-from broker.api.producer_id_blocks import answer_with_ids
+from broker.api.producer_id_blocks import decide_with_ids
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
 from broker.cluster.producer_ids import ProducerIdAllocator
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.shard import Ownership
 from broker.coordinator.transaction.state import VERSION_2
-from broker.request import Pending, RequestContext, Work
-from protocol.errors import ErrorCode
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from storage.waits import Signal
 
 VERSIONS: Final = (0, 5)
 
 FIRST_VERSION_OF_VERSION_2: Final = 5
-
-_Reply = EndTxnResponse | Pending
 
 
 class EndTxnHandler:
@@ -44,36 +43,36 @@ class EndTxnHandler:
         self._transactions = transactions
         self._producer_ids = producer_ids
 
-    def __call__(self, ctx: RequestContext, request: EndTxnRequest) -> _Reply | Work[_Reply]:
-        """The response, a `Pending`, or a coroutine if a block of ids must be recorded first."""
-        return answer_with_ids(
-            self._producer_ids,
-            lambda: self._answer(ctx, request),
-            lambda code: self.error_response(ctx, request, code),
-        )
-
-    def _answer(self, ctx: RequestContext, request: EndTxnRequest) -> _Reply:
-        version = ctx.api_version
-        answer = ParkedAnswer(lambda reply: _response(version, *reply))
-        self._transactions.end(
-            request.transactional_id,
-            Producer(request.producer_id, request.producer_epoch),
-            commit=request.committed,
-            version=VERSION_2 if version >= FIRST_VERSION_OF_VERSION_2 else 0,
-            done=lambda code, producer_id, epoch: answer((code, producer_id, epoch)),
-        )
-        return answer.handed_over()
+    async def __call__(self, ctx: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+        """The response, when the decision is durable."""
+        answer: Signal[Ownership] = Signal()
+        try:
+            await decide_with_ids(
+                self._producer_ids,
+                partial(
+                    self._transactions.end,
+                    request.transactional_id,
+                    Producer(request.producer_id, request.producer_epoch),
+                    commit=request.committed,
+                    version=VERSION_2 if ctx.api_version >= FIRST_VERSION_OF_VERSION_2 else 0,
+                    done=answer.fire,
+                ),
+            )
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+        ctx.released = True
+        return _response(ctx.api_version, await answer.parked())
 
     def error_response(
         self, ctx: RequestContext, request: EndTxnRequest, code: ErrorCode
     ) -> EndTxnResponse:
         """The code and no id."""
-        return _response(ctx.api_version, code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+        return _response(ctx.api_version, Ownership(code))
 
 
-def _response(version: int, code: ErrorCode, producer_id: int, epoch: int) -> EndTxnResponse:
+def _response(version: int, owned: Ownership) -> EndTxnResponse:
     return EndTxnResponse(
-        error_code=for_version(code, version, FENCED_SINCE_OTHERS),
-        producer_id=producer_id,
-        producer_epoch=epoch,
+        error_code=for_version(owned.code, version, FENCED_SINCE_OTHERS),
+        producer_id=owned.producer_id,
+        producer_epoch=owned.producer_epoch,
     )

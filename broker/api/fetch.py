@@ -28,27 +28,23 @@ Version notes
 * v16+: a FENCED_LEADER_EPOCH comes with the partition's leader and epoch (KIP-951).
 """
 
-import logging
 from collections.abc import Iterable
-from functools import partial
 from typing import Final
 
-from broker.api.in_steps import batches_of
 from broker.replication.delayed_fetch import DelayedFetch
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import (
     FIRST_VERSION_WITH_TOPIC_IDS,
     FetchContext,
     FetchSessionCache,
+    Key,
     make_targets,
 )
 from broker.replication.isolation import isolation_of
 from broker.replication.partition import Partition
-from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget, read_targets
+from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import Aside, Pending, RequestContext
-from broker.world.clock import Clock
-from broker.world.turns import Turns
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -58,6 +54,8 @@ from protocol.messages.fetch import (
     PartitionData,
 )
 from protocol.types import ZERO_UUID, TopicPartition
+from storage.clock import Clock
+from storage.waits import PAUSE, sleep
 
 VERSIONS: Final = (0, 18)
 
@@ -78,9 +76,6 @@ LOOK_AGAIN_AFTER: Final = 4
 
 _Response = FetchResponse
 _TopicReply = FetchableTopicResponse
-_Reply = FetchResponse | Aside
-
-log = logging.getLogger(__name__)
 
 
 class FetchHandler:
@@ -103,33 +98,32 @@ class FetchHandler:
         self._converter = converter
         self._clock = clock
 
-    def __call__(self, ctx: RequestContext, request: FetchRequest) -> _Reply | Pending:
-        """The response, a `Pending` that brings it, or an `Aside` that makes it."""
+    async def __call__(self, ctx: RequestContext, request: FetchRequest) -> FetchResponse:
+        """The response, as soon as there is one to give."""
+        ctx.released = True
         version = ctx.api_version
-        named = 0
-        for topic in request.topics:
-            named += len(topic.partitions)
-        if named > MANY:
-            return self._in_turns(ctx, request)
+        params = self._params(version, request)
         try:
-            context = self._sessions.open(request, version, _replica_of(version, request) >= 0)
+            context = self._sessions.open(
+                request, version, params.replica_id >= 0, await self._many_targets(version, request)
+            )
         except KafkaError as error:
             return _whole_request(error.code)
+        read = FetchRead(params)
         if len(context.targets) > MANY:
-            return self._in_turns(ctx, request, context)
-        params = self._params(version, request)
-        read = self._read(context, params)
-        if (
-            read.size + read.withheld >= params.min_bytes
-            or read.urgent
-            or not read.served
-            or request.max_wait_ms <= 0
-        ):
-            reply = self._answer(version, context, params, read)
-            if version < FIRST_VERSION_WITH_MAGIC_2:
-                return self._in_old_format(version, params, read, reply)
-            return reply
-        return self._park(ctx, request, context, params, read)
+            read = await self._read_many(context, params, request.max_wait_ms)
+        else:
+            self._read(context.targets, params, read)
+            if not read.is_due and request.max_wait_ms > 0:
+                parked = DelayedFetch(context.targets, params, read)
+                read = FetchRead(params)
+                await self._park(parked, request.max_wait_ms)
+                # The request's arrival recorded the follower's offsets: a plain lookup will do.
+                read.run(context.targets, self._lookup, self._storage_failed)
+        reply = self._answer(version, context, params, read)
+        if version < FIRST_VERSION_WITH_MAGIC_2:
+            await self._converter.convert(_with_records(read), _magic_of(version), params.max_bytes)
+        return reply
 
     def _params(self, version: int, request: FetchRequest) -> FetchParams:
         replica_id = _replica_of(version, request)
@@ -145,101 +139,54 @@ class FetchHandler:
             hard_limit=version < FIRST_VERSION_WITH_MAX_BYTES,
         )
 
-    # ------------------------------------------------------------------ many partitions
-
-    def _in_turns(
-        self, ctx: RequestContext, request: FetchRequest, context: FetchContext | None = None
-    ) -> Aside:
-        return Aside(partial(self._answer_in_turns, ctx, request, context))
-
-    async def _answer_in_turns(
-        self, ctx: RequestContext, request: FetchRequest, context: FetchContext | None
-    ) -> FetchResponse:
-        """As `__call__`, for more than `MANY` partitions: read them in turns, and again after
-        pauses until the answer has enough, instead of watching them."""
-        version = ctx.api_version
-        turns = Turns(self._clock)
-        params = self._params(version, request)
-        if context is None:
-            try:
-                context = await self._open_in_turns(request, version, params.replica_id, turns)
-            except KafkaError as error:
-                return _whole_request(error.code)
-        began = self._clock.monotonic()
-        until = began + max(request.max_wait_ms, 0) / 1000
-        while True:
-            read = FetchRead(params)
-            for targets in batches_of(list(context.targets)):
-                self._read(context, params, targets, read)
-                await turns.next()
-            now = self._clock.monotonic()
-            enough = read.size + read.withheld >= params.min_bytes
-            if enough or read.urgent or not read.served or now >= until:
-                break
-            pause = max(LOOK_AGAIN_S, LOOK_AGAIN_AFTER * (now - began))
-            await self._clock.sleep(min(pause, until - now))
-            began = self._clock.monotonic()
-        reply = self._answer(version, context, params, read)
-        if version < FIRST_VERSION_WITH_MAGIC_2:
-            await self._converter.convert(_with_records(read), _magic_of(version), params.max_bytes)
-        return reply
-
-    async def _open_in_turns(
-        self, request: FetchRequest, version: int, replica_id: int, turns: Turns
-    ) -> FetchContext:
-        targets = None
-        if request.session_epoch <= 0:
-            targets = {}
-            for key, target in make_targets(request, version >= FIRST_VERSION_WITH_TOPIC_IDS):
-                targets[key] = target
-                await turns.next()
-        return self._sessions.open(request, version, replica_id >= 0, targets)
-
-    def _park(
-        self,
-        ctx: RequestContext,
-        request: FetchRequest,
-        context: FetchContext,
-        params: FetchParams,
-        read: FetchRead,
-    ) -> Pending:
-        pending = Pending()
-
-        def answer() -> None:
-            try:
-                # The request's arrival recorded the follower's offsets, so a plain lookup will do.
-                again = read_targets(context.targets, params, self._lookup, self._storage_failed)
-                made = self._answer(ctx.api_version, context, params, again)
-                reply: _Reply = made
-                if ctx.api_version < FIRST_VERSION_WITH_MAGIC_2:
-                    reply = self._in_old_format(ctx.api_version, params, again, made)
-            except Exception:  # a bug here must not fail the append that woke us
-                log.exception("A parked fetch failed")
-                reply = self.error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
-            pending.complete(reply)
-
-        operation = DelayedFetch(context.targets, params, read, answer)
-        pending.on_abandon = operation.abandon
-        self._replicas.purgatories.fetch.watch(
-            operation, operation.keys, request.max_wait_ms / 1000
-        )
-        return pending
+    async def _park(self, parked: DelayedFetch, max_wait_ms: int) -> None:
+        """Wait until it is due, or the time is over. Ends if the client goes away."""
+        self._replicas.purgatories.fetch.watch(parked, parked.keys, max_wait_ms / 1000)
+        try:
+            await parked.due.parked()
+        finally:
+            parked.abandon()
 
     # ------------------------------------------------------------------ reading
 
-    def _read(
-        self,
-        context: FetchContext,
-        params: FetchParams,
-        targets: Iterable[FetchTarget] | None = None,
-        read: FetchRead | None = None,
+    async def _many_targets(
+        self, version: int, request: FetchRequest
+    ) -> dict[Key, FetchTarget] | None:
+        """The targets of a full fetch of more than `MANY` partitions, made in turns; else None."""
+        named = 0
+        for topic in request.topics:
+            named += len(topic.partitions)
+        if named <= MANY or request.session_epoch > 0:
+            return None
+        targets = {}
+        for key, target in make_targets(request, version >= FIRST_VERSION_WITH_TOPIC_IDS):
+            targets[key] = target
+            await PAUSE
+        return targets
+
+    async def _read_many(
+        self, context: FetchContext, params: FetchParams, max_wait_ms: int
     ) -> FetchRead:
-        """Read `targets` (default: all), within the bytes that `read` has left."""
-        targets = context.targets if targets is None else targets
-        read = FetchRead(params) if read is None else read
+        """Read in turns, and again after pauses until it is due, or the time is over."""
+        began = self._clock.monotonic()
+        until = began + max(max_wait_ms, 0) / 1000
+        while True:
+            read = FetchRead(params)
+            for target in list(context.targets):
+                self._read((target,), params, read)
+                await PAUSE
+            now = self._clock.monotonic()
+            if read.is_due or now >= until:
+                return read
+            pause = max(LOOK_AGAIN_S, LOOK_AGAIN_AFTER * (now - began))
+            await sleep(min(pause, until - now))
+            began = self._clock.monotonic()
+
+    def _read(self, targets: Iterable[FetchTarget], params: FetchParams, read: FetchRead) -> None:
+        """Read `targets`, within the bytes that `read` has left."""
         if params.replica_id < 0:
             read.run(targets, self._lookup, self._storage_failed)
-            return read
+            return
         moved: list[Partition] = []
 
         def lookup(target: FetchTarget) -> Partition:
@@ -250,7 +197,6 @@ class FetchHandler:
         read.run(targets, lookup, self._storage_failed)
         for partition in moved:
             self._replicas.wake(partition)
-        return read
 
     def _lookup(self, target: FetchTarget) -> Partition:
         """The target's partition. Raises KafkaError with the code to answer for it."""
@@ -322,20 +268,6 @@ class FetchHandler:
                 else:
                     statistics.bytes_out += size
         return response
-
-    def _in_old_format(
-        self, version: int, params: FetchParams, read: FetchRead, reply: FetchResponse
-    ) -> _Reply:
-        """The reply with message sets in the old format; an `Aside` if it has records."""
-        entries = _with_records(read)
-        if not entries:
-            return reply
-
-        async def convert() -> FetchResponse:
-            await self._converter.convert(entries, _magic_of(version), params.max_bytes)
-            return reply
-
-        return Aside(convert)
 
     def error_response(
         self, ctx: RequestContext, request: FetchRequest, code: ErrorCode

@@ -23,7 +23,8 @@ from broker.api.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC
-from broker.request import ConnectionInfo, RequestContext, Work
+from broker.request import ConnectionInfo, RequestContext
+from broker.world.driver import Foreign
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import (
     Coordinator,
@@ -86,25 +87,19 @@ class FindCoordinatorHandler:
             KeyType.TRANSACTION: _Kind(TRANSACTION_TOPIC, transactions.partition_for),
         }
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: FindCoordinatorRequest
-    ) -> FindCoordinatorResponse | Work[FindCoordinatorResponse]:
-        """The response, or a coroutine that makes the topic first."""
+    ) -> FindCoordinatorResponse:
+        """The response, when the topic exists."""
         kind = self._kinds.get(request.key_type)
         if kind is None:
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
         topic = self._image.topic(kind.topic)
         if topic is None:
-            return self._make_topic(ctx, request, kind)
-        return self._response(ctx, request, kind, topic)
-
-    async def _make_topic(
-        self, ctx: RequestContext, request: FindCoordinatorRequest, kind: "_Kind"
-    ) -> FindCoordinatorResponse:
-        try:
-            topic = await self._controller.ensure_topic(kind.topic)
-        except KafkaError:
-            return self.error_response(ctx, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            try:
+                topic = await Foreign(self._controller.ensure_topic(kind.topic))
+            except KafkaError:
+                return self.error_response(ctx, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self._response(ctx, request, kind, topic)
 
     def _response(

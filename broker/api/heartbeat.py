@@ -25,13 +25,13 @@ class HeartbeatHandler:
     """Hands heartbeats to the group coordinator."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
-        self._groups = groups
+        self._heartbeat = groups.heartbeat
 
-    def __call__(self, ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+    async def __call__(self, ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
         """The response, at once."""
         response = HeartbeatResponse()
         try:
-            response.error_code = self._groups.heartbeat(
+            response.error_code = self._heartbeat(
                 request.group_id,
                 request.member_id,
                 request.group_instance_id,

@@ -17,22 +17,22 @@ Version notes
 * v4+: PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH.
 """
 
+from functools import partial
 from typing import Final
 
-from broker.api.answers import ParkedAnswer
-from broker.api.producer_id_blocks import answer_with_ids
+from broker.api.producer_id_blocks import decide_with_ids
 from broker.api.transaction_errors import FENCED_SINCE_INIT, for_version
 from broker.cluster.producer_ids import ProducerIdAllocator
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
-from broker.request import Pending, RequestContext, Work
-from protocol.errors import ErrorCode
+from broker.coordinator.transaction.shard import Ownership
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from storage.waits import Signal
 
 VERSIONS: Final = (0, 5)
-
-_Reply = InitProducerIdResponse | Pending
 
 
 class InitProducerIdHandler:
@@ -44,40 +44,33 @@ class InitProducerIdHandler:
         self._producer_ids = producer_ids
         self._transactions = transactions
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: InitProducerIdRequest
-    ) -> _Reply | Work[_Reply]:
-        """The response, a `Pending`, or a coroutine if a block of ids must be recorded first."""
+    ) -> InitProducerIdResponse:
+        """The response, when the producer's id and epoch are durable."""
         brings_id = request.producer_id != NO_PRODUCER_ID
-        if request.transactional_id == "" or (
-            brings_id != (request.producer_epoch != NO_PRODUCER_EPOCH)
-        ):
+        transactional_id = request.transactional_id
+        if transactional_id == "" or brings_id != (request.producer_epoch != NO_PRODUCER_EPOCH):
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
-        return answer_with_ids(
-            self._producer_ids,
-            lambda: self._answer(ctx, request),
-            lambda code: self.error_response(ctx, request, code),
-        )
-
-    def _answer(self, ctx: RequestContext, request: InitProducerIdRequest) -> _Reply:
-        if request.transactional_id is None:
-            return _response(ErrorCode.NONE, self._producer_ids.next_id(), 0)
-        expected = None
-        if request.producer_id != NO_PRODUCER_ID:
-            expected = Producer(request.producer_id, request.producer_epoch)
-        version = ctx.api_version
-        answer = ParkedAnswer(
-            lambda reply: _response(
-                for_version(reply[0], version, FENCED_SINCE_INIT), reply[1], reply[2]
+        try:
+            if transactional_id is None:
+                return _response(ErrorCode.NONE, await self._producer_ids.take(), 0)
+            answer: Signal[Ownership] = Signal()
+            await decide_with_ids(
+                self._producer_ids,
+                partial(
+                    self._transactions.init_producer_id,
+                    transactional_id,
+                    request.transaction_timeout_ms,
+                    Producer(request.producer_id, request.producer_epoch) if brings_id else None,
+                    answer.fire,
+                ),
             )
-        )
-        self._transactions.init_producer_id(
-            request.transactional_id,
-            request.transaction_timeout_ms,
-            expected,
-            lambda code, producer_id, epoch: answer((code, producer_id, epoch)),
-        )
-        return answer.handed_over()
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+        ctx.released = True
+        code, producer_id, epoch = await answer.parked()
+        return _response(for_version(code, ctx.api_version, FENCED_SINCE_INIT), producer_id, epoch)
 
     def error_response(
         self, ctx: RequestContext, request: InitProducerIdRequest, code: ErrorCode

@@ -17,16 +17,16 @@ Version notes
 
 from typing import Final
 
-from broker.api.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import JoinReply, JoinRequest
-from broker.request import Pending, RequestContext
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
+from storage.waits import Signal
 
 VERSIONS: Final = (0, 9)
 
@@ -45,14 +45,12 @@ class JoinGroupHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(
-        self, ctx: RequestContext, request: JoinGroupRequest
-    ) -> JoinGroupResponse | Pending:
-        """The response, or a `Pending` that brings it."""
+    async def __call__(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+        """The response, when the phase has ended."""
         version = ctx.api_version
         if len((request.group_instance_id or ctx.client_id or "").encode()) > LONGEST_NAME:
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
-        answer = ParkedAnswer(lambda reply: _response(reply, version))
+        answer: Signal[JoinReply] = Signal()
         try:
             self._groups.join(
                 JoinRequest(
@@ -74,11 +72,12 @@ class JoinGroupHandler:
                     require_known_member_id=version >= FIRST_VERSION_THAT_REQUIRES_MEMBER_ID,
                     supports_skip_assignment=version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT,
                 ),
-                answer,
+                answer.fire,
             )
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
-        return answer.handed_over()
+        ctx.released = True
+        return _response(await answer.parked(), version)
 
     def error_response(
         self, ctx: RequestContext, request: JoinGroupRequest, code: ErrorCode

@@ -36,7 +36,7 @@ class LeaveGroupHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    async def __call__(self, ctx: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
         """The response, at once."""
         if ctx.api_version >= FIRST_VERSION_WITH_MEMBERS:
             leaving = tuple(

@@ -10,20 +10,17 @@ Version notes
 * v5: groups have their type, and a filter of types (KIP-848); all are "classic" here.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from broker.api import many
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import ListedGroup as Listed
-from broker.request import LargeReply, RequestContext, Work
-from broker.world.turns import Turns
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from storage.waits import PAUSE
 
 VERSIONS: Final = (0, 5)
-
-_Reply = ListGroupsResponse | LargeReply
 
 
 class ListGroupsHandler:
@@ -32,31 +29,24 @@ class ListGroupsHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: ListGroupsRequest) -> _Reply | Work[_Reply]:
-        """The response, or a coroutine that goes through many groups in turns."""
+    async def __call__(self, ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+        """The response."""
         try:
             groups = self._groups.list_groups()
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
         states = {state.lower() for state in request.states_filter}
         types = {group_type.lower() for group_type in request.types_filter}
-        wanted = (
-            group
-            for group in groups
-            if (not states or group.state.lower() in states)
-            and (not types or group.type.lower() in types)
-        )
-        if self._groups.group_count() > many.MANY:
-            return self._in_turns(wanted)
-        return ListGroupsResponse(groups=[_listed(group) for group in wanted])
-
-    async def _in_turns(self, wanted: Iterator[Listed]) -> _Reply:
-        turns = Turns()
         found = []
-        for group in wanted:
-            found.append(group)
-            await turns.next()
-        return many.reply(ListGroupsResponse(groups=many.results(found, _listed)), len(found))
+        for group in groups:
+            if (not states or group.state.lower() in states) and (
+                not types or group.type.lower() in types
+            ):
+                found.append(group)
+            await PAUSE
+        if len(found) > many.MANY:
+            ctx.large = True
+        return ListGroupsResponse(groups=many.results(found, _listed))
 
     def error_response(
         self, ctx: RequestContext, request: ListGroupsRequest, code: ErrorCode

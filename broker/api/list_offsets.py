@@ -18,16 +18,12 @@ Version notes
 * Special timestamps need the version that brought them (-3 v7, -4 v8, -5 v9, -6 v11), else
   UNSUPPORTED_VERSION; unknown negative ones get that in every version.
 * v10+: the timeout is for tiered storage only; answers here never wait.
-
-Most replies are made at once; if a large batch must be opened, or many segments or partitions are
-searched, the reply is made in steps (`in_steps`).
 """
 
 import logging
 from collections import Counter
 from typing import Final
 
-from broker.api.in_steps import InSteps, Steps, batches_of
 from broker.replication.failures import REFUSALS, refusal_of
 from broker.replication.isolation import isolation_of
 from broker.replication.offset_lookup import (
@@ -36,7 +32,7 @@ from broker.replication.offset_lookup import (
     offsets_before,
 )
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import Aside, RequestContext
+from broker.request import RequestContext
 from broker.world.workers import WorkerDied
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
@@ -55,7 +51,9 @@ from protocol.types import (
     TopicPartition,
 )
 from storage.errors import StorageError
+from storage.log.looking import Look
 from storage.log.results import FetchIsolation
+from storage.waits import PAUSE
 
 logger = logging.getLogger(__name__)
 
@@ -77,27 +75,24 @@ _FIRST_VERSION_OF: Final = {
 class ListOffsetsHandler:
     """Finds offsets by time in partitions that are led here, among records the asker may see."""
 
-    def __init__(self, replica_manager: ReplicaManager, in_steps: InSteps) -> None:
+    def __init__(self, replica_manager: ReplicaManager, look: Look) -> None:
+        """`look` opens batches that are not small."""
         self._replicas = replica_manager
-        self._in_steps = in_steps
+        self._look = look
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: ListOffsetsRequest
-    ) -> ListOffsetsResponse | Aside:
-        """The response, or an `Aside` that makes it."""
-        return self._in_steps.reply(self._reply(ctx, request))
-
-    def _reply(
-        self, ctx: RequestContext, request: ListOffsetsRequest
-    ) -> Steps[ListOffsetsResponse]:
+    ) -> ListOffsetsResponse:
+        """The response; others may run between two partitions, and while one is searched."""
+        ctx.released = True
         isolation = isolation_of(
             is_replica=request.replica_id != CONSUMER, isolation_level=request.isolation_level
         )
         named: Counter[tuple[str, int]] = Counter()
         for topic in request.topics:
-            for few in batches_of(topic.partitions):
-                named.update([(topic.name, asked.partition_index) for asked in few])
-                yield None
+            for asked in topic.partitions:
+                named[topic.name, asked.partition_index] += 1
+                await PAUSE
         response = ListOffsetsResponse()
         topics: list[ListOffsetsTopicResponse] = []
         response.topics = topics
@@ -105,21 +100,21 @@ class ListOffsetsHandler:
             replies: list[ListOffsetsPartitionResponse] = []
             for asked in topic.partitions:
                 tp = TopicPartition(topic.name, asked.partition_index)
-                reply = yield from self._one(ctx.api_version, tp, asked, isolation, named[tp] > 1)
+                reply = await self._one(ctx.api_version, tp, asked, isolation, named[tp] > 1)
                 replies.append(reply)
-                yield None
+                await PAUSE
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
-            yield None
+            await PAUSE
         return response
 
-    def _one(
+    async def _one(
         self,
         version: int,
         tp: TopicPartition,
         asked: ListOffsetsPartition,
         isolation: FetchIsolation,
         named_twice: bool,
-    ) -> Steps[ListOffsetsPartitionResponse]:
+    ) -> ListOffsetsPartitionResponse:
         reply = ListOffsetsPartitionResponse(partition_index=tp.partition)
         partition = None
         try:
@@ -133,8 +128,8 @@ class ListOffsetsHandler:
                 return reply
             if asked.timestamp < 0 and version < _FIRST_VERSION_OF.get(asked.timestamp, 1 << 15):
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-            found = yield from look_up_offset(
-                partition, asked.timestamp, isolation, asked.current_leader_epoch
+            found = await look_up_offset(
+                partition, asked.timestamp, isolation, self._look, asked.current_leader_epoch
             )
         except WorkerDied as error:
             logger.warning("The offset for a time in %s was not found: %s", tp, error)

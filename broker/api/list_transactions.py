@@ -19,8 +19,7 @@ from typing import Final, Protocol
 from broker.api import many
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.state import TransactionValue, state_from_label
-from broker.request import LargeReply, RequestContext, Work
-from broker.world.turns import Turns
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -28,13 +27,12 @@ from protocol.messages.list_transactions import (
     TransactionState,
 )
 from storage.clock import Clock
+from storage.waits import PAUSE
 
 VERSIONS: Final = (0, 2)
 
 PATTERN_MEMORY: Final = 1 << 20
 """Bytes that a compiled pattern may take; larger ones are refused."""
-
-_Transactions = list[tuple[str, TransactionValue]]
 
 NO_DURATION: Final = 0
 """A negative duration filters nothing."""
@@ -48,9 +46,6 @@ class _Pattern(Protocol):
         ...
 
 
-_Reply = ListTransactionsResponse | LargeReply
-
-
 class ListTransactionsHandler:
     """Lists transactional ids of all shards on this broker, by state, producer, age and pattern."""
 
@@ -58,40 +53,32 @@ class ListTransactionsHandler:
         self._transactions = transactions
         self._clock = clock
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: ListTransactionsRequest
-    ) -> _Reply | Work[_Reply]:
-        """The response, or a coroutine that goes through many ids in turns."""
+    ) -> ListTransactionsResponse:
+        """The response."""
         try:
             wanted = _Filter(request, self._clock.wall_ms())
             known = list(self._transactions.list_transactions())
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
-        if len(known) > many.MANY:
-            return _in_turns(wanted, known)
-        return _response(wanted, [one for one in known if wanted.matches(*one)])
+        found = []
+        for one in known:
+            if wanted.matches(*one):
+                found.append(one)
+            await PAUSE
+        if len(found) > many.MANY:
+            ctx.large = True
+        return ListTransactionsResponse(
+            unknown_state_filters=wanted.unknown_states,
+            transaction_states=many.results(found, _state),
+        )
 
     def error_response(
         self, ctx: RequestContext, request: ListTransactionsRequest, code: ErrorCode
     ) -> ListTransactionsResponse:
         """The code and no transactions."""
         return ListTransactionsResponse(error_code=code)
-
-
-async def _in_turns(wanted: "_Filter", known: "_Transactions") -> _Reply:
-    turns = Turns()
-    found = []
-    for one in known:
-        if wanted.matches(*one):
-            found.append(one)
-        await turns.next()
-    return many.reply(_response(wanted, found), len(found))
-
-
-def _response(wanted: "_Filter", found: "_Transactions") -> ListTransactionsResponse:
-    return ListTransactionsResponse(
-        unknown_state_filters=wanted.unknown_states, transaction_states=many.results(found, _state)
-    )
 
 
 def _state(found: tuple[str, TransactionValue]) -> TransactionState:

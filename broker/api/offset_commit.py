@@ -22,13 +22,11 @@ Version notes
 
 from typing import Final
 
-from broker.api.answers import AwaitedAnswer, ParkedAnswer
 from broker.api.checked_commits import CheckedCommits
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit
-from broker.request import Pending, RequestContext, Work
-from broker.world.turns import Turns, wait_for_turn
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -37,14 +35,13 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from storage.waits import PAUSE, Signal
 
 VERSIONS: Final = (0, 10)
 
 FIRST_VERSION_WITH_GROUP_NOT_FOUND: Final = 9
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 DEFAULT_RETENTION: Final = -1
-
-_Reply = OffsetCommitResponse | Pending
 
 
 class OffsetCommitHandler:
@@ -54,67 +51,48 @@ class OffsetCommitHandler:
         self._groups = groups
         self._image = image
 
-    def __call__(self, ctx: RequestContext, request: OffsetCommitRequest) -> _Reply | Work[_Reply]:
-        """The response, or a `Pending` if followers must replicate the batch first."""
-        if ctx.large:
-            return self._in_turns(ctx, request)
-        topics: list[OffsetCommitResponseTopic] = []
-        response = OffsetCommitResponse(topics=topics)
-        checked: CheckedCommits[OffsetCommitResponsePartition] = CheckedCommits(
-            self._groups.settings.metadata_max_length
-        )
-        for asked in request.topics:
-            topic, missing = self._find(ctx, asked)
-            results = checked.check(asked.partitions, topic, missing, OffsetCommitResponsePartition)
-            topics.append(
-                OffsetCommitResponseTopic(
-                    name=asked.name, topic_id=asked.topic_id, partitions=results
-                )
-            )
-        accepted = checked.accepted
-        if not accepted and not checked.too_long:
-            return response
-        answer = ParkedAnswer(lambda code: _settled(response, accepted, code))
-        try:
-            self._groups.commit_offsets(_request_of(ctx, request, checked.commits), answer)
-        except KafkaError as error:
-            # The group's refusal is the result of all partitions that exist.
-            return _settled(response, accepted + checked.too_long, error.code)
-        return answer.handed_over()
-
-    async def _in_turns(
+    async def __call__(
         self, ctx: RequestContext, request: OffsetCommitRequest
     ) -> OffsetCommitResponse:
-        """Commit very many partitions as several batches, one after the other.
+        """The response, when the offsets are durable.
 
-        If a batch fails, the later ones are not written and get the same code.
+        Very many are written as several batches, one after the other. If a batch fails, the later
+        ones are not written and get the same code.
         """
         topics: list[OffsetCommitResponseTopic] = []
         response = OffsetCommitResponse(topics=topics)
         checked: CheckedCommits[OffsetCommitResponsePartition] = CheckedCommits(
-            self._groups.settings.metadata_max_length
+            self._groups.settings.metadata_max_length, large=ctx.large
         )
-        make = OffsetCommitResponsePartition
-        turns = Turns()
         for asked in request.topics:
-            results = await checked.check_in_turns(asked.partitions, *self._find(ctx, asked), make)
+            topic, missing = self._find(ctx, asked)
+            results = await checked.check(
+                asked.partitions, topic, missing, OffsetCommitResponsePartition
+            )
             topics.append(
                 OffsetCommitResponseTopic(
                     name=asked.name, topic_id=asked.topic_id, partitions=results
                 )
             )
-            await turns.next()
+        if not checked.accepted and not checked.too_long:
+            return response
+        ctx.released = True
         code = ErrorCode.NONE
         for commits, accepted in checked.batches():
             if code is ErrorCode.NONE:
-                answer = AwaitedAnswer()
+                written: Signal[ErrorCode] = Signal()
                 try:
-                    self._groups.commit_offsets(_request_of(ctx, request, commits), answer)
-                    code = await answer.wait()
+                    self._groups.commit_offsets(_request_of(ctx, request, commits), written.fire)
                 except KafkaError as error:
+                    # The group's refusal is the result of all partitions that exist.
                     code = error.code
-            _settled(response, accepted, code)
-            await wait_for_turn()
+                    _settle(checked.too_long, code)
+                else:
+                    # The batches of a large request are all written, even if the client leaves.
+                    code = await (written if ctx.large else written.parked())
+            _settle(accepted, code)
+            if ctx.large:
+                await PAUSE
         return response
 
     def _find(
@@ -165,10 +143,7 @@ def _request_of(
     )
 
 
-def _settled(
-    response: OffsetCommitResponse, results: list[OffsetCommitResponsePartition], code: ErrorCode
-) -> OffsetCommitResponse:
+def _settle(results: list[OffsetCommitResponsePartition], code: ErrorCode) -> None:
     if code is not ErrorCode.NONE:
         for result in results:
             result.error_code = code
-    return response

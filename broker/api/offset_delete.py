@@ -12,11 +12,9 @@ Behaviour (S-GRP-6, KIP-496)
 
 from typing import Final
 
-from broker.api.answers import AwaitedAnswer, ParkedAnswer
 from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.request import Pending, RequestContext, Work
-from broker.world.turns import wait_for_turn
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -24,12 +22,12 @@ from protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from storage.waits import PAUSE, Signal
 
 VERSIONS: Final = (0, 0)
 
-TOMBSTONES_PER_TURN: Final = 256
-
-_Reply = OffsetDeleteResponse | Pending
+TOMBSTONES_PER_BATCH: Final = 256
+"""Offsets that a large request deletes at a time: two milliseconds of work."""
 
 
 class OffsetDeleteHandler:
@@ -39,8 +37,13 @@ class OffsetDeleteHandler:
         self._groups = groups
         self._image = image
 
-    def __call__(self, ctx: RequestContext, request: OffsetDeleteRequest) -> _Reply | Work[_Reply]:
-        """The response, or a `Pending` if followers must replicate the tombstones first."""
+    async def __call__(
+        self, ctx: RequestContext, request: OffsetDeleteRequest
+    ) -> OffsetDeleteResponse:
+        """The response, when the tombstones are durable.
+
+        Those of a large request are written as several batches, one after the other.
+        """
         wanted = list(
             dict.fromkeys(
                 (topic.name, one.partition_index)
@@ -49,39 +52,24 @@ class OffsetDeleteHandler:
                 if self._exists(topic.name, one.partition_index)
             )
         )
-        if ctx.large:
-            return self._in_turns(ctx, request, wanted)
-        answer = ParkedAnswer(lambda outcome: _response(request, *outcome))
-        try:
-            self._groups.delete_offsets(
-                request.group_id, wanted, lambda code, results: answer((code, results))
-            )
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
-        return answer.handed_over()
-
-    async def _in_turns(
-        self, ctx: RequestContext, request: OffsetDeleteRequest, wanted: list[tuple[str, int]]
-    ) -> OffsetDeleteResponse:
-        """Write very many tombstones as several batches, one after the other."""
+        size = TOMBSTONES_PER_BATCH if ctx.large else len(wanted)
         results: dict[tuple[str, int], ErrorCode] = {}
-        start = 0
-        while start < len(wanted) or not start:  # once even for none: the group may be missing
-            some = wanted[start : start + TOMBSTONES_PER_TURN]
-            answer = AwaitedAnswer()
+        ctx.released = True
+        # Once even if nothing is wanted: the group may be missing.
+        for start in range(0, len(wanted) or 1, size or 1):
+            written: Signal[ErrorCode] = Signal()
             try:
-                self._groups.delete_offsets(
-                    request.group_id, some, lambda *outcome, told=answer: told(outcome)
+                results |= self._groups.delete_offsets(
+                    request.group_id, wanted[start : start + size], written.fire
                 )
-                code, found = await answer.wait()
             except KafkaError as error:
                 return self.error_response(ctx, request, error.code)
+            # The batches of a large request are all written, even if the client leaves.
+            code = await (written if ctx.large else written.parked())
             if code is not ErrorCode.NONE:
                 return self.error_response(ctx, request, code)
-            results.update(found)
-            start += TOMBSTONES_PER_TURN
-            await wait_for_turn()
-        return _response(request, ErrorCode.NONE, results)
+            await PAUSE
+        return _response(request, results)
 
     def _exists(self, name: str, partition: int) -> bool:
         topic = self._image.topic(name)
@@ -95,10 +83,8 @@ class OffsetDeleteHandler:
 
 
 def _response(
-    request: OffsetDeleteRequest, code: ErrorCode, results: dict[tuple[str, int], ErrorCode]
+    request: OffsetDeleteRequest, results: dict[tuple[str, int], ErrorCode]
 ) -> OffsetDeleteResponse:
-    if code is not ErrorCode.NONE:
-        return OffsetDeleteResponse(error_code=code)
     return OffsetDeleteResponse(
         topics=[
             OffsetDeleteResponseTopic(

@@ -24,7 +24,7 @@ from broker.api import many
 from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.offsets import NO_LEADER_EPOCH, NO_OFFSET, CommittedOffset
-from broker.request import LargeReply, RequestContext
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -54,7 +54,6 @@ _Find = Callable[[str, int], CommittedOffset | None]
 
 _Topic = OffsetFetchRequestTopic | OffsetFetchRequestTopics
 _PartitionT = TypeVar("_PartitionT", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
-_Reply = OffsetFetchResponse | LargeReply
 
 
 class OffsetFetchHandler:
@@ -64,20 +63,22 @@ class OffsetFetchHandler:
         self._groups = groups
         self._image = image
 
-    def __call__(self, ctx: RequestContext, request: OffsetFetchRequest) -> _Reply:
+    async def __call__(
+        self, ctx: RequestContext, request: OffsetFetchRequest
+    ) -> OffsetFetchResponse:
         """The response; results of many partitions are made while they are encoded."""
         if ctx.api_version < FIRST_VERSION_WITH_GROUPS:
             return self._one_group(ctx, request)
         by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         stable = request.require_stable
-        response = OffsetFetchResponse()
-        if ctx.large or any(self._is_all_of_many(one) for one in request.groups):
-            response.groups = Lazy(
-                request.groups, lambda asked: self._of_many(asked, stable, by_id)
+        if not ctx.large and not any(self._is_all_of_many(one) for one in request.groups):
+            return OffsetFetchResponse(
+                groups=[self._of_many(asked, stable, by_id) for asked in request.groups]
             )
-            return LargeReply(response)
-        response.groups = [self._of_many(asked, stable, by_id) for asked in request.groups]
-        return response
+        ctx.large = True
+        return OffsetFetchResponse(
+            groups=Lazy(request.groups, lambda asked: self._of_many(asked, stable, by_id))
+        )
 
     def _is_all_of_many(self, asked: OffsetFetchRequestGroup | OffsetFetchRequest) -> bool:
         """Whether all partitions of a group are asked for, and they are many."""
@@ -135,7 +136,7 @@ class OffsetFetchHandler:
 
     # ---- v0-7
 
-    def _one_group(self, ctx: RequestContext, request: OffsetFetchRequest) -> _Reply:
+    def _one_group(self, ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
         group_id = request.group_id
         try:
             find = self._groups.fetch_offset(group_id)
@@ -151,10 +152,9 @@ class OffsetFetchHandler:
                 ),
             )
 
-        response = OffsetFetchResponse(topics=many.results(topics, topic))
         if self._is_all_of_many(request):
-            return LargeReply(response)
-        return response
+            ctx.large = True
+        return OffsetFetchResponse(topics=many.results(topics, topic))
 
     # ---- all
 

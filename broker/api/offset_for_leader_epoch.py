@@ -13,9 +13,8 @@ Version notes: v0 answers the end offset only; v3 adds the replica id, which a l
 
 from typing import Final
 
-from broker.api.in_steps import InSteps, Steps
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import Aside, RequestContext
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -25,6 +24,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from protocol.types import TopicPartition
+from storage.waits import PAUSE
 
 VERSIONS: Final = (0, 4)
 
@@ -32,17 +32,14 @@ VERSIONS: Final = (0, 4)
 class OffsetForLeaderEpochHandler:
     """Looks up where leader epochs end, which shows where a client's log diverges from this one."""
 
-    def __init__(self, replica_manager: ReplicaManager, in_steps: InSteps) -> None:
+    def __init__(self, replica_manager: ReplicaManager) -> None:
         self._replicas = replica_manager
-        self._in_steps = in_steps
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: OffsetForLeaderEpochRequest
-    ) -> OffsetForLeaderEpochResponse | Aside:
-        """The response, or an `Aside` that makes it if many partitions are named."""
-        return self._in_steps.reply(self._reply(request))
-
-    def _reply(self, request: OffsetForLeaderEpochRequest) -> Steps[OffsetForLeaderEpochResponse]:
+    ) -> OffsetForLeaderEpochResponse:
+        """The response; others may run between two partitions."""
+        ctx.released = True
         response = OffsetForLeaderEpochResponse()
         topics: list[OffsetForLeaderTopicResult] = []
         response.topics = topics
@@ -50,9 +47,9 @@ class OffsetForLeaderEpochHandler:
             replies: list[EpochEndOffset] = []
             for asked in topic.partitions:
                 replies.append(self._one(topic.topic, asked))
-                yield None
+                await PAUSE
             topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=replies))
-            yield None
+            await PAUSE
         return response
 
     def _one(self, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:

@@ -114,15 +114,13 @@ TABLE: Final = (
         ApiKey.LIST_OFFSETS,
         list_offsets,
         accesses.LIST_OFFSETS,
-        lambda s: list_offsets.ListOffsetsHandler(s.replica_manager, s.in_steps),
+        lambda s: list_offsets.ListOffsetsHandler(s.replica_manager, s.looker.look),
     ),
     Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         offset_for_leader_epoch,
         accesses.OFFSET_FOR_LEADER_EPOCH,
-        lambda s: offset_for_leader_epoch.OffsetForLeaderEpochHandler(
-            s.replica_manager, s.in_steps
-        ),
+        lambda s: offset_for_leader_epoch.OffsetForLeaderEpochHandler(s.replica_manager),
     ),
     Row(
         ApiKey.DELETE_RECORDS,

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from broker.api.describe_log_dirs import Volumes
-    from broker.api.in_steps import InSteps
     from broker.cluster.controller import Controller
     from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
     from broker.cluster.features import Features
@@ -48,4 +47,3 @@ class Services:
     """The file system, which knows the sizes of volumes."""
     workers: "Workers"
     looker: "BatchLooker"
-    in_steps: "InSteps"

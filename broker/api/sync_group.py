@@ -14,12 +14,12 @@ Version notes
 
 from typing import Final
 
-from broker.api.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import SyncReply, SyncRequest
-from broker.request import Pending, RequestContext
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from storage.waits import Signal
 
 VERSIONS: Final = (0, 5)
 
@@ -32,15 +32,13 @@ class SyncGroupHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(
-        self, ctx: RequestContext, request: SyncGroupRequest
-    ) -> SyncGroupResponse | Pending:
-        """The response, or a `Pending` that brings it."""
+    async def __call__(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+        """The response, when the member has its assignment."""
         if ctx.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
             request.protocol_type is None or request.protocol_name is None
         ):
             return self.error_response(ctx, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        answer = ParkedAnswer(_response)
+        answer: Signal[SyncReply] = Signal()
         try:
             self._groups.sync(
                 SyncRequest(
@@ -54,11 +52,12 @@ class SyncGroupHandler:
                         (one.member_id, bytes(one.assignment)) for one in request.assignments
                     ),
                 ),
-                answer,
+                answer.fire,
             )
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
-        return answer.handed_over()
+        ctx.released = True
+        return _response(await answer.parked())
 
     def error_response(
         self, ctx: RequestContext, request: SyncGroupRequest, code: ErrorCode

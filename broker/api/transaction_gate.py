@@ -98,13 +98,6 @@ class TransactionGate:
 
         Returns None if they are added or none was missing, else the refusal.
         """
-        adding = self._begin_to_add(transactional_id, batches)
-        return None if adding is None else _refusal(await adding)
-
-    def _begin_to_add(
-        self, transactional_id: str, batches: list[tuple[Partition, memoryview]]
-    ) -> Signal[ErrorCode] | None:
-        """Begin to add the missing partitions; the signal brings the coordinator's code."""
         producer = None
         missing = []
         for partition, records in batches:
@@ -123,8 +116,10 @@ class TransactionGate:
                 transactional_id, producer, missing, added.fire, version=VERSION_2
             )
         except KafkaError as error:
-            added.fire(error.code)
-        return added
+            code = error.code
+        else:
+            code = await added
+        return translated(code, knows_abortable=True) if code else None
 
 
 class _RefusedBatches:
@@ -168,10 +163,6 @@ class _RefusedBatches:
 
 def _is_open(entry: ProducerStateEntry, epoch: int) -> bool:
     return entry.current_txn_first_offset >= 0 and entry.producer_epoch == epoch
-
-
-def _refusal(code: ErrorCode) -> KafkaError | None:
-    return translated(code, knows_abortable=True) if code else None
 
 
 def translated(code: ErrorCode, *, knows_abortable: bool) -> KafkaError:

@@ -20,18 +20,16 @@ Version notes
 * v6: topics by id; UNKNOWN_TOPIC_ID.
 """
 
-from collections.abc import Callable
 from typing import Final
 
-from broker.api.answers import AwaitedAnswer, ParkedAnswer
 from broker.api.checked_commits import CheckedCommits
 from broker.api.transaction_gate import NOT_NOW, translated
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
+from broker.coordinator.runtime.decision import Done
 from broker.coordinator.transaction.state import VERSION_2
 from broker.coordinator.transactional_commits import TransactionalCommits, TransactionRefused
-from broker.request import Pending, RequestContext, Work
-from broker.world.turns import Turns, wait_for_turn
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -40,6 +38,7 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from storage.waits import PAUSE, Signal
 
 VERSIONS: Final = (0, 6)
 
@@ -47,8 +46,6 @@ FIRST_VERSION_WITH_LOADING: Final = 2
 FIRST_VERSION_WITH_ABORTABLE: Final = 4
 FIRST_VERSION_OF_VERSION_2: Final = 5
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 6
-
-_Reply = TxnOffsetCommitResponse | Pending
 
 
 class TxnOffsetCommitHandler:
@@ -58,62 +55,40 @@ class TxnOffsetCommitHandler:
         self._commits = commits
         self._image = image
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: TxnOffsetCommitRequest
-    ) -> _Reply | Work[_Reply]:
-        """The response, or a `Pending` if followers must replicate the batch first."""
-        if ctx.large:
-            return self._in_turns(ctx, request)
-        if not request.group_id:
+    ) -> TxnOffsetCommitResponse:
+        """The response, when the offsets are durable; very many are committed as OffsetCommit's."""
+        if not request.group_id and not ctx.large:
             return self.error_response(ctx, request, ErrorCode.INVALID_GROUP_ID)
         topics: list[TxnOffsetCommitResponseTopic] = []
         response = TxnOffsetCommitResponse(topics=topics)
         checked: CheckedCommits[TxnOffsetCommitResponsePartition] = CheckedCommits(
-            self._commits.metadata_max_length
+            self._commits.metadata_max_length, large=ctx.large
         )
         for asked in request.topics:
             topic, missing = self._find(ctx, asked)
-            results = checked.check(
+            results = await checked.check(
                 asked.partitions, topic, missing, TxnOffsetCommitResponsePartition
             )
             topics.append(_result_of(asked, results))
-        accepted = checked.accepted
-        if not accepted:
+        if not checked.accepted:
             return response
-        version = ctx.api_version
-        answer = ParkedAnswer(lambda code: _settled(response, accepted, version, code))
-        try:
-            self._commit(version, request, tuple(checked.commits), answer)
-        except KafkaError as error:
-            return _settled(response, accepted, version, error.code)
-        return answer.handed_over()
-
-    async def _in_turns(
-        self, ctx: RequestContext, request: TxnOffsetCommitRequest
-    ) -> TxnOffsetCommitResponse:
-        """Commit very many partitions as several batches, one after the other, as OffsetCommit."""
-        topics: list[TxnOffsetCommitResponseTopic] = []
-        response = TxnOffsetCommitResponse(topics=topics)
-        checked: CheckedCommits[TxnOffsetCommitResponsePartition] = CheckedCommits(
-            self._commits.metadata_max_length
-        )
-        make = TxnOffsetCommitResponsePartition
-        turns = Turns()
-        for asked in request.topics:
-            results = await checked.check_in_turns(asked.partitions, *self._find(ctx, asked), make)
-            topics.append(_result_of(asked, results))
-            await turns.next()
+        ctx.released = True
         code = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         for commits, accepted in checked.batches():
             if code is ErrorCode.NONE:
-                answer = AwaitedAnswer()
+                written: Signal[ErrorCode] = Signal()
                 try:
-                    self._commit(ctx.api_version, request, tuple(commits), answer)
-                    code = await answer.wait()
+                    self._commit(ctx.api_version, request, tuple(commits), written.fire)
                 except KafkaError as error:
                     code = error.code
-            _settled(response, accepted, ctx.api_version, code)
-            await wait_for_turn()
+                else:
+                    # The batches of a large request are all written, even if the client leaves.
+                    code = await (written if ctx.large else written.parked())
+            _settle(accepted, ctx.api_version, code)
+            if ctx.large:
+                await PAUSE
         return response
 
     def _find(
@@ -129,7 +104,7 @@ class TxnOffsetCommitHandler:
         version: int,
         request: TxnOffsetCommitRequest,
         commits: tuple[PartitionCommit, ...],
-        answer: Callable[[ErrorCode], None],
+        answer: Done,
     ) -> None:
         """Hand the offsets to the coordinators. Raises KafkaError with the code for the client."""
         knows_version_2 = version >= FIRST_VERSION_OF_VERSION_2
@@ -190,12 +165,7 @@ def _request_of(
     )
 
 
-def _settled(
-    response: TxnOffsetCommitResponse,
-    results: list[TxnOffsetCommitResponsePartition],
-    version: int,
-    code: ErrorCode,
-) -> TxnOffsetCommitResponse:
+def _settle(results: list[TxnOffsetCommitResponsePartition], version: int, code: ErrorCode) -> None:
     if code is ErrorCode.NOT_ENOUGH_REPLICAS:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < FIRST_VERSION_WITH_LOADING:
@@ -203,4 +173,3 @@ def _settled(
     if code is not ErrorCode.NONE:
         for result in results:
             result.error_code = code
-    return response

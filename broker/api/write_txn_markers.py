@@ -17,13 +17,10 @@ Version notes
   the transaction's records (INVALID_PRODUCER_EPOCH, KIP-890).
 """
 
-from functools import partial
 from typing import Final
 
-from broker.api.combined_response import CombinedResponse
 from broker.coordinator.marker_writer import Marker, MarkerWriter
-from broker.request import Pending, RequestContext, Work
-from broker.world.turns import Turns
+from broker.request import RequestContext
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -33,13 +30,9 @@ from protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from protocol.types import TopicPartition
+from storage.waits import PAUSE, Signal
 
 VERSIONS: Final = (0, 2)
-
-FEW: Final = 16
-"""Markers that are written in one go: each takes an append."""
-
-_Reply = WriteTxnMarkersResponse | Pending
 
 
 class WriteTxnMarkersHandler:
@@ -48,53 +41,37 @@ class WriteTxnMarkersHandler:
     def __init__(self, writer: MarkerWriter) -> None:
         self._writer = writer
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: WriteTxnMarkersRequest
-    ) -> _Reply | Work[_Reply]:
-        """The response, or a `Pending` while markers wait for their turn or for followers."""
+    ) -> WriteTxnMarkersResponse:
+        """The response, when all markers are durable."""
         response = _response(request, ErrorCode.NONE)
-        work = [
-            (
-                TopicPartition(topic.name, result.partition_index),
-                Marker(
-                    producer_id=asked.producer_id,
-                    producer_epoch=asked.producer_epoch,
-                    coordinator_epoch=asked.coordinator_epoch,
-                    commit=asked.transaction_result,
-                    transaction_version=asked.transaction_version,
-                ),
-                result,
+        writes = []
+        for asked, answered in zip(request.markers, response.markers, strict=True):
+            marker = Marker(
+                producer_id=asked.producer_id,
+                producer_epoch=asked.producer_epoch,
+                coordinator_epoch=asked.coordinator_epoch,
+                commit=asked.transaction_result,
+                transaction_version=asked.transaction_version,
             )
-            for asked, answered in zip(request.markers, response.markers, strict=True)
-            for topic in answered.topics
-            for result in topic.partitions
-        ]
-        combined = CombinedResponse(len(work), lambda: response)
+            for topic in answered.topics:
+                for result in topic.partitions:
+                    tp = TopicPartition(topic.name, result.partition_index)
+                    writes.append((result, self._write(tp, marker)))
+                    await PAUSE
+        ctx.released = True
+        for result, written in writes:
+            result.error_code = await written.parked()
+        return response
 
-        def written(result: WritableTxnMarkerPartitionResult, code: ErrorCode) -> None:
-            result.error_code = code
-            combined.note_result()
-
-        def write(
-            tp: TopicPartition, marker: Marker, result: WritableTxnMarkerPartitionResult
-        ) -> None:
-            if marker.producer_id < 0 or marker.producer_epoch < 0:
-                written(result, ErrorCode.INVALID_REQUEST)
-            else:
-                self._writer.write(tp, marker, partial(written, result))
-
-        async def write_in_turns() -> _Reply:
-            turns = Turns(items=FEW)
-            for one in work:
-                write(*one)
-                await turns.next()
-            return combined.handed_over()
-
-        if len(work) > FEW:
-            return write_in_turns()
-        for one in work:
-            write(*one)
-        return combined.handed_over()
+    def _write(self, tp: TopicPartition, marker: Marker) -> Signal[ErrorCode]:
+        written: Signal[ErrorCode] = Signal()
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
+            written.fire(ErrorCode.INVALID_REQUEST)
+        else:
+            self._writer.write(tp, marker, written.fire)
+        return written
 
     def error_response(
         self, ctx: RequestContext, request: WriteTxnMarkersRequest, code: ErrorCode

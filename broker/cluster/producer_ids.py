@@ -11,8 +11,6 @@ producer's first batches would count as duplicates of the old one's (S-IDEM-1).
 import logging
 from typing import Final
 
-import trio
-
 from broker.cluster.metadata_store import (
     Create,
     MetadataStore,
@@ -26,7 +24,9 @@ from broker.cluster.tree_values import (
     decode_producer_id_block,
     encode_producer_id_block,
 )
+from broker.world.driver import Foreign
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import Lock
 
 log = logging.getLogger(__name__)
 
@@ -53,34 +53,28 @@ class ProducerIdAllocator:
         self._next = 0
         self._end = 0
         self._unused_from = 0
-        self._refilling = trio.Lock()
+        self._refilling = Lock()
 
     def note_used(self, producer_id: int) -> None:
         """Note an id that is in use, whatever the store says: new ids are above it."""
         if self._unused_from <= producer_id < BELIEVED_BELOW:
             self._unused_from = producer_id + 1
 
-    def take_nowait(self) -> int | None:
-        """Return the next id, or None if the block is used up: then await `make_ready`."""
-        if self._next < self._unused_from:
-            self._next = self._unused_from
-        if self._next >= self._end:
-            return None
-        self._next += 1
-        return self._next - 1
-
     def next_id(self) -> int:
         """Return the next id. Raises ProducerIdsUsedUp: then await `make_ready`."""
-        producer_id = self.take_nowait()
-        if producer_id is None:
+        producer_id = max(self._next, self._unused_from)
+        if producer_id >= self._end:
             raise ProducerIdsUsedUp
+        self._next = producer_id + 1
         return producer_id
 
     async def take(self) -> int:
         """Wait for and return the next id. Raises as `make_ready`."""
-        while (producer_id := self.take_nowait()) is None:
-            await self.make_ready()
-        return producer_id
+        while True:
+            try:
+                return self.next_id()
+            except ProducerIdsUsedUp:
+                await self.make_ready()
 
     async def make_ready(self) -> None:
         """Take blocks until at least one id is at hand.
@@ -96,7 +90,7 @@ class ProducerIdAllocator:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
     async def _refill(self) -> None:
-        node = await self._store.get(PRODUCER_ID_BLOCK)
+        node = await Foreign(self._store.get(PRODUCER_ID_BLOCK))
         first = 0 if node is None else decode_producer_id_block(node.value) + 1
         if first < self._unused_from:
             log.warning(
@@ -114,9 +108,9 @@ class ProducerIdAllocator:
         value = encode_producer_id_block(self._broker_id, first, last)
         try:
             if node is None:
-                await self._store.apply([Create(PRODUCER_ID_BLOCK, value)])
+                await Foreign(self._store.apply([Create(PRODUCER_ID_BLOCK, value)]))
             else:
-                await self._store.apply([Put(PRODUCER_ID_BLOCK, value, node.version)])
+                await Foreign(self._store.apply([Put(PRODUCER_ID_BLOCK, value, node.version)]))
         except (NodeExistsError, VersionMismatchError):
             return  # Another broker took this block: look again.
         self._next, self._end = first, last + 1

@@ -19,6 +19,7 @@ from typing import Final, Protocol
 import trio
 
 from broker.coordinator.partition_writer import ALL_IN_SYNC, when_replicated
+from broker.coordinator.tasks import Tasks
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.world.driver import Driver
@@ -33,7 +34,7 @@ from storage.producers.analysis import has_raised_epoch
 STRICT_SINCE: Final = 2
 """The transaction.version from which markers carry a raised epoch."""
 
-MarkerDone = Callable[[ErrorCode], None]
+MarkerDone = Callable[[ErrorCode], object]
 """Takes NONE, or why the marker could not be written; called once."""
 
 
@@ -79,28 +80,22 @@ class ReplicaMarkerWriter:
         self,
         replicas: ReplicaManager,
         clock: Clock,
-        driver: Driver,
         *,
         timeout_ms: int,
         listeners: Mapping[str, MarkerListener],
     ) -> None:
-        """`driver` runs appends that wait. `listeners` by topic."""
+        """`listeners` by topic."""
         self._replicas = replicas
-        self._driver = driver
         self._clock = clock
         self._timeout_s = timeout_ms / 1000
         self._listeners = listeners
-        self._nursery: trio.Nursery | None = None
+        self._tasks = Tasks()
 
-    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the tasks of waiting markers until cancelled. Started once, by the server."""
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            task_status.started()
-            try:
-                await trio.sleep_forever()
-            finally:
-                self._nursery = None
+    async def run(
+        self, driver: Driver, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Write the markers that must wait, until cancelled. Started once, by the server."""
+        await self._tasks.run(driver, task_status=task_status)
 
     def write(self, tp: TopicPartition, marker: Marker, done: MarkerDone) -> None:
         """See `MarkerWriter`."""
@@ -129,22 +124,20 @@ class ReplicaMarkerWriter:
         except KafkaError as error:
             done(error.code)
             return
-        if self._nursery is None:
-            done(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # Stopping: the next start writes the marker.
+        if self._tasks.running:
+            self._tasks.begin(partial(self._write_in_turn, partition, batch, marker, done))
         else:
-            self._nursery.start_soon(self._write_in_turn, partition, batch, marker, done)
+            done(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # Stopping: the next start writes the marker.
 
     async def _write_in_turn(
         self, partition: Partition, batch: bytes, marker: Marker, done: MarkerDone
     ) -> None:
         try:
-            info = await self._driver.run(
-                partition.append_as_leader(
-                    batch,
-                    required_acks=ALL_IN_SYNC,
-                    origin=AppendOrigin.COORDINATOR,
-                    admit=partial(_check_version, partition, marker),
-                )
+            info = await partition.append_as_leader(
+                batch,
+                required_acks=ALL_IN_SYNC,
+                origin=AppendOrigin.COORDINATOR,
+                admit=partial(_check_version, partition, marker),
             )
         except KafkaError as error:
             if isinstance(error, StorageError):

@@ -8,17 +8,16 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-import trio
-
 from broker.replication.partition import Partition
 from broker.replication.purgatory import DelayedOperation
 from broker.replication.replica_manager import ReplicaManager
-from broker.world.workers import Workers
+from broker.world.driver import Foreign
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
 from protocol.types import TopicPartition
 from storage.errors import BeingRepaired
 from storage.log.results import AppendInfo, AppendOrigin, FetchIsolation
+from storage.waits import call
 
 ALL_IN_SYNC = -1
 
@@ -109,9 +108,8 @@ def when_replicated(
 class ReplicaPartitionWriter:
     """`PartitionWriter` over this broker's replicas."""
 
-    def __init__(self, replicas: ReplicaManager, workers: Workers, *, timeout_ms: int) -> None:
+    def __init__(self, replicas: ReplicaManager, *, timeout_ms: int) -> None:
         self._replicas = replicas
-        self._workers = workers
         self._timeout_s = timeout_ms / 1000
 
     def leader_epoch(self, tp: TopicPartition) -> int | None:
@@ -143,18 +141,15 @@ class ReplicaPartitionWriter:
         when_replicated(self._replicas, partition, info, self._timeout_s, done)
 
     async def read(self, tp: TopicPartition, offset: int, max_bytes: int) -> bytes:
-        """See `PartitionWriter`; a worker thread reads the disk."""
+        """See `PartitionWriter`; a thread reads the disk."""
         while True:
             try:
                 found = self._replicas.partition(tp).read(offset, max_bytes, FetchIsolation.LOG_END)
                 break
             except BeingRepaired:
-                await self._replicas.wait_repaired()
+                await Foreign(self._replicas.wait_repaired())
         records = found.records
-        if isinstance(records, bytes):
-            await trio.lowlevel.checkpoint()
-            return records
-        return await self._workers.in_thread(records.read)
+        return records if isinstance(records, bytes) else await call(records.read)
 
     @contextmanager
     def uncompacted(self, tp: TopicPartition) -> Iterator[None]:

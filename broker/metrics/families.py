@@ -5,7 +5,7 @@ The names are those that the JMX exporter's usual rules for Kafka give to Kafka'
 `kafka_server_brokertopicmetrics_messagesin_total`), so Kafka dashboards work unchanged. Business
 code counts in plain integers and does not know Prometheus; statistics are read only at a scrape.
 This code runs on the event loop in short steps: generators over topics or partitions also yield
-None, at which the scrape makes a checkpoint.
+None, at which the scrape pauses.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -58,13 +58,13 @@ class Sources:
     """Every `BrokerImage`."""
     controller: Callable[[], Generator[None, None, Any]]
     """`ControllerStatistics`, in steps."""
-    groups: Callable[[], Generator[None, None, Any]]
-    """`GroupStatistics`, in steps."""
+    groups: Callable[[], Work[Any]]
+    """`GroupStatistics`"""
     group_offsets: Callable[[], Iterable[Any]]
     """The `GroupOffsets` of every group."""
     high_watermark: HighWatermark
-    transactions: Callable[[], Generator[None, None, Any]]
-    """`TransactionStatistics`, in steps."""
+    transactions: Callable[[], Work[Any]]
+    """`TransactionStatistics`"""
     fetch_sessions: Callable[[], Any]
     """`FetchSessionStatistics`"""
     sockets: Callable[[], Any]
@@ -85,7 +85,7 @@ class Sources:
 
 
 def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
-    """Yield every family; a None in between is a place for a checkpoint."""
+    """Yield every family; a None in between is a place for a pause."""
     yield from _server(sources)
     state = yield from sources.controller()
     yield from _controller(state)
@@ -100,9 +100,9 @@ def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
     yield from request_families(sources.channel(), sources.recent)
     yield from _opening(sources.opening())
     yield from socket_families(sources.sockets(), sources.loop(), sources.recent)
-    yield from group_families((yield from sources.groups()))
+    yield from group_families((yield from _steps(sources.groups())))
     yield from lag_families(sources.group_offsets(), sources.high_watermark)
-    yield from transaction_families((yield from sources.transactions()))
+    yield from transaction_families((yield from _steps(sources.transactions())))
     yield from _background(sources)
 
 

@@ -50,7 +50,6 @@ _END_WITH_CLIENT: Final = frozenset(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ApiKey.METADATA,
         ApiKey.OFFSET_FETCH,
-        ApiKey.FIND_COORDINATOR,
         ApiKey.LIST_GROUPS,
         ApiKey.LIST_TRANSACTIONS,
         ApiKey.DESCRIBE_GROUPS,

@@ -13,11 +13,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from broker.fairness import FairLock
-from broker.world.clock import SystemClock
-from broker.world.driver import Driver
-from broker.world.workers import Workers
 from storage.log.looking import look_at
 from storage.log.results import FileSlice
+from storage.waits import call, compute
 
 Result = TypeVar("Result")
 
@@ -25,32 +23,26 @@ Result = TypeVar("Result")
 class BatchLooker:
     """Runs functions over batches of the log in a child process. One per broker; loop only."""
 
-    def __init__(self, workers: Workers, monotonic: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, monotonic: Callable[[], float] = lambda: 0.0) -> None:
         """`monotonic` measures who has used the child process for how long."""
-        self._workers = workers
         self._one_at_a_time = FairLock(monotonic)
 
     async def look(
         self, batches: FileSlice | bytes, look: Callable[..., Result], *values: Any
     ) -> Result:
-        """Return `look(bytes, *values)`, run in a child process; `look` is a module's function.
+        """Return `look(bytes, *values)`, run in a child process: a `storage.log.looking.Look`.
 
         Raises WorkerDied, OSError (only when the log could not be read: the machinery's failures
         are WorkerDied), and what `look` raises.
         """
-        await Driver(self._workers, SystemClock()).run(self._one_at_a_time.acquire())
-        try:
+        async with self._one_at_a_time:
             if not isinstance(batches, bytes):
                 elsewhere = batches.elsewhere()
                 if elsewhere is not None:
-                    found, result = await self._workers.in_process(
-                        look_at, elsewhere, look, *values
-                    )
+                    found, result = await compute(look_at, elsewhere, look, *values)
                     if found:
                         answer: Result = result
                         return answer
                 # The file is in memory, or was renamed since (deleted or moved).
-                batches = await self._workers.in_thread(batches.read)
-            return await self._workers.in_process(look, batches, *values)
-        finally:
-            self._one_at_a_time.release()
+                batches = await call(batches.read)
+            return await compute(look, batches, *values)

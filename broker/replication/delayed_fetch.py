@@ -23,30 +23,29 @@ cheaply as one of a single partition.
 Made by `broker.api.fetch`. After `kafka.server.DelayedFetch`.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 
 from broker.replication.partition import Partition
 from broker.replication.purgatory import DelayedOperation
 from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget
 from protocol.errors import KafkaError
+from storage.waits import Signal
 
 
 class DelayedFetch(DelayedOperation):
     """A parked fetch: ends when it has enough bytes, when a partition changed, or by timeout."""
 
-    __slots__ = ("_answer", "_counted", "_isolation", "_min_bytes", "_targets", "_total")
+    __slots__ = ("_counted", "_isolation", "_min_bytes", "_targets", "_total", "due")
 
     def __init__(
-        self,
-        targets: Iterable[FetchTarget],
-        params: FetchParams,
-        first: FetchRead,
-        answer: Callable[[], None],
+        self, targets: Iterable[FetchTarget], params: FetchParams, first: FetchRead
     ) -> None:
+        """`first` is what was read; it did not suffice."""
         super().__init__()
+        self.due: Signal[None] = Signal()
+        """Fires when it ends: then it is to be read again, and answered."""
         self._isolation = params.isolation
         self._min_bytes = params.min_bytes
-        self._answer = answer
         self._total = first.size + first.withheld
         by_key: dict[Hashable, FetchTarget] = {}
         for target in targets:
@@ -103,8 +102,8 @@ class DelayedFetch(DelayedOperation):
         return self._total >= self._min_bytes  # D
 
     def on_complete(self) -> None:
-        """Read again and send the answer."""
-        self._answer()
+        """Let the fetch go on, in its own turn."""
+        self.due.fire()
 
 
 def _diverges(partition: Partition, target: FetchTarget) -> bool:

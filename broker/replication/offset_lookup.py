@@ -5,8 +5,6 @@ earliest on local disk, -5 latest tiered, -6 earliest pending upload. Without ti
 the log start and the last two are unknown. Any other timestamp asks for the first record, by
 offset, that is not older (S-TS-2, S-TS-3); the log searches it.
 
-A lookup is a generator, as the log's searches are (`storage.log.times`): most end at once.
-
 The answer is never an offset that the client may not see yet. Used by `broker.api.list_offsets`.
 After `Partition.fetchOffsetForTimestamp`.
 """
@@ -24,23 +22,24 @@ from protocol.types import (
     MAX_TIMESTAMP,
     NO_TIMESTAMP,
 )
+from storage.log.looking import Look
 from storage.log.results import FetchIsolation, TimestampOffset
-from storage.log.times import Search
 
 EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
 
 
-def look_up_offset(
+async def look_up_offset(
     partition: Partition,
     timestamp: int,
     isolation: FetchIsolation,
+    look: Look,
     current_leader_epoch: int = UNDEFINED_EPOCH,
-) -> Search:
+) -> TimestampOffset | None:
     """ListOffsets v1+; return None if no offset that `isolation` shows is an answer.
 
-    Raises KafkaError: fenced or unknown leader epoch, a partition that is not served, StorageError;
-    OFFSET_NOT_AVAILABLE while a new leader's high watermark is below the start of its epoch,
-    because "latest" could then go back.
+    `look` opens batches. Raises KafkaError: fenced or unknown leader epoch, a partition that is not
+    served, StorageError; OFFSET_NOT_AVAILABLE while a new leader's high watermark is below the
+    start of its epoch, because "latest" could then go back. And what `look` raises.
     """
     partition.check_leader_epoch(current_leader_epoch)
     log = partition.log
@@ -56,9 +55,9 @@ def look_up_offset(
     if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
         return None
     if timestamp == MAX_TIMESTAMP:
-        found = yield from log.search_max_timestamp()
+        found = await log.search_max_timestamp(look)
     else:
-        found = yield from log.search_timestamp(timestamp, isolation)
+        found = await log.search_timestamp(timestamp, isolation, look)
     if found is None or found.offset >= log.visible_end(isolation):
         _require_caught_up(partition, isolation)
         return None

@@ -7,7 +7,7 @@ ways:
 
 * completed: its condition holds (`force_complete`, normally from within `try_complete`);
 * expired: its time is up; `on_expire` runs first, then `on_complete`;
-* abandoned: the client is gone (`Pending.on_abandon`); nothing runs and there is no answer.
+* abandoned: the client is gone (`abandon`); nothing runs and there is no answer.
 
 In every case its watchers and its deadline are removed at once, so none accumulate under keys that
 are never checked (Kafka purges them from time to time instead).

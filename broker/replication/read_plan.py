@@ -109,6 +109,7 @@ class FetchRead:
         "_hard_limit",
         "_isolation",
         "_left",
+        "_min_bytes",
         "_min_one",
         "entries",
         "served",
@@ -121,6 +122,7 @@ class FetchRead:
         self._left = max(params.max_bytes, 0)
         self._aborted = 0
         self._hard_limit = params.hard_limit
+        self._min_bytes = params.min_bytes
         self._min_one = not params.hard_limit
         self._isolation = params.isolation
         self.entries: list[Entry] = []
@@ -135,6 +137,11 @@ class FetchRead:
         self.urgent = False
         """Whether the answer must not wait: it has an error, a diverging epoch, or a partition
         whose log goes on elsewhere than where it was read (`ReadInfo.urgent`)."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the answer is given at once, even if the client would wait for more."""
+        return self.size + self.withheld >= self._min_bytes or self.urgent or not self.served
 
     def run(
         self, targets: Iterable[FetchTarget], lookup: Lookup, storage_failed: StorageFailed
@@ -230,18 +237,6 @@ class FetchRead:
             self._min_one = False
             self._left = left - size if left > size else 0
         return data
-
-
-def read_targets(
-    targets: Iterable[FetchTarget],
-    params: FetchParams,
-    lookup: Lookup,
-    storage_failed: StorageFailed,
-) -> FetchRead:
-    """Read every target within the budget of `params`."""
-    read = FetchRead(params)
-    read.run(targets, lookup, storage_failed)
-    return read
 
 
 def _diverging(partition: Partition, target: FetchTarget, log_start: int) -> EpochEndOffset | None:

@@ -74,7 +74,7 @@ class Broker:
             self.replicas,
             self.sessions,
             57671680,
-            converter=DownConverter(BatchLooker(InlineWorkers()), self.replicas.storage_failed),
+            converter=DownConverter(BatchLooker(), self.replicas.storage_failed),
             clock=clock,
         )
 
@@ -165,7 +165,7 @@ def fetch(broker, rounds, name, partitions, idle, *, session):
     records = build_batch([(1_700_000_000_000, None, b"x" * 1000, ())])
     for leader in leaders[:partitions]:
         for _ in range(20):
-            leader.append_as_leader(bytearray(records))
+            leader.append_as_leader_nowait(bytearray(records))
 
     def request(session_id, epoch, indexes):
         return FetchRequest(

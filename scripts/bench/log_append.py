@@ -120,7 +120,7 @@ def opening(partitions: int) -> None:
                 log.release()
 
         measured(f"make and fill, of {partitions}", partitions, create)
-        measured("stop, per partition", partitions, logs.shutdown)
+        measured("stop, per partition", partitions, lambda: at_once(logs.shutdown()))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         opened: list[LogManager] = []
         measured(

@@ -25,6 +25,7 @@ from storage.log.log import Log
 from storage.log.results import FetchIsolation
 from storage.os_filesystem import OsFileSystem
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 
 SEGMENT = 1_000_000_000
 STRIDE = 65_536
@@ -95,7 +96,7 @@ def by_offset(log: Log, target: int) -> None:
 
 
 def by_time(log: Log, target: int) -> None:
-    found = log.offset_for_timestamp(START_MS + target)
+    found = at_once(log.search_timestamp(START_MS + target))
     assert found is not None and found.offset == target, (found, target)
 
 

@@ -44,6 +44,7 @@ from storage.log.deleting import SegmentDeleter
 from storage.log.durability import Durability
 from storage.log.following import FollowerBatches
 from storage.log.guard import DiskGuard, Failed
+from storage.log.looking import Look, look_here
 from storage.log.mending import IndexMender
 from storage.log.offsets import LogOffsets
 from storage.log.reading import LogReader
@@ -310,40 +311,32 @@ class Log:
 
     # Reading by time.
 
-    def search_timestamp(
-        self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
-    ) -> times.Search:
-        """Search the first record visible at `isolation` with `timestamp` or a later one (S-TS-2).
+    async def search_timestamp(
+        self,
+        timestamp: int,
+        isolation: FetchIsolation = FetchIsolation.LOG_END,
+        look: Look = look_here,
+    ) -> TimestampOffset | None:
+        """The first record visible at `isolation` with `timestamp` or a later one (S-TS-2).
 
-        A generator to be advanced as in `storage.log.times`; returns its place, None if there is
-        none. Raises StorageError, CORRUPT_MESSAGE, BeingRepaired.
+        `look` opens batches that are not small. Raises StorageError, CORRUPT_MESSAGE,
+        BeingRepaired, and what `look` raises.
         """
         with self._guard.reading():
-            return (
-                yield from self._mender.search(
-                    lambda: times.first_record_from(
-                        self.segments,
-                        timestamp,
-                        self.log_start_offset,
-                        self._offsets.visible_end(isolation),
-                    )
+            return await self._mender.search(
+                lambda: times.first_record_from(
+                    self.segments,
+                    timestamp,
+                    self.log_start_offset,
+                    self._offsets.visible_end(isolation),
+                    look,
                 )
             )
 
-    def search_max_timestamp(self) -> times.Search:
-        """Search the first record with the greatest timestamp (-3) (S-TS-1), likewise."""
+    async def search_max_timestamp(self, look: Look = look_here) -> TimestampOffset | None:
+        """The first record with the greatest timestamp (-3) (S-TS-1), likewise."""
         with self._guard.reading():
-            return (yield from self._mender.search(lambda: times.latest_record(self.segments)))
-
-    def offset_for_timestamp(
-        self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
-    ) -> TimestampOffset | None:
-        """`search_timestamp`, here and now: for tools and tests."""
-        return times.perform(self.search_timestamp(timestamp, isolation))
-
-    def max_timestamp(self) -> TimestampOffset | None:
-        """`search_max_timestamp`, here and now: for tools and tests."""
-        return times.perform(self.search_max_timestamp())
+            return await self._mender.search(lambda: times.latest_record(self.segments, look))
 
     def offsets_before(self, timestamp: int, most: int) -> list[int]:
         """Bases of segments last written by `timestamp`, newest first (ListOffsets v0, S-TS-5).

@@ -20,7 +20,7 @@ A log without a broker (a tool, a test) is repaired here and now. Parts of a `Lo
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -39,7 +39,7 @@ from storage.log.segment import LogSegment
 from storage.log.store import SegmentStore
 from storage.paths import temporary_file
 from storage.producers.snapshots import SnapshotFiles
-from storage.waits import at_once, call
+from storage.waits import Work, at_once, call
 
 _log = logging.getLogger(__name__)
 
@@ -47,9 +47,6 @@ _GREW_BY: Final = 1024 * 1024
 """If a segment grew by more bytes than this, the thread reads them, not the loop."""
 
 Result = TypeVar("Result")
-Step = TypeVar("Step")
-Sent = TypeVar("Sent")
-Steps = Generator[Step, Sent, Result]
 
 
 def _nobody(_: IndexKind) -> None:
@@ -116,11 +113,11 @@ class IndexMender:
             except IndexInDoubt as doubt:
                 self.note(doubt)
 
-    def search(self, begin: Callable[[], Steps[Step, Sent, Result]]) -> Steps[Step, Sent, Result]:
-        """`answer` for a search in steps; after a repair here and now it begins anew."""
+    async def search(self, begin: Callable[[], Work[Result]]) -> Result:
+        """`answer` for a search that may wait; after a repair here and now it begins anew."""
         while True:
             try:
-                return (yield from begin())
+                return await begin()
             except IndexInDoubt as doubt:
                 self.note(doubt)
 

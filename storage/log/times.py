@@ -5,107 +5,55 @@ segment the search starts where both indexes lead and walks the heads of batches
 the time; only that batch is opened. If timestamps are out of order, the first record by offset is
 found (S-TS-3).
 
-A search may take long, so it is a generator (`Search`), advanced on the event loop:
+A search may take long, so others may run between two segments and between two heads, and a batch
+that is not small is looked at elsewhere (`storage.log.looking`). Across a wait a search holds only
+opened files, which stay readable whatever happens to the log. Indexes and segments are looked up
+again.
 
-* it yields None to let other tasks have their turn: between two segments, and between some heads;
-* it yields an `OpenBatch` for a batch that is not small: the caller has it opened in a worker, and
-  sends the result (or throws what was raised).
-
-Across a yield a search holds only opened files, which stay readable whatever happens to the log.
-Indexes and segments are looked up again.
-
-Positions and offsets are those of `LogSegment`. Raises OSError, IndexInDoubt, and RecordsError for
-damaged batches.
+Positions and offsets are those of `LogSegment`. Raises OSError, IndexInDoubt, RecordsError for
+damaged batches, and what the look elsewhere raises.
 """
 
-from collections.abc import Generator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 from protocol.records.effort import EffortSpent
-from protocol.records.search import Found, first_at_or_after, first_at_or_after_of_few
+from protocol.records.search import first_at_or_after, first_at_or_after_of_few
 from protocol.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_TIMESTAMP
 from storage.filesystem import File
+from storage.log.looking import Look
 from storage.log.position import BatchHead, batch_heads
 from storage.log.results import FileSlice, TimestampOffset
 from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
+from storage.waits import PAUSE
 
 _FUTURE: Final = 2**63 - 1
 _SMALL_BATCH: Final = 64 * 1024
 """A batch of up to so many bytes is searched on the loop, as far as `search` allows."""
-_HEADS_A_TURN: Final = 128
 
 
-class OpenBatch(NamedTuple):
-    """A batch to search for the first record at or after `timestamp` and `start_offset`."""
-
-    batch: FileSlice
-    timestamp: int
-    start_offset: int
-
-    def run(self) -> Found | None:
-        """Search it here and now. Raises OSError, RecordsError."""
-        return first_at_or_after(self.batch.read(), 0, self.timestamp, self.start_offset)
-
-
-Search = Generator[OpenBatch | None, Found | None, TimestampOffset | None]
-"""A search in progress: yields batches to be opened, and None to let others have their turn."""
-
-
-def perform(search: Search) -> TimestampOffset | None:
-    """Run a search to its end, here and now. Raises OSError, IndexInDoubt, RecordsError."""
-    found = None
-    try:
-        while True:
-            step = search.send(found)
-            found = None if step is None else step.run()
-    except StopIteration as end:
-        answer: TimestampOffset | None = end.value
-        return answer
-
-
-def first_record_from(
-    segments: LogSegments, timestamp: int, start_offset: int, end_offset: int
-) -> Search:
+async def first_record_from(
+    segments: LogSegments, timestamp: int, start_offset: int, end_offset: int, look: Look
+) -> TimestampOffset | None:
     """Find the first record in [start_offset, end_offset) with `timestamp` or a later one."""
     segment: LogSegment | None = segments.first
     while segment is not None:
         if segment.size and segment.largest_timestamp() >= timestamp:
-            found = yield from _first_in(segment, timestamp, start_offset)
-            if found is not None:
-                return found if found.offset < end_offset else None
-        yield None
+            start = segment.start_for(timestamp, start_offset)
+            file = segment.file
+            for head in batch_heads(file, start, segment.size):
+                if head.max_timestamp >= timestamp and head.last_offset >= start_offset:
+                    found = await _search(file, head, timestamp, start_offset, look)
+                    if found is not None:
+                        return found if found.offset < end_offset else None
+                await PAUSE
+        await PAUSE
         segment = segments.higher(segment.base_offset)
     return None
 
 
-def _first_in(segment: LogSegment, timestamp: int, start_offset: int) -> Search:
-    start = segment.start_for(timestamp, start_offset)
-    file = segment.file
-    for count, head in enumerate(batch_heads(file, start, segment.size), start=1):
-        if head.max_timestamp >= timestamp and head.last_offset >= start_offset:
-            found = yield from _search(file, head, timestamp, start_offset)
-            if found is not None:
-                return found
-        if count % _HEADS_A_TURN == 0:
-            yield None
-    return None
-
-
-def _search(file: File, head: BatchHead, timestamp: int, start_offset: int) -> Search:
-    batch = FileSlice(file, head.position, head.size)
-    try:
-        if head.size > _SMALL_BATCH:
-            raise EffortSpent
-        found = first_at_or_after_of_few(batch.read(), 0, timestamp, start_offset)
-    except EffortSpent:
-        found = yield OpenBatch(batch, timestamp, start_offset)
-    if found is None:
-        return None
-    return TimestampOffset(offset=found[0], timestamp=found[1], leader_epoch=head.leader_epoch)
-
-
-def latest_record(segments: LogSegments) -> Search:
+async def latest_record(segments: LogSegments, look: Look) -> TimestampOffset | None:
     """Find the first record with the greatest timestamp (-3); None in an empty log (S-TS-1).
 
     A record without timestamp counts as -1, as in Kafka; records of format 0 do not count.
@@ -115,21 +63,35 @@ def latest_record(segments: LogSegments) -> Search:
     while segment is not None:
         if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
             best = segment
-        yield None
+        await PAUSE
         segment = segments.higher(segment.base_offset)
     if best is None or segments.get(best.base_offset) is not best:
         return None  # deleted meanwhile, and its indexes with it
     wanted = best.max_timestamp
     start = best.start_for(NO_TIMESTAMP, best.offset_of_max_timestamp)
     file = best.file
-    for count, head in enumerate(batch_heads(file, start, best.size), start=1):
+    for head in batch_heads(file, start, best.size):
         if head.max_timestamp == wanted and head.magic:
-            found = yield from _search(file, head, wanted, -1)
+            found = await _search(file, head, wanted, -1, look)
             if found is not None:
                 return found
-        if count % _HEADS_A_TURN == 0:
-            yield None
+        await PAUSE
     return None
+
+
+async def _search(
+    file: File, head: BatchHead, timestamp: int, start_offset: int, look: Look
+) -> TimestampOffset | None:
+    batch = FileSlice(file, head.position, head.size)
+    try:
+        if head.size > _SMALL_BATCH:
+            raise EffortSpent
+        found = first_at_or_after_of_few(batch.read(), 0, timestamp, start_offset)
+    except EffortSpent:
+        found = await look(batch, first_at_or_after, 0, timestamp, start_offset)
+    if found is None:
+        return None
+    return TimestampOffset(offset=found[0], timestamp=found[1], leader_epoch=head.leader_epoch)
 
 
 def segments_before(

@@ -25,6 +25,7 @@ from storage.recovery import LoadOptions, load_log
 from storage.waits import at_once
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.time_lookups import offset_for_timestamp
 
 TP = TopicPartition("model", 0)
 DIRECTORY = "/logs/model-0"
@@ -302,7 +303,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(back=st.integers(0, 5000), ahead=st.integers(0, 5000))
     def find_time(self, back: int, ahead: int) -> None:
         timestamp = self.clock.wall_ms() - back * 1000 + ahead
-        found = self.log.offset_for_timestamp(timestamp)
+        found = offset_for_timestamp(self.log, timestamp)
         expected = next(
             (
                 (offset, stamp)

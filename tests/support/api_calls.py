@@ -5,9 +5,11 @@ from typing import Any
 
 import trio
 
+from broker.network.adapted import is_old
 from broker.request import ConnectionInfo, LargeReply, RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import request_codec, response_codec
+from tests.support.driving import driver
 
 CONNECTION = ConnectionInfo(
     connection_id="127.0.0.1:9092-127.0.0.1:5000-0",
@@ -51,7 +53,9 @@ async def acall(
     codec = request_codec(key, version)
     parsed = codec.parse(codec.build(request))
     reply = handler(context(key, version, connection=connection), parsed)
-    if inspect.iscoroutine(reply):
+    if not is_old(handler):
+        reply = await driver().run(reply)
+    elif inspect.iscoroutine(reply):
         reply = await reply
     if isinstance(reply, LargeReply):
         reply = reply.message

@@ -3,6 +3,7 @@
 For tests of handlers and other work (`storage.waits`) without a network or an event loop.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -92,6 +93,17 @@ class Begun(Generic[T]):
             for work in wait.works:
                 at_once(work)
         return None
+
+
+def slept(begun: Begun[T], advance: Callable[[float], object]) -> Begun[T]:
+    """Let the times pass for which it sleeps, until it is done or waits for something else.
+
+    `advance` moves a clock, which counts milliseconds.
+    """
+    while isinstance(wait := begun.waits_for, Until) and wait.seconds is not None:
+        advance(math.ceil(wait.seconds * 1000) / 1000)
+        begun.time_out()
+    return begun
 
 
 def begin(work: Work[T]) -> Begun[T]:

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import trio
-
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import at_once
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_partition_log import MemoryPartitionLog
 
@@ -31,26 +30,30 @@ class CoordinatorHarness:
             self.clock.advance(max(due - self.clock.monotonic(), 0))
             if not self.deadlines.run_due():
                 self.clock.advance(ms=1)  # The clock has whole milliseconds only.
+            self.work()
         self.clock.advance(max(end - self.clock.monotonic(), 0))
         self.deadlines.run_due()
+        self.work()
         self.check()
+
+    def work(self) -> None:
+        """Do what the coordinator has begun and no request waits for."""
+        waiting = self.coordinator._runtime.tasks.waiting
+        while waiting:
+            at_once(waiting.popleft()())
+
+    def statistics(self) -> Any:
+        """The coordinator's statistics."""
+        return at_once(self.coordinator.statistics())
 
     def load_shard(self, find: Callable[[], Any]) -> None:
         """Load the partition that `find` needs, as a broker that has just become its leader."""
-
-        async def run() -> None:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(self.coordinator.run)
-                with trio.fail_after(5):
-                    while self.coordinator._runtime.is_loading:
-                        await trio.sleep(0)
-                nursery.cancel_scope.cancel()
-
         try:
             find()
         except KafkaError as error:
             assert error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        trio.run(run)
+        self.work()
+        assert not self.coordinator._runtime.is_loading
         self.check()
 
     def shards(self) -> Iterator[Any]:

@@ -40,6 +40,7 @@ from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.recording_filesystem import RecordingFileSystem
+from tests.support.time_lookups import offset_for_timestamp
 
 Answer = TypeVar("Answer")
 
@@ -263,7 +264,7 @@ class Workload:
         self.act(name, go)
 
     def flush(self) -> None:
-        self._plain("flush", self.log.flush)
+        self._plain("flush", lambda: at_once(self.log.flush()))
 
     def roll(self) -> None:
         self._plain("roll", self.log.roll)
@@ -505,7 +506,7 @@ def _check_times(manager: LogManager, log: Log, found: list[Sent]) -> None:
     ]
     for stamp in {stamp for _, stamp in records[:: max(1, len(records) // 4)]}:
         first = next(record for record in records if record[1] >= stamp)
-        got = answered(manager, partial(log.offset_for_timestamp, stamp))
+        got = answered(manager, partial(offset_for_timestamp, log, stamp))
         assert got is not None
         assert (got.offset, got.timestamp) == first, (stamp, got, first)
 

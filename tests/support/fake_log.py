@@ -15,6 +15,7 @@ from protocol.records.errors import CorruptBatch
 from protocol.types import TopicPartition
 from storage.errors import OffsetOutOfRange
 from storage.log.results import AppendInfo, AppendOrigin, FetchIsolation, ReadInfo, TimestampOffset
+from storage.waits import PAUSE
 
 
 class FakeEpochs:
@@ -120,7 +121,6 @@ class FakeLog:
         origin=AppendOrigin.CLIENT,
         request_version=13,
         opened=None,
-        bounded=False,
     ):
         assert self.pending is None, "two appends at once"
         self._raise()
@@ -154,7 +154,7 @@ class FakeLog:
         self.log_end_offset = info.last_offset + 1
         return info
 
-    def append_as_leader(self, records, **how):
+    def append_if_light(self, records, **how):
         pending = self.begin_append(records, **how)
         pending.write()
         return self.complete_append(pending)
@@ -203,25 +203,15 @@ class FakeLog:
         aborted = list(self.aborted) if committed else None
         return ReadInfo(offset, records, 0, position, incomplete, aborted)
 
-    def offset_for_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END):
+    async def search_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END, look=None):
+        await PAUSE
         for found, offset in self.times:
             if found >= timestamp:
                 return TimestampOffset(timestamp=found, offset=offset, leader_epoch=0)
         return None
 
-    def search_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END):
-        yield None
-        return self.offset_for_timestamp(timestamp, isolation)
-
-    def search_max_timestamp(self):
-        yield None
-        return self.max_timestamp()
-
-    def offsets_before(self, timestamp, most):
-        self.asked_before.append((timestamp, most))
-        return [self.high_watermark, self.log_start_offset][:most]
-
-    def max_timestamp(self):
+    async def search_max_timestamp(self, look=None):
+        await PAUSE
         if not self.times:
             return None
         best = max(found for found, _ in self.times)
@@ -230,6 +220,10 @@ class FakeLog:
             for found, offset in self.times
             if found == best
         )
+
+    def offsets_before(self, timestamp, most):
+        self.asked_before.append((timestamp, most))
+        return [self.high_watermark, self.log_start_offset][:most]
 
 
 class FakeLogManager:

@@ -6,8 +6,6 @@ from broker.api.fetch import FetchHandler
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
-from broker.request import Pending
-from broker.world.workers import InlineWorkers
 from protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -16,8 +14,8 @@ from protocol.messages.fetch import (
     ForgottenTopic,
     ReplicaState,
 )
+from tests.support.begun import begin, slept
 from tests.support.broker_bench import Bench, batch, context
-from tests.support.made_aside import made
 
 IDS = 13
 
@@ -33,9 +31,7 @@ class Asked:
         self.bench = Bench()
         self.partitions = self.bench.topic(**topic)
         self.sessions = FetchSessionCache(self.bench.clock, slots, random=Random(1))
-        self.converter = DownConverter(
-            BatchLooker(InlineWorkers()), self.bench.replicas.storage_failed
-        )
+        self.converter = DownConverter(BatchLooker(), self.bench.replicas.storage_failed)
         self.handler = FetchHandler(
             self.bench.replicas,
             self.sessions,
@@ -46,7 +42,7 @@ class Asked:
 
     def append(self, *values, index=0, **how):
         partition = self.partitions[index]
-        partition.append_as_leader(batch(list(values) or [b"v"], **how))
+        partition.append_as_leader_nowait(batch(list(values) or [b"v"], **how))
         self.bench.replicas.wake(partition)
 
     def raw(
@@ -65,7 +61,10 @@ class Asked:
         forget=(),
         **per_partition,
     ):
-        """`offsets` is {partition: fetch offset} of one topic, or {topic: {partition: offset}}."""
+        """`offsets` is {partition: fetch offset} of one topic, or {topic: {partition: offset}}.
+
+        Returns the request as it has begun.
+        """
         offsets = {0: 0} if offsets is None else offsets
         if not offsets or not isinstance(next(iter(offsets.values())), dict):
             offsets = {topic: offsets} if offsets else {}
@@ -107,22 +106,19 @@ class Asked:
         )
         codec = FetchRequest.codec(version)
         self.version = version
-        return self.handler(context(version), codec.parse(bytearray(codec.build(self.message))))
+        request = codec.parse(bytearray(codec.build(self.message)))
+        return begin(self.handler(context(version), request))
 
     def fetch(self, *args, **kwargs):
-        reply = made(self.raw(*args, **kwargs))
-        assert not isinstance(reply, Pending), "the fetch was parked"
-        return through(reply, self.version)
+        return self.done(slept(self.raw(*args, **kwargs), self.bench.advance))
 
     def park(self, *args, **kwargs):
-        pending = self.raw(*args, **kwargs)
-        assert isinstance(pending, Pending)
-        assert not pending.done
-        return pending
+        begun = self.raw(*args, **kwargs)
+        assert not begun.done
+        return begun
 
-    def done(self, pending):
-        assert pending.done
-        return through(made(pending), self.version)
+    def done(self, begun):
+        return through(begun.reply, self.version)
 
     def nothing_is_parked(self):
         statistics = self.bench.purgatories.fetch.statistics()

@@ -16,11 +16,13 @@ from broker.api.offset_delete import OffsetDeleteHandler
 from broker.api.offset_fetch import OffsetFetchHandler
 from broker.api.sync_group import SyncGroupHandler
 from broker.cluster.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
-from broker.request import Pending
+from broker.request import RequestContext
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.registry import request_codec, spec
+from storage.waits import Until, Work
 from tests.support.api_calls import context, over_the_wire
+from tests.support.begun import begin
 from tests.support.group_harness import GroupHarness
 from tests.support.transaction_harness import TransactionHarness
 
@@ -60,20 +62,26 @@ class TopicMaker:
 class Later:
     """A reply that may come later."""
 
-    def __init__(self, key: ApiKey, version: int, reply: Any) -> None:
-        self._key, self._version, self._reply = key, version, reply
+    def __init__(self, ctx: RequestContext, key: ApiKey, version: int, work: Work[Any]) -> None:
+        self._ctx, self._key, self._version, self._begun = ctx, key, version, begin(work)
 
     @property
     def done(self) -> bool:
-        return not isinstance(self._reply, Pending) or self._reply.done
+        return self._begun.done
+
+    def leave(self) -> None:
+        """The client goes away."""
+        self._begun.leave()
+
+    @property
+    def parked(self) -> bool:
+        """Whether it waits on behalf of its client, and its bytes may be given back."""
+        wait = self._begun.waits_for
+        return isinstance(wait, Until) and wait.parked and self._ctx.released
 
     @property
     def response(self) -> Any:
-        reply = self._reply
-        if isinstance(reply, Pending):
-            assert reply.done, "not answered yet"
-            reply = reply._reply
-        return over_the_wire(self._key, self._version, reply)
+        return over_the_wire(self._key, self._version, self._begun.reply)
 
 
 class GroupApi(GroupHarness):
@@ -103,15 +111,20 @@ class GroupApi(GroupHarness):
             ApiKey.DELETE_GROUPS: DeleteGroupsHandler(groups),
         }
 
-    def send(self, key: ApiKey, version: int, request: Any) -> Later:
-        """Send a request, then overwrite its buffer, as a connection does."""
+    def send(self, key: ApiKey, version: int, request: Any, *, large: bool = False) -> Later:
+        """Send a request, then overwrite its buffer, as a connection does.
+
+        `large`: whether it has more elements than are handled in one go.
+        """
         codec = request_codec(key, version)
         frame = bytearray(codec.build(request))
         parsed, _ = codec.parse_at(frame, memoryview(frame), 0, len(frame))
-        reply = self.handlers[key](context(key, version), parsed)
+        ctx = context(key, version)
+        ctx.large = large
+        later = Later(ctx, key, version, self.handlers[key](ctx, parsed))
         frame[:] = b"\xee" * len(frame)
         self.check()
-        return Later(key, version, reply)
+        return later
 
     def call(self, key: ApiKey, version: int, request: Any) -> Any:
         """Return the response to a request that is answered at once."""

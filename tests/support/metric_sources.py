@@ -87,20 +87,12 @@ def sources(**changes: Any) -> Sources:
             elections=ElectionStatistics(isr_shrinks=3, isr_expands=4, unclean=5),
             topics_to_delete_count=0,
         ),
-        "groups": lambda: at_once(
-            groups={"Stable": 2, "PreparingRebalance": 1},
-            offsets=4,
-            commits=5,
-            expired_offsets=0,
-            deleted_offsets=0,
-            completed_rebalances=1,
-            loading=Stub(load_time_max_ms=1.5),
-        ),
+        "groups": group_statistics,
         "group_offsets": lambda: [
             GroupOffsets(group_id='a "group"', members=2, offsets={"t": committed(3, 9, -1)})
         ],
         "high_watermark": lambda topic, index: (10, 9)[index] if index < 2 else None,
-        "transactions": lambda: after_a_transaction().coordinator.statistics_in_steps(),
+        "transactions": lambda: after_a_transaction().coordinator.statistics(),
         "fetch_sessions": lambda: Stub(sessions=1, partitions_cached=2, evictions=0),
         "sockets": lambda: Stub(
             connections={"PLAINTEXT": 3},
@@ -129,6 +121,19 @@ def sources(**changes: Any) -> Sources:
         "recent": Recent(lambda: 1.0),
     }
     return Sources(**{**values, **changes})
+
+
+async def group_statistics() -> Any:
+    """Return a stub of `GroupStatistics`."""
+    return Stub(
+        groups={"Stable": 2, "PreparingRebalance": 1},
+        offsets=4,
+        commits=5,
+        expired_offsets=0,
+        deleted_offsets=0,
+        completed_rebalances=1,
+        loading=Stub(load_time_max_ms=1.5),
+    )
 
 
 def after_a_transaction() -> TransactionHarness:

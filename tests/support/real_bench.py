@@ -9,7 +9,8 @@ from broker.api.transaction_gate import TransactionGate
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
-from broker.world.workers import InlineWorkers
+from broker.world.driver import Driver
+from broker.world.machine import MachineWorkers
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -25,9 +26,11 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from protocol.records.record import iter_records
+from storage.log.looking import look_here
 from storage.log_manager import LogManager
+from storage.waits import at_once
+from tests.support.begun import begin, slept
 from tests.support.broker_bench import Bench, context
-from tests.support.made_aside import in_steps, made
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.transaction_harness import TransactionHarness
@@ -57,13 +60,22 @@ class RealBench(Bench):
             self.replicas,
             self.sessions,
             57671680,
-            converter=DownConverter(BatchLooker(InlineWorkers()), self.replicas.storage_failed),
+            converter=DownConverter(BatchLooker(), self.replicas.storage_failed),
             clock=self.clock,
         )
-        self.list_handler = ListOffsetsHandler(self.replicas, in_steps(self.clock))
+        self.list_handler = ListOffsetsHandler(self.replicas, look_here)
 
-    def produce(self, records, version=9, *, topic="t", index=0, acks=-1):
-        """Return the partition's response, or the coroutine or `Pending` that gives it."""
+    def produce(self, records, version=9, **how):
+        """Return the partition's response, made without threads; the work if it waits."""
+        begun = begin(self._produce(records, version, **how))
+        return produced(begun.reply, version) if begun.done else begun
+
+    async def wait_produced(self, records, version=9, **how):
+        """Return the partition's response; big batches are written in a thread."""
+        driver = Driver(MachineWorkers(), self.clock)
+        return produced(await driver.run(self._produce(records, version, **how)), version)
+
+    def _produce(self, records, version, *, topic="t", index=0, acks=-1):
         data = PartitionProduceData(index=index, records=records)
         message = ProduceRequest(
             acks=acks,
@@ -71,19 +83,20 @@ class RealBench(Bench):
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
         codec = ProduceRequest.codec(version)
-        reply = self.produce_handler(context(version), codec.parse(bytearray(codec.build(message))))
-        return produced(reply, version) if hasattr(reply, "responses") else reply
+        request = codec.parse(bytearray(codec.build(message)))
+        return self.produce_handler(context(version), request)
 
     def fetch(self, offset, version=12, *, topic="t", index=0, max_bytes=1 << 20, **fields):
-        """Return the partition's response with `records` as bytes; a `Pending` if it waits."""
+        """Return the partition's response with `records` as bytes; a `Begun` if it waits."""
         asked = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
         message = FetchRequest(
             **{"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, **fields},
             topics=[FetchTopic(topic=topic, partitions=[asked])],
         )
         codec = FetchRequest.codec(version)
-        reply = made(self.fetch_handler(context(version), codec.parse(codec.build(message))))
-        return fetched(reply, version) if hasattr(reply, "responses") else reply
+        work = self.fetch_handler(context(version), codec.parse(codec.build(message)))
+        begun = slept(begin(work), self.advance)
+        return fetched(begun.reply, version) if begun.done else begun
 
     def values(self, offset, *args, **kwargs):
         """Return (offset, value) of the records that a consumer gets after a seek to `offset`."""
@@ -100,7 +113,8 @@ class RealBench(Bench):
         message = ListOffsetsRequest(
             replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])], **fields
         )
-        told = made(self.list_handler(context(version), message)).topics[0].partitions[0]
+        response = at_once(self.list_handler(context(version), message))
+        told = response.topics[0].partitions[0]
         return told.error_code, told.timestamp, told.offset
 
 

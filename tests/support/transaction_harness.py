@@ -8,7 +8,7 @@ from broker.coordinator.marker_writer import Marker
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.settings import TransactionSettings
-from broker.coordinator.transaction.shard import TransactionShard
+from broker.coordinator.transaction.shard import Ownership, TransactionShard
 from broker.coordinator.transaction.state import TransactionState, TransactionValue
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -61,19 +61,15 @@ class CountedIds:
         self.used.add(producer_id)
 
 
-class Reply(tuple[ErrorCode, int, int]):
-    """(code, producer id, epoch)."""
+class Reply(Ownership):
+    """What a request for a transactional id was answered."""
 
     __slots__ = ()
 
     @property
-    def code(self) -> ErrorCode:
-        return self[0]
-
-    @property
     def producer(self) -> Producer:
         assert self.code is ErrorCode.NONE, self
-        return Producer(self[1], self[2])
+        return Producer(self.producer_id, self.producer_epoch)
 
 
 class TransactionHarness(CoordinatorHarness):
@@ -134,12 +130,12 @@ class TransactionHarness(CoordinatorHarness):
         replies: list[Reply] = []
         try:
             self.coordinator.init_producer_id(
-                transactional_id, timeout_ms, expected, lambda *reply: replies.append(Reply(reply))
+                transactional_id, timeout_ms, expected, lambda owned: replies.append(Reply(*owned))
             )
         except KafkaError as error:
-            return Reply((error.code, -1, -1))
+            return Reply(error.code)
         self.check()
-        return replies[0] if replies else Reply((ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1))
+        return replies[0] if replies else Reply(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def owner(self, transactional_id: str = "id") -> Producer:
         """Return a new owner without a transaction."""
@@ -187,9 +183,9 @@ class TransactionHarness(CoordinatorHarness):
                 producer,
                 commit=commit,
                 version=version,
-                done=lambda *reply: replies.append(Reply(reply)),
+                done=lambda owned: replies.append(Reply(*owned)),
             )
         except KafkaError as error:
-            return Reply((error.code, -1, -1))
+            return Reply(error.code)
         self.check()
-        return replies[0] if replies else Reply((ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1))
+        return replies[0] if replies else Reply(ErrorCode.UNKNOWN_SERVER_ERROR)

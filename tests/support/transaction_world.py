@@ -14,6 +14,7 @@ from itertools import count
 from broker.coordinator.marker_writer import Marker
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.records import encode_key, encode_value
+from broker.coordinator.transaction.shard import Ownership
 from broker.coordinator.transaction.state import AT_REST, TransactionValue
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
@@ -171,7 +172,8 @@ class World:
         """Init a new client, or one that goes on after an error (KIP-360)."""
         life = self.life
 
-        def told(code: ErrorCode, producer_id: int, epoch: int) -> None:
+        def told(owned: Ownership) -> None:
+            code, producer_id, epoch = owned
             if code is not ErrorCode.NONE or life is not self.life:
                 return
             self._became_owner(transactional_id, Producer(producer_id, epoch), version, going_on)
@@ -242,7 +244,8 @@ class World:
         wanted, transaction, life = owner.ending, owner.current, self.life
         was = owner.producer
 
-        def told(code: ErrorCode, producer_id: int, epoch: int) -> None:
+        def told(owned: Ownership) -> None:
+            code, producer_id, epoch = owned
             if code is not ErrorCode.NONE or life is not self.life or owner.producer != was:
                 return
             assert not owner.replaced, "a replaced owner ended a transaction"
@@ -326,5 +329,5 @@ class World:
                 assert fates == {transaction.answered}
         for _, value in self.life.coordinator.list_transactions():
             assert value.state in AT_REST, value
-        statistics = self.life.coordinator.statistics()
+        statistics = self.life.statistics()
         assert statistics.markers.transactions == 0

@@ -15,8 +15,7 @@ Called by the handlers in `broker/api`, made by `broker/components.py`. After
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import trio
 
@@ -48,12 +47,10 @@ from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct
 from broker.deadlines import Deadlines
-from broker.world.turns import at_once, in_slices
+from broker.world.driver import Driver
 from protocol.errors import ErrorCode, KafkaError
 from storage.clock import Clock
-
-_GROUPS_A_STEP: Final = 1000
-"""Groups counted in one step of the statistics: a few hundred microseconds."""
+from storage.waits import PAUSE
 
 
 class GroupCoordinator:
@@ -118,9 +115,11 @@ class GroupCoordinator:
         for partition, leader_epoch in partitions:
             self.on_elected(partition, leader_epoch)
 
-    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """Load partitions until cancelled."""
-        await self._runtime.run(task_status=task_status)
+    async def run(
+        self, driver: Driver, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Do the work that no request waits for, until cancelled. Started once, by the server."""
+        await self._runtime.tasks.run(driver, task_status=task_status)
 
     def shutdown(self) -> None:
         """Stop serving: answer parked requests with COORDINATOR_NOT_AVAILABLE."""
@@ -212,7 +211,8 @@ class GroupCoordinator:
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
     ) -> ErrorCode:
         """Heartbeat; NONE while the group loads, as its state is unknown. Raises KafkaError."""
-        self._require_group_id(group_id)
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         try:
             shard = self._find(group_id)
         except KafkaError as error:
@@ -304,12 +304,9 @@ class GroupCoordinator:
         return shard.commits.is_pending((group_id, topic, partition))
 
     def delete_offsets(
-        self,
-        group_id: str,
-        wanted: Iterable[tuple[str, int]],
-        done: Callable[[ErrorCode, dict[tuple[str, int], ErrorCode]], None],
-    ) -> None:
-        """OffsetDelete; `done` gets the code of the write and a code per partition (S-GRP-6).
+        self, group_id: str, wanted: Iterable[tuple[str, int]], done: Done
+    ) -> dict[tuple[str, int], ErrorCode]:
+        """OffsetDelete: return a code per partition; `done` gets the code of the write (S-GRP-6).
 
         Raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, among others.
         """
@@ -322,10 +319,11 @@ class GroupCoordinator:
         def deleted(code: ErrorCode) -> None:
             if code is ErrorCode.NONE:
                 self._counters.deleted_offsets += count
-            done(code, results)
+            done(code)
 
         out.when_durable(deleted)
         self._runtime.carry_out(shard, out)
+        return results
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
         """Topics were deleted: delete all offsets committed for them.
@@ -351,10 +349,6 @@ class GroupCoordinator:
         """DescribeGroups. Raises KafkaError."""
         shard = self._find(group_id)
         return shard.groups.describe(group_id)
-
-    def group_count(self) -> int:
-        """How many groups this broker coordinates."""
-        return sum(len(shard.groups) for shard in self._runtime.active())
 
     def list_groups(self) -> Iterator[ListedGroup]:
         """ListGroups: all groups of this broker. Raises KafkaError while a partition loads."""
@@ -386,19 +380,15 @@ class GroupCoordinator:
                     offsets=shard.offsets.of_group(group_id),
                 )
 
-    def statistics(self) -> GroupStatistics:
-        """A snapshot."""
-        return at_once(self.statistics_in_steps())
-
-    def statistics_in_steps(self) -> Generator[None, None, GroupStatistics]:
-        """The same, some groups a step; for metrics."""
+    async def statistics(self) -> GroupStatistics:
+        """What the groups are and have done; they may change while they are counted."""
         states: Counter[str] = Counter({state.value: 0 for state in GroupState})
         offsets = 0
         for shard in self._runtime.active():
             offsets += len(shard.offsets)
-            for some in in_slices(list(shard.groups), _GROUPS_A_STEP):
-                states.update(map(shard.groups.state_of, some))
-                yield
+            for group in list(shard.groups):
+                states[shard.groups.state_of(group)] += 1
+                await PAUSE
         counters = self._counters
         return GroupStatistics(
             groups=dict(states),

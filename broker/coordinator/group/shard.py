@@ -6,7 +6,7 @@ when they are durable; its loader passes the records of the log, which end in th
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.groups import ClassicGroups
@@ -29,11 +29,9 @@ from broker.coordinator.runtime.in_flight import InFlight
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.records.batch import BatchHeader
 from protocol.records.record import Record
+from storage.waits import PAUSE
 
 logger = logging.getLogger(__name__)
-
-RECORDS_PER_YIELD = 100
-"""Records decoded at a stretch while loading: about a millisecond."""
 
 
 class GroupShard:
@@ -142,7 +140,7 @@ class GroupShard:
         else:
             self.commits.replay(record, offset)
 
-    def load_record(self, header: BatchHeader, record: Record) -> None:
+    async def load_record(self, header: BatchHeader, record: Record) -> None:
         """Load one record of the log.
 
         Only the last value of each key counts, and a busy group writes the same keys all day: so
@@ -150,8 +148,7 @@ class GroupShard:
         order matter; while there are any, each record is replayed as it comes.
         """
         if header.is_transactional or self.offsets.has_transactions:
-            for _ in self.settle():
-                pass
+            await self.settle()
             self._load_now(record, header.producer_id if header.is_transactional else None)
         elif record.key is None:
             self.skipped_records += 1
@@ -162,13 +159,12 @@ class GroupShard:
         """A transaction of `producer_id` has ended: show or drop its pending offsets."""
         self.commits.end_transaction(producer_id, commit=commit)
 
-    def settle(self) -> Iterator[None]:
-        """Replay the noted records; yields after every `RECORDS_PER_YIELD`."""
+    async def settle(self) -> None:
+        """Replay the noted records."""
         noted, self._noted = self._noted, {}
-        for turn, record in enumerate(noted.values(), 1):
+        for record in noted.values():
             self._load_now(record, None)
-            if turn % RECORDS_PER_YIELD == 0:
-                yield
+            await PAUSE
 
     def _load_now(self, record: Record, producer_id: int | None) -> None:
         """Decode and replay one record. An unreadable one is logged and skipped: losing one offset

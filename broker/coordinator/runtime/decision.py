@@ -10,7 +10,7 @@ from protocol.errors import ErrorCode
 
 R = TypeVar("R")
 
-Done = Callable[[ErrorCode], None]
+Done = Callable[[ErrorCode], object]
 """Takes the code for the client, once: NONE, or why the write failed."""
 Then = Callable[[ErrorCode, Any], None]
 """Called with the code of a write that has ended; fills the `Decision` that follows."""
@@ -61,7 +61,7 @@ class Decision(Generic[R]):
     def __init__(self) -> None:
         self.timers: dict[Hashable, Timer | None] = {}
         """By key, the timer to set, or None to cancel it; a later call replaces an earlier one."""
-        self.answers: list[tuple[Callable[[Any], None], Any]] = []
+        self.answers: list[tuple[Callable[[Any], object], Any]] = []
         self.writing: Write[R] | None = None
 
     def schedule(self, timer: Timer) -> None:
@@ -72,7 +72,7 @@ class Decision(Generic[R]):
         """Cancel a timer if it is set."""
         self.timers[key] = None
 
-    def answer(self, to: Callable[[Any], None] | None, reply: Any) -> None:
+    def answer(self, to: Callable[[Any], object] | None, reply: Any) -> None:
         """Answer a request now, if there is one."""
         if to is not None:
             self.answers.append((to, reply))

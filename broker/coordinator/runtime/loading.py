@@ -1,19 +1,19 @@
 """Reads the log of a partition into a new shard, through the same `replay` that a write uses.
 
-Loading does not block the event loop: a thread reads the bytes in slices, and records are replayed
-a few at a time, compressed ones decompressed in chunks, because an admin client may write any batch
-into these topics. At most two partitions load at once: loading is bound by the CPU.
+Loading does not block the event loop: a thread reads the bytes in slices, and others may run after
+each record; compressed records are decompressed in chunks, because an admin client may write any
+batch into these topics. At most two partitions load at once: loading is bound by the CPU.
 """
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
-
-import trio
 
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.shard import Shard
+from broker.coordinator.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader, iter_batches, verify_crc
 from protocol.records.control import ControlType, parse_control_type
@@ -21,11 +21,10 @@ from protocol.records.errors import RecordsError
 from protocol.records.record import iter_records
 from protocol.types import TopicPartition
 from storage.clock import Clock
+from storage.waits import PAUSE, Lock
 
 logger = logging.getLogger(__name__)
 
-RECORDS_PER_TURN: Final = 200
-"""Records read between two checkpoints: about two milliseconds."""
 LOADS_AT_ONCE: Final = 2
 
 S = TypeVar("S", bound=Shard[Any])
@@ -44,13 +43,14 @@ class LoadStatistics:
 
 
 class LogLoader(Generic[S]):
-    """Replays the logs of one topic into shards, in tasks of its own."""
+    """Replays the logs of one topic into shards, in `tasks`."""
 
     def __init__(
         self,
         topic: str,
         writer: PartitionWriter,
         clock: Clock,
+        tasks: Tasks,
         *,
         is_wanted: Callable[[S], bool],
         loaded: Callable[[S], None],
@@ -61,13 +61,12 @@ class LogLoader(Generic[S]):
         self._topic = topic
         self._writer = writer
         self._clock = clock
+        self._tasks = tasks
         self._is_wanted = is_wanted
         self._loaded = loaded
         self._failed = failed
         self._slice_bytes = slice_bytes
-        self._waiting: list[S] = []
-        self._nursery: trio.Nursery | None = None
-        self._limiter: trio.CapacityLimiter | None = None
+        self._places = Lock(LOADS_AT_ONCE)
         self._loads = 0
         self._load_ms_max = 0.0
         self._load_ms_total = 0.0
@@ -84,32 +83,11 @@ class LogLoader(Generic[S]):
             return
         if start >= end:
             self._loaded(shard)
-        elif self._nursery is None:
-            self._waiting.append(shard)
         else:
-            self._nursery.start_soon(self._load, shard)
-
-    def forget(self) -> None:
-        """Drop the shards that wait to be loaded."""
-        self._waiting.clear()
-
-    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """Load shards until cancelled. Started once."""
-        async with trio.open_nursery() as nursery:
-            self._limiter = trio.CapacityLimiter(LOADS_AT_ONCE)
-            self._nursery = nursery
-            waiting, self._waiting = self._waiting, []
-            for shard in waiting:
-                nursery.start_soon(self._load, shard)
-            task_status.started()
-            try:
-                await trio.sleep_forever()
-            finally:
-                self._nursery = None
+            self._tasks.begin(partial(self._load, shard))
 
     async def _load(self, shard: S) -> None:
-        assert self._limiter is not None
-        async with self._limiter:
+        async with self._places:
             tp = TopicPartition(self._topic, shard.partition)
             started = self._clock.monotonic()
             try:
@@ -151,17 +129,15 @@ class LogLoader(Generic[S]):
                     self._replay_marker(shard, header, data, position)
                 else:
                     for record in iter_records(data, position, with_headers=False):
-                        shard.load_record(header, record)
+                        await shard.load_record(header, record)
                         records += 1
-                        if records % RECORDS_PER_TURN == 0:
-                            await trio.lowlevel.checkpoint()
+                        await PAUSE
                 offset = header.next_offset
             if offset == before and damaged is not None:
                 offset = min(max(damaged, offset + 1), end)
             if offset == before:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{tp} cannot be read at {offset}")
-        for _ in shard.settle():
-            await trio.lowlevel.checkpoint()
+        await shard.settle()
         return records
 
     @staticmethod

@@ -20,14 +20,13 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-import trio
-
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.decision import Decision
 from broker.coordinator.runtime.loading import LoadStatistics, LogLoader
 from broker.coordinator.runtime.shard import Shard
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct, ShardWriter
+from broker.coordinator.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.clock import Clock
@@ -74,10 +73,13 @@ class CoordinatorRuntime(Generic[S, D]):
         self._new_shard = new_shard
         self._on_active = on_active
         self._served: dict[int, _Served[S]] = {}
+        self.tasks = Tasks()
+        """Loads, and other work on shards that no request waits for."""
         self._loader = LogLoader[S](
             topic,
             writer,
             clock,
+            self.tasks,
             is_wanted=self.is_current,
             loaded=self._activate,
             failed=self._fail,
@@ -168,12 +170,8 @@ class CoordinatorRuntime(Generic[S, D]):
         """
         shards = list(self.active())
         self._served.clear()
-        self._loader.forget()
+        self.tasks.waiting.clear()
         return shards
-
-    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """Load elected partitions until cancelled. Started once, by the server."""
-        await self._loader.run(task_status=task_status)
 
     def _activate(self, shard: S) -> None:
         self._served[shard.partition].state = LoadState.ACTIVE

@@ -1,6 +1,6 @@
 """A shard, as the runtime sees it: the state of one partition of a coordinator's topic."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any, Protocol, TypeVar
 
 from broker.coordinator.runtime.in_flight import InFlight, Keyed
@@ -25,7 +25,7 @@ class Shard(Protocol[R]):
         """Apply one durable record at `offset`, from a write of this broker or from the log."""
         ...
 
-    def load_record(self, header: BatchHeader, record: Record) -> None:
+    async def load_record(self, header: BatchHeader, record: Record) -> None:
         """Load one record of the log that is no control record."""
         ...
 
@@ -33,6 +33,6 @@ class Shard(Protocol[R]):
         """Load the end of a transaction."""
         ...
 
-    def settle(self) -> Iterator[None]:
-        """Replay the records that `load_record` noted; yields where the loader may checkpoint."""
+    async def settle(self) -> None:
+        """Replay the records that `load_record` noted."""
         ...

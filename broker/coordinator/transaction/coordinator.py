@@ -17,10 +17,9 @@ Called by the handlers in `broker/api`, made by `broker/components.py`. After
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from operator import attrgetter
-from typing import Final, Protocol
+from typing import Protocol
 
 import trio
 
@@ -52,18 +51,16 @@ from broker.coordinator.transaction.state import (
 )
 from broker.coordinator.transaction.upkeep import Upkeep
 from broker.deadlines import Deadlines
-from broker.world.turns import at_once, in_slices
+from broker.world.driver import Driver
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.clock import Clock
+from storage.waits import PAUSE
 
 logger = logging.getLogger(__name__)
 
-_STATE_OF: Final = attrgetter("value.state")
 _partition_of = lru_cache(maxsize=1_000)(coordinator_partition)
 """Cached because a transactional id is looked up several times per transaction."""
-_IDS_A_STEP: Final = 2000
-"""Ids counted in one step of the statistics: a few hundred microseconds."""
 
 
 class ProducerIds(Protocol):
@@ -133,9 +130,11 @@ class TransactionCoordinator:
         for partition, leader_epoch in partitions:
             self.on_elected(partition, leader_epoch)
 
-    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """Load partitions until cancelled."""
-        await self._runtime.run(task_status=task_status)
+    async def run(
+        self, driver: Driver, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Do the work that no request waits for, until cancelled. Started once, by the server."""
+        await self._runtime.tasks.run(driver, task_status=task_status)
 
     def shutdown(self) -> None:
         """Stop serving. Markers that are not written yet are written after the next start."""
@@ -312,17 +311,13 @@ class TransactionCoordinator:
 
     # ---- statistics
 
-    def statistics(self) -> TransactionStatistics:
-        """A snapshot."""
-        return at_once(self.statistics_in_steps())
-
-    def statistics_in_steps(self) -> Generator[None, None, TransactionStatistics]:
-        """The same, some transactional ids a step; for metrics."""
+    async def statistics(self) -> TransactionStatistics:
+        """What the ids are and have done; they may change while they are counted."""
         states: Counter[TransactionState] = Counter()
         for shard in self._runtime.active():
-            for some in in_slices(list(shard.transactions.values()), _IDS_A_STEP):
-                states.update(map(_STATE_OF, some))
-                yield
+            for transaction in list(shard.transactions.values()):
+                states[transaction.value.state] += 1
+                await PAUSE
         counters = self._counters
         return TransactionStatistics(
             transactional_ids={state.label: states[state] for state in TransactionState},

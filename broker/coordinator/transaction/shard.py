@@ -10,8 +10,8 @@ whether they were decided a moment ago or before the last crash.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
 
 from broker.coordinator.runtime.decision import Decision, Done
 from broker.coordinator.runtime.in_flight import InFlight
@@ -34,14 +34,21 @@ from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.records.batch import BatchHeader
 from protocol.records.record import Record
 from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+from storage.waits import PAUSE
 
 logger = logging.getLogger(__name__)
 
-RECORDS_PER_YIELD = 100
-"""Records decoded at a stretch while loading: about a millisecond."""
 
-OwnerDone = Callable[[ErrorCode, int, int], None]
-"""Takes (code, producer id, epoch): what the owner goes on with; -1 and -1 with an error."""
+class Ownership(NamedTuple):
+    """What the owner of a transactional id goes on with; no id with an error."""
+
+    code: ErrorCode
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+OwnerDone = Callable[[Ownership], object]
+"""Called once."""
 
 
 class TransactionDecision(Decision[TransactionRecord]):
@@ -55,9 +62,9 @@ def _told_owner(value: TransactionValue, done: OwnerDone) -> Done:
 
     def answer(code: ErrorCode) -> None:
         if code is ErrorCode.NONE:
-            done(code, value.producer_id, value.producer_epoch)
+            done(Ownership(code, value.producer_id, value.producer_epoch))
         else:
-            done(code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+            done(Ownership(code))
 
     return answer
 
@@ -111,9 +118,7 @@ class TransactionShard:
             self.fence(
                 transaction,
                 now_ms,
-                lambda code: done(
-                    code or ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER_ID, NO_PRODUCER_EPOCH
-                ),
+                lambda code: done(Ownership(code or ErrorCode.CONCURRENT_TRANSACTIONS)),
                 out,
             )
             return
@@ -222,7 +227,7 @@ class TransactionShard:
         prepared, self._prepared = self._prepared, []
         return prepared
 
-    def load_record(self, header: BatchHeader, record: Record) -> None:
+    async def load_record(self, header: BatchHeader, record: Record) -> None:
         """Note one record of the log."""
         if record.key is None:
             self.skipped_records += 1
@@ -233,13 +238,12 @@ class TransactionShard:
     def load_marker(self, producer_id: int, *, commit: bool) -> None:
         """Unused: `__transaction_state` is not written to in transactions."""
 
-    def settle(self) -> Iterator[None]:
-        """Decode and replay the noted records; yields after every `RECORDS_PER_YIELD`."""
+    async def settle(self) -> None:
+        """Decode and replay the noted records."""
         noted, self._noted = self._noted, {}
-        for turn, (key, record) in enumerate(noted.items(), 1):
+        for key, record in noted.items():
             self._load(key, record)
-            if turn % RECORDS_PER_YIELD == 0:
-                yield
+            await PAUSE
 
     def _load(self, key: bytes, record: Record) -> None:
         """Decode and replay one record. An unreadable one is logged and skipped: losing one id is

@@ -10,14 +10,13 @@ In rounds, one partition after the other:
 When a partition was loaded, it completes the prepared transactions (S-TXN-6).
 
 A partition may have a hundred thousand ids, and aborting one transaction takes three appends. So a
-walk through a partition goes in turns of two milliseconds (`broker.world.turns`), and looks up each
-id when its turn comes.
+walk through a partition lets others run after each id, and looks up each id when its turn comes.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.transaction import decisions
@@ -26,8 +25,8 @@ from broker.coordinator.transaction.settings import Counters, TransactionSetting
 from broker.coordinator.transaction.shard import TransactionDecision, TransactionShard
 from broker.coordinator.transaction.state import PREPARED, Transaction
 from broker.deadlines import Deadlines, Handle
-from broker.world.turns import Turns
 from storage.clock import Clock
+from storage.waits import PAUSE
 
 logger = logging.getLogger(__name__)
 
@@ -36,57 +35,14 @@ ROUND_PAUSE_S: Final = 0.02
 TOMBSTONES_PER_BATCH: Final = 100
 """Tombstones written at a time: about a millisecond."""
 
-_Concerns = Callable[[Transaction], bool]
-_Act = Callable[[TransactionShard, Sequence[Transaction]], None]
 
+class _Duty(NamedTuple):
+    """What is to be done with some of a partition's ids."""
 
-class _Walk:
-    """A walk through a partition's ids: calls `act` with those for which `concerns` is true."""
-
-    def __init__(
-        self,
-        shard: TransactionShard,
-        ids: Iterable[str],
-        concerns: _Concerns,
-        act: _Act,
-        is_current: Callable[[], bool],
-        deadlines: Deadlines,
-        clock: Clock,
-        *,
-        at_once: int,
-    ) -> None:
-        """`at_once`: how many ids `act` gets at most in one call."""
-        self.shard = shard
-        self._concerns = concerns
-        self._act = act
-        self._is_current = is_current
-        self._deadlines = deadlines
-        self._turns = Turns(clock)
-        self._at_once = at_once
-        self._ids: Iterator[str] = iter(list(ids))
-        self.is_over = False
-
-    def go_on(self) -> None:
-        """Do one turn, and schedule the next one if ids are left."""
-        if not self._is_current():
-            self.is_over = True
-            return
-        self._turns.begin()
-        found: list[Transaction] = []
-        for transactional_id in self._ids:
-            transaction = self.shard.transactions.get(transactional_id)
-            if transaction is not None and self._concerns(transaction):
-                found.append(transaction)
-                if len(found) == self._at_once:
-                    self._act(self.shard, found)
-                    found = []
-            if self._turns.is_over():
-                self._deadlines.soon(self.go_on)
-                break
-        else:
-            self.is_over = True
-        if found:
-            self._act(self.shard, found)
+    concerns: Callable[[Transaction], bool]
+    act: Callable[[TransactionShard, Sequence[Transaction]], None]
+    most: int
+    """How many `act` gets at most in one call."""
 
 
 class Upkeep:
@@ -108,66 +64,65 @@ class Upkeep:
         self._deadlines = deadlines
         self._clock = clock
         self._counters = counters
-        self._rounds: dict[_Act, Handle] = {}
-        self._walks: dict[tuple[int, _Act], _Walk] = {}
+        self._aborts = _Duty(self._is_timed_out, self._abort_timed_out, 1)
+        self._expiry = _Duty(self._is_expired, self._remove_expired, TOMBSTONES_PER_BATCH)
+        self._markers = _Duty(_is_prepared, self._write_markers, 1)
+        self._rounds: dict[_Duty, Handle] = {}
+        self._walks: set[tuple[TransactionShard, _Duty]] = set()
+        """Under way."""
 
     def start(self) -> None:
         """Schedule the first rounds, one interval from now."""
-        settings = self._settings
-        self._schedule(
-            settings.abort_timed_out_interval_ms, self._is_timed_out, self._abort_timed_out, 1
-        )
-        self._schedule(
-            settings.remove_expired_interval_ms,
-            self._is_expired,
-            self._remove_expired,
-            TOMBSTONES_PER_BATCH,
-        )
+        self._schedule(self._settings.abort_timed_out_interval_ms, self._aborts)
+        self._schedule(self._settings.remove_expired_interval_ms, self._expiry)
 
     def stop(self) -> None:
         """Cancel the next rounds."""
         for handle in self._rounds.values():
             handle.cancel()
 
-    def carry_out(self, shard: TransactionShard, prepared: Iterable[str]) -> None:
+    def carry_out(self, shard: TransactionShard, prepared: Sequence[str]) -> None:
         """Write the markers of transactions found prepared in a partition that was loaded."""
-        self._walk(shard, lambda one: one.state in PREPARED, self._write_markers, 1, prepared)
+        if prepared:
+            self._runtime.tasks.begin(partial(self._walk, shard, self._markers, prepared))
 
-    def _schedule(self, period_ms: int, concerns: _Concerns, act: _Act, at_once: int) -> None:
-        self._rounds[act] = self._deadlines.schedule(
-            period_ms / 1000, partial(self._begin, period_ms, concerns, act, at_once)
+    def _schedule(self, period_ms: int, duty: _Duty) -> None:
+        self._rounds[duty] = self._deadlines.schedule(
+            period_ms / 1000, partial(self._begin, period_ms, duty)
         )
 
-    def _begin(self, period_ms: int, concerns: _Concerns, act: _Act, at_once: int) -> None:
-        self._schedule(period_ms, concerns, act, at_once)
+    def _begin(self, period_ms: int, duty: _Duty) -> None:
+        self._schedule(period_ms, duty)
         for turn, shard in enumerate(self._runtime.active()):
-            self._deadlines.schedule(
-                turn * ROUND_PAUSE_S, partial(self._walk, shard, concerns, act, at_once)
-            )
+            self._deadlines.schedule(turn * ROUND_PAUSE_S, partial(self._walk_once, shard, duty))
 
-    def _walk(
-        self,
-        shard: TransactionShard,
-        concerns: _Concerns,
-        act: _Act,
-        at_once: int,
-        ids: Iterable[str] | None = None,
-    ) -> None:
-        """Begin a walk through all ids of the partition, or through `ids`."""
-        before = self._walks.get((shard.partition, act))
-        if before is not None and before.shard is shard and not before.is_over:
-            return  # The walk of the last round is not over yet.
-        walk = self._walks[shard.partition, act] = _Walk(
-            shard,
-            shard.transactions if ids is None else ids,
-            concerns,
-            act,
-            lambda: self._runtime.is_current(shard),
-            self._deadlines,
-            self._clock,
-            at_once=at_once,
-        )
-        walk.go_on()
+    def _walk_once(self, shard: TransactionShard, duty: _Duty) -> None:
+        """Walk through all ids of a partition, unless the walk of the last round is not over."""
+        walk = shard, duty
+        if walk not in self._walks:
+            self._walks.add(walk)
+            self._runtime.tasks.begin(partial(self._walk_all, shard, duty))
+
+    async def _walk_all(self, shard: TransactionShard, duty: _Duty) -> None:
+        try:
+            await self._walk(shard, duty, list(shard.transactions))
+        finally:
+            self._walks.discard((shard, duty))
+
+    async def _walk(self, shard: TransactionShard, duty: _Duty, ids: Sequence[str]) -> None:
+        """Do the duty for those ids that it concerns; stop if the shard is no longer served."""
+        due: list[str] = []
+        for transactional_id in ids:
+            if not self._runtime.is_current(shard):
+                return
+            if _concerned(shard, duty, [transactional_id]):
+                due.append(transactional_id)
+            if len(due) == duty.most:
+                _act(shard, duty, due)
+                due.clear()
+            await PAUSE
+        if self._runtime.is_current(shard):
+            _act(shard, duty, due)
 
     def _is_timed_out(self, one: Transaction) -> bool:
         return decisions.is_timed_out(one, self._clock.wall_ms())
@@ -191,3 +146,19 @@ class Upkeep:
     def _write_markers(self, shard: TransactionShard, prepared: Sequence[Transaction]) -> None:
         for transaction in prepared:
             self._completion.begin(shard, transaction.transactional_id)
+
+
+def _is_prepared(one: Transaction) -> bool:
+    return one.state in PREPARED
+
+
+def _concerned(shard: TransactionShard, duty: _Duty, ids: Sequence[str]) -> list[Transaction]:
+    found = map(shard.transactions.get, ids)
+    return [one for one in found if one is not None and duty.concerns(one)]
+
+
+def _act(shard: TransactionShard, duty: _Duty, due: Sequence[str]) -> None:
+    """Do the duty for the ids that it still concerns: some were found in an earlier turn."""
+    found = _concerned(shard, duty, due)
+    if found:
+        duty.act(shard, found)

@@ -1,11 +1,18 @@
 """Who goes next, and who pays: rules without a broker, and a lock that obeys them."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 import trio
 import trio.testing
 
 from broker.fairness import CLIENT, HALF_LIFE_S, NOBODY, Client, FairLock, Line, Shares
+from broker.world.driver import Driver
+from broker.world.workers import InlineWorkers
+from storage.waits import Signal, Until, sleep
+from tests.support.begun import begin
 from tests.support.manual_clock import ManualClock
+from tests.support.trio_clock import TrioClock
 
 OLD, YOUNG = Client("here", 1), Client("here", 9)
 ELSEWHERE = Client("there", 5)
@@ -79,23 +86,32 @@ def test_in_a_line_the_address_that_has_least_is_next_and_in_it_who_came_first()
     assert len(line) == 0
 
 
+def run(main: Callable[[Driver], Awaitable[None]]) -> None:
+    """Run `main` in virtual time, with a driver for work."""
+
+    async def with_driver() -> None:
+        await main(Driver(InlineWorkers(), TrioClock()))
+
+    trio.run(with_driver, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
 def waiting_in(lock: FairLock, clients: list[Client], cost_s: float = 1.0) -> list[int]:
     """Let each have a turn, in the order in which they ask; the numbers in that of their turns."""
     came: list[int] = []
 
-    async def one(client: Client) -> None:
+    async def work(client: Client) -> None:
         CLIENT.set(client)
-        async with lock.turn():
+        async with lock:
             came.append(client.number)
-            await trio.sleep(cost_s)
+            await sleep(cost_s)
 
-    async def main() -> None:
+    async def main(driver: Driver) -> None:
         async with trio.open_nursery() as nursery:
             for client in clients:
-                nursery.start_soon(one, client)
+                nursery.start_soon(driver.run, work(client))
                 await trio.testing.wait_all_tasks_blocked()
 
-    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    run(main)
     assert lock.waiting == 0
     return came
 
@@ -126,13 +142,24 @@ def test_a_turn_that_is_cancelled_or_fails_is_passed_on() -> None:
     lock = FairLock(trio.current_time)
     came: list[str] = []
 
-    async def one(name: str, scope: trio.CancelScope) -> None:
-        with scope:
-            async with lock.turn():
-                came.append(name)
-                await trio.sleep(1)
+    async def work(name: str) -> None:
+        async with lock:
+            came.append(name)
+            await sleep(1)
 
-    async def main() -> None:
+    async def broken() -> None:
+        async with lock:
+            raise ValueError("broken")
+
+    async def at_it() -> None:
+        async with lock:
+            assert lock.waiting == 1
+
+    async def main(driver: Driver) -> None:
+        async def one(name: str, scope: trio.CancelScope) -> None:
+            with scope:
+                await driver.run(work(name))
+
         scopes = [trio.CancelScope() for _ in range(4)]
         async with trio.open_nursery() as nursery:
             for name, scope in zip("abcd", scopes, strict=True):
@@ -146,12 +173,53 @@ def test_a_turn_that_is_cancelled_or_fails_is_passed_on() -> None:
         assert came[-1] == "d"
         assert lock.waiting == 0
         with pytest.raises(ValueError, match="broken"):
-            async with lock.turn():
-                raise ValueError("broken")
-        async with lock.turn():
-            assert lock.waiting == 1
+            await driver.run(broken())
+        await driver.run(at_it())
 
-    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    run(main)
+
+
+def test_who_waits_is_parked_and_if_it_leaves_the_turn_is_passed_on() -> None:
+    lock = FairLock()
+    came: list[str] = []
+
+    async def work(name: str) -> None:
+        async with lock:
+            came.append(name)
+            await Signal[None]()
+
+    first, second, third = (begin(work(name)) for name in "abc")
+    for waits in (second, third):
+        assert isinstance(waits.waits_for, Until)
+        assert waits.waits_for.parked
+    second.leave()
+    first.leave()
+    assert third.waits_for
+    assert came == ["a", "c"]
+    third.leave()
+    assert lock.waiting == 0
+
+
+def test_who_is_called_and_leaves_before_it_goes_on_passes_the_turn_on() -> None:
+    lock = FairLock()
+
+    async def work() -> str:
+        async with lock:
+            return "done"
+
+    async def holding() -> None:
+        async with lock:
+            await Signal[None]()
+
+    first, second, third = begin(holding()), work(), begin(work())
+    assert isinstance(wait := second.send(None), Until)
+    assert lock.waiting == 3
+    lock._waiting = dict(reversed(lock._waiting.items()))  # so that the second is next
+    first.leave()
+    assert wait.signal.fired
+    second.close()
+    assert third.reply == "done"
+    assert lock.waiting == 0
 
 
 def test_who_works_for_nobody_is_a_client_too() -> None:

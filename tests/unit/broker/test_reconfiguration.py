@@ -8,7 +8,9 @@ from trio.testing import wait_all_tasks_blocked
 from broker.background import Background
 from broker.components import Components
 from broker.deadlines import Deadlines
+from broker.fairness import NOBODY
 from broker.network.connection_limits import ConnectionLimits, Limits, Refusal
+from broker.network.continuation import Continuation
 from broker.network.handler_pool import HandlerPool
 from broker.reconfiguration import Reconfiguration
 from broker.world.clock import SystemClock
@@ -23,6 +25,7 @@ from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from storage.log_manager import LogManager
+from storage.waits import Signal
 from tests.support.cluster_fakes import start_cluster
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -31,34 +34,41 @@ from tests.support.memory_filesystem import MemoryFileSystem
 def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() -> None:
     async def scenario() -> None:
         clock = SystemClock()
-        pool = HandlerPool(workers=2, queued_max=100, clock=clock, watch=LoopWatch(clock))
-        gate = trio.Event()
+        driver = Driver(InlineWorkers(), clock)
+        pool = HandlerPool(driver, workers=2, queued_max=100, clock=clock)
+        gates: list[Signal[None]] = []
 
         async def work() -> None:
-            await gate.wait()
+            gates.append(Signal())
+            await gates[-1]
+
+        def begun() -> Continuation:
+            rest = work()
+            return Continuation(rest, rest.send(None), NOBODY, lambda: "work")
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.run)
             for _ in range(6):
-                nursery.start_soon(pool.submit, work(), lambda: "work")
+                nursery.start_soon(pool.go_on, begun())
             await wait_all_tasks_blocked()
             assert pool.statistics().busy == 2
             pool.resize(4)
             await wait_all_tasks_blocked()
             assert pool.statistics().busy == 4
             pool.resize(1)
-            gate.set()
+            for gate in gates:
+                gate.fire()
             await wait_all_tasks_blocked()
-            gate = trio.Event()
             for _ in range(3):
-                nursery.start_soon(pool.submit, work(), lambda: "work")
+                nursery.start_soon(pool.go_on, begun())
             await wait_all_tasks_blocked()
             statistics = pool.statistics()
             assert (statistics.workers, statistics.busy, statistics.queued) == (1, 1, 2)
             pool.resize(3)
             await wait_all_tasks_blocked()
             assert pool.statistics().busy == 3
-            gate.set()
+            for gate in gates:
+                gate.fire()
             await wait_all_tasks_blocked()
             pool.close()
 

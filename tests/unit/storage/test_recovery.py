@@ -5,6 +5,7 @@ import pytest
 from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
 from tests.support.recovering import filled, offsets, path
+from tests.support.time_lookups import offset_for_timestamp
 
 
 def test_s_rec_1_a_clean_stop_is_believed_without_reading_the_log() -> None:
@@ -171,7 +172,7 @@ def test_s_rec_9_any_index_of_an_empty_segment_is_emptied(kind: str) -> None:
     active = log.segments.active
     assert (active.base_offset, active.size) == (8, 0)
     built.append(1)
-    assert built.log.search_timestamp(0) is not None
+    assert offset_for_timestamp(built.log, 0) is not None
     entries = [active.offset_index, active.time_index]
     assert [len(index.as_array()) for index in entries] == [0, 0]
     assert not (f"{8:020d}.txnindex" in built.names() and built.fs.size(path(8, "txnindex")))

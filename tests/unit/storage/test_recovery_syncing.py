@@ -13,6 +13,7 @@ from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, TP, LogBuilder
 from tests.support.manual_clock import ManualClock
 from tests.support.recovering import filled, offsets, path
+from tests.support.time_lookups import offset_for_timestamp
 
 
 def test_s_rec_10_a_crash_during_recovery_is_recoverable() -> None:
@@ -77,7 +78,7 @@ def test_s_roll_4_the_last_time_entry_of_a_segment_rolled_after_its_sync_is_sync
     built.fs = built.fs.crash()
     log = built.open(clean=False, recovery_point=2)
     assert log.segments.first.time_index.last_entry == (now, 0)
-    found = log.offset_for_timestamp(now)
+    found = offset_for_timestamp(log, now)
     assert found is not None
     assert found.offset == 0
 

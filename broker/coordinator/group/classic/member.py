@@ -8,7 +8,7 @@ package change a member.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-Answer = Callable[[Any], None]
+Answer = Callable[[Any], object]
 """Takes the reply of one parked request, once."""
 
 ProtocolList = tuple[tuple[str, bytes], ...]

@@ -5,6 +5,7 @@ milliseconds; a missing text is None.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocol.errors import ErrorCode
 
@@ -105,9 +106,8 @@ class LeaveReply:
     members: tuple[LeaveResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionCommit:
-    """One offset to commit."""
+class PartitionCommit(NamedTuple):
+    """One offset to commit. A tuple, as is the request, because consumers commit all day."""
 
     topic: str
     partition: int
@@ -117,11 +117,11 @@ class PartitionCommit:
     topic_id: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitRequest:
+class CommitRequest(NamedTuple):
     """OffsetCommit of partitions that exist."""
 
     group_id: str
+    partitions: tuple[PartitionCommit, ...]
     member_id: str = UNKNOWN_MEMBER
     instance_id: str | None = None
     generation: int = NO_GENERATION
@@ -129,7 +129,6 @@ class CommitRequest:
     """v2-4: retention of these offsets, counted from the commit."""
     unknown_group: ErrorCode = ErrorCode.ILLEGAL_GENERATION
     """The code for a member of a group that does not exist: GROUP_ID_NOT_FOUND from v9."""
-    partitions: tuple[PartitionCommit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ def delete(bench, offset, *, topic="t", version=2, error=None):
 def made(name="t", **topic):
     bench = Bench()
     (partition,) = bench.topic(name, **topic)
-    partition.append_as_leader(batch([b"a", b"b", b"c"]))
+    partition.append_as_leader_nowait(batch([b"a", b"b", b"c"]))
     return bench
 
 

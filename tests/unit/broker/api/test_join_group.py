@@ -3,10 +3,10 @@
 import pytest
 
 from broker.api.join_group import LONGEST_NAME
-from broker.request import Pending
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from storage.waits import at_once
 from tests.support.api_calls import context, over_the_wire
 from tests.support.group_handlers import GroupApi, Later, versions
 from tests.support.group_harness import INITIAL_DELAY_MS, subscription
@@ -82,10 +82,22 @@ def test_metadata_is_kept_when_the_frame_is_gone() -> None:
     assert api.group().members[member_id].metadata("range") == METADATA
 
 
-def test_a_parked_join_holds_nothing_but_a_pending() -> None:
+def test_a_parked_join_holds_nothing_but_its_connection() -> None:
     api = GroupApi()
     later = join(api, 3)
-    assert isinstance(later._reply, Pending)
+    assert not later.done
+    assert later.parked
+    api.advance_ms(INITIAL_DELAY_MS)
+    assert later.done
+
+
+def test_a_join_whose_client_leaves_stays_in_the_group() -> None:
+    api = GroupApi()
+    gone, stays = join(api, 3), join(api, 3)
+    gone.leave()
+    api.advance_ms(2 * INITIAL_DELAY_MS)
+    assert stays.response.error_code == ErrorCode.NONE
+    assert len(api.group().members) == 2
 
 
 def test_the_error_response() -> None:
@@ -114,7 +126,7 @@ def test_a_name_that_leaves_no_room_for_a_member_id(version: int) -> None:
         )
         handler = api.handlers[KEY]
         envelope = context(KEY, version, client_id=name + "é")
-        response = over_the_wire(KEY, version, handler(envelope, request))
+        response = over_the_wire(KEY, version, at_once(handler(envelope, request)))
         assert response.error_code == ErrorCode.INVALID_REQUEST
         return
     assert refused.response.error_code == ErrorCode.INVALID_REQUEST

@@ -1,13 +1,9 @@
 """ListOffsets: special timestamps, times, fencing, and the old list of segment offsets."""
 
 import pytest
-import trio
 
-from broker.api.in_steps import InSteps
 from broker.api.list_offsets import ListOffsetsHandler
-from broker.replication.batch_looker import BatchLooker
-from broker.request import Aside
-from broker.world.workers import InlineWorkers, WorkerDied
+from broker.world.workers import WorkerDied
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -16,19 +12,21 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from storage.errors import StorageError
-from storage.log.times import OpenBatch
+from storage.log.looking import look_here
+from storage.waits import at_once
+from tests.support.begun import begin
 from tests.support.broker_bench import NOW, Bench, batch, context
-from tests.support.made_aside import in_steps, made
 
 
 class Asked:
     def __init__(self, **topic):
         self.bench = Bench()
         self.partitions = self.bench.topic(**topic)
-        self.handler = ListOffsetsHandler(self.bench.replicas, in_steps(self.bench.clock))
+        self.handler = ListOffsetsHandler(self.bench.replicas, look_here)
 
     def append(self, *values, timestamp=NOW):
-        self.partitions[0].append_as_leader(batch(list(values) or [b"v"], timestamp=timestamp))
+        records = batch(list(values) or [b"v"], timestamp=timestamp)
+        self.partitions[0].append_as_leader_nowait(records)
 
     def all(self, timestamp, version=7, *, indexes=(0,), topic="t", epoch=-1, **fields):
         limit = fields.pop("limit", 1)
@@ -52,7 +50,7 @@ class Asked:
         codec = ListOffsetsRequest.codec(version)
         self.message = codec.parse(codec.build(message))
         codec = ListOffsetsResponse.codec(version)
-        response = codec.parse(codec.build(made(self.handler(context(version), self.message))))
+        response = codec.parse(codec.build(at_once(self.handler(context(version), self.message))))
         return response.topics[0].partitions
 
     def one(self, *args, **kwargs):
@@ -156,7 +154,7 @@ def test_offset_not_available_for_those_who_know_it(version, code):
 def test_a_failing_disk_is_reported():
     asked = Asked()
 
-    def broken(*_):
+    async def broken(*_):
         raise StorageError("/data", "EIO")
 
     asked.partitions[0].log.search_timestamp = broken
@@ -181,41 +179,16 @@ def test_error_response_blames_every_partition():
     assert [p.error_code for p in response.topics[0].partitions] == [42, 42]
 
 
-def test_many_partitions_are_gone_through_beside_other_requests():
+def test_others_may_run_between_many_partitions():
     bench = Bench()
     bench.topic(partitions=2000)
-    turns = []
-
-    class Counting(InSteps):
-        async def _finish(self, steps, step):
-            def counted():
-                while True:
-                    try:
-                        yield next(steps)
-                    except StopIteration as end:
-                        return end.value
-                    turns.append(step)
-
-            return await super()._finish(counted(), step)
-
-    opener = BatchLooker(InlineWorkers())
-    handler = ListOffsetsHandler(bench.replicas, Counting(opener, bench.clock))
-
-    def asked(count):
-        partitions = [
-            ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(count)
-        ]
-        return ListOffsetsRequest(
-            replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=partitions)]
-        )
-
-    few = handler(context(7), asked(100))
-    assert len(few.topics[0].partitions) == 100
-    aside = handler(context(7), asked(2000))
-    assert isinstance(aside, Aside)
-    reply = trio.run(aside.work)
-    assert [p.error_code for p in reply.topics[0].partitions] == [0] * 2000
-    assert len(turns) > 1800
+    partitions = [ListOffsetsPartition(partition_index=at, timestamp=-1) for at in range(2000)]
+    asked = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=partitions)]
+    )
+    begun = begin(ListOffsetsHandler(bench.replicas, look_here)(context(7), asked))
+    assert [p.error_code for p in begun.reply.topics[0].partitions] == [0] * 2000
+    assert begun.pauses >= 4000
 
 
 @pytest.mark.parametrize(
@@ -224,17 +197,16 @@ def test_many_partitions_are_gone_through_beside_other_requests():
     + [(version, ErrorCode.OFFSET_NOT_AVAILABLE) for version in (5, 11)],
 )
 def test_a_child_that_cannot_be_had_is_answered_so_that_clients_try_again(version, code):
-    class NoChildren(InlineWorkers):
-        async def in_process(self, work, *values):
-            raise WorkerDied("none can be started")
+    async def no_child(*_):
+        raise WorkerDied("none can be started")
 
-    def a_large_batch(*args):
-        yield OpenBatch(b"", 7, 0)
+    async def a_large_batch(timestamp, isolation, look):
+        return await look(b"", 7, 0)
 
     bench = Bench()
     (partition,) = bench.topic()
     partition.log.search_timestamp = a_large_batch
-    handler = ListOffsetsHandler(bench.replicas, InSteps(BatchLooker(NoChildren()), bench.clock))
+    handler = ListOffsetsHandler(bench.replicas, no_child)
     asked = ListOffsetsRequest(
         replica_id=-1,
         topics=[
@@ -243,7 +215,7 @@ def test_a_child_that_cannot_be_had_is_answered_so_that_clients_try_again(versio
             )
         ],
     )
-    reply = trio.run(handler(context(version), asked).work)
+    reply = at_once(handler(context(version), asked))
     (answered,) = reply.topics[0].partitions
     assert answered.error_code == code
     assert code.retriable

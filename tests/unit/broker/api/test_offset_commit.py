@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from broker.api.checked_commits import COMMITS_PER_BATCH
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
@@ -11,7 +12,8 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from tests.support.group_handlers import OTHER_ID, TOPIC_ID, GroupApi, versions
+from protocol.records.batch import read_header
+from tests.support.group_handlers import OTHER_ID, TOPIC_ID, GroupApi, topic_image, versions
 
 KEY = ApiKey.OFFSET_COMMIT
 IDS = {"t": TOPIC_ID, "nowhere": OTHER_ID}
@@ -69,7 +71,7 @@ def test_s_grp_4_what_does_not_exist_is_not_committed(version: int) -> None:
     missing = ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert codes(response) == [missing, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert api.committed("t", 0) == 5
-    assert api.coordinator.statistics().offsets == 1
+    assert api.statistics().offsets == 1
 
 
 def test_only_unknown_topics_need_no_group() -> None:
@@ -166,6 +168,53 @@ def test_s_grp_4_the_answer_waits_for_the_write() -> None:
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ]
     assert api.committed("t", 0) is None
+
+
+MANY = 2 * COMMITS_PER_BATCH + 10
+
+
+def with_many() -> GroupApi:
+    """A broker with a topic "many" of `MANY` partitions."""
+    api = GroupApi()
+    api.image.set_topic(topic_image("many", OTHER_ID, MANY))
+    return api
+
+
+def test_very_many_offsets_are_written_as_several_batches() -> None:
+    api = with_many()
+    asked = request(8, {"many": dict.fromkeys(range(MANY), 5), "nowhere": {0: 1}})
+    response = api.send(KEY, 8, asked, large=True).response
+    assert codes(response) == [0] * MANY + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    (batches,) = api.log.batches.values()
+    counts = [read_header(one).record_count for one in batches]
+    assert counts == [COMMITS_PER_BATCH, COMMITS_PER_BATCH, 10]
+    assert api.committed("many", MANY - 1) == 5
+
+
+def test_after_a_batch_that_failed_the_later_ones_are_not_written() -> None:
+    api = with_many()
+    api.log.hold = True
+    asked = request(8, {"many": dict.fromkeys(range(MANY), 5)})
+    later = api.send(KEY, 8, asked, large=True)
+    # All batches are written, even if the client leaves, so the request is not parked.
+    assert not later.done
+    assert not later.parked
+    api.log.release_one()
+    assert not later.done
+    api.log.release_one(ErrorCode.NOT_ENOUGH_REPLICAS)
+    failed = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert codes(later.response) == [0] * COMMITS_PER_BATCH + [failed] * (MANY - COMMITS_PER_BATCH)
+    (batches,) = api.log.batches.values()
+    assert len(batches) == 2
+
+
+def test_s_grp_4_the_refusal_of_very_many_offsets_is_for_all_that_exist() -> None:
+    api = with_many()
+    asked = request(8, {"many": dict.fromkeys(range(MANY), 5)}, generation_id_or_member_epoch=3)
+    asked.topics[0].partitions[0].committed_metadata = "x" * 4097
+    response = api.send(KEY, 8, asked, large=True).response
+    assert codes(response) == [ErrorCode.ILLEGAL_GENERATION] * MANY
+    assert api.log.batches == {}
 
 
 @pytest.mark.parametrize("version", [0, 5, 10])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from broker.api.offset_delete import TOMBSTONES_PER_BATCH
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import (
@@ -9,7 +10,8 @@ from protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from tests.support.group_handlers import GroupApi, versions
+from protocol.records.batch import read_header
+from tests.support.group_handlers import OTHER_ID, GroupApi, topic_image, versions
 
 KEY = ApiKey.OFFSET_DELETE
 
@@ -68,3 +70,28 @@ def test_a_failed_write() -> None:
     response = api.call(KEY, 0, request({"t": [0]}))
     assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert api.committed() == 1
+
+
+def test_very_many_tombstones_are_written_as_several_batches() -> None:
+    api = GroupApi()
+    many = 2 * TOMBSTONES_PER_BATCH + 10
+    api.image.set_topic(topic_image("many", OTHER_ID, many))
+    for partition in range(many):
+        api.commit(5, topic="many", partition=partition)
+    (batches,) = api.log.batches.values()
+    batches.clear()
+    api.log.hold = True
+    later = api.send(KEY, 0, request({"many": list(range(many))}), large=True)
+    for written in range(1, 4):
+        # All batches are written, even if the client leaves, so the request is not parked.
+        assert not later.done
+        assert not later.parked
+        assert len(batches) == written
+        api.log.release_one()
+    assert set(results(later.response).values()) == {ErrorCode.NONE}
+    counts = [read_header(one).record_count for one in batches]
+    assert counts == [TOMBSTONES_PER_BATCH, TOMBSTONES_PER_BATCH, 10]
+    missing = request({"many": [0]}, group="none")
+    assert api.send(KEY, 0, missing, large=True).response.error_code == (
+        ErrorCode.GROUP_ID_NOT_FOUND
+    )

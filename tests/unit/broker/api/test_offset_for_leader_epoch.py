@@ -11,8 +11,8 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from storage.waits import at_once
 from tests.support.broker_bench import Bench, batch, context
-from tests.support.made_aside import in_steps, made
 
 
 def ask(bench, epochs, version=4, current=-1, topic="t", error=None):
@@ -32,9 +32,9 @@ def ask(bench, epochs, version=4, current=-1, topic="t", error=None):
     )
     codec = OffsetForLeaderEpochRequest.codec(version)
     message = codec.parse(codec.build(message))
-    handler = OffsetForLeaderEpochHandler(bench.replicas, in_steps(bench.clock))
+    handler = OffsetForLeaderEpochHandler(bench.replicas)
     if error is None:
-        response = made(handler(context(version), message))
+        response = at_once(handler(context(version), message))
     else:
         response = handler.error_response(context(version), message, error)
     codec = OffsetForLeaderEpochResponse.codec(version)
@@ -45,9 +45,9 @@ def ask(bench, epochs, version=4, current=-1, topic="t", error=None):
 def led_twice():
     bench = Bench()
     (partition,) = bench.topic("t", leader_epoch=1)
-    partition.append_as_leader(batch([b"a", b"b"]))
+    partition.append_as_leader_nowait(batch([b"a", b"b"]))
     bench.replicas.make_leader(partition.topic_partition, partition.topic_id, 4, TopicConfig())
-    partition.append_as_leader(batch([b"c"]))
+    partition.append_as_leader_nowait(batch([b"c"]))
     return bench
 
 

@@ -1,14 +1,11 @@
 """Produce: one answer per partition, and nothing waits that need not."""
 
 import pytest
-import trio
-import trio.testing
 
 from broker.api import transaction_gate
 from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
 from broker.coordinator.transaction.decisions import Producer
-from broker.request import Pending
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
@@ -23,7 +20,8 @@ from protocol.records.errors import InvalidRecord
 from protocol.types import TopicPartition
 from storage.errors import StorageError
 from storage.log.results import AppendInfo
-from storage.waits import at_once
+from storage.waits import Call, at_once
+from tests.support.begun import begin
 from tests.support.broker_bench import NOW, Bench, batch, context
 from tests.support.transaction_harness import TransactionHarness
 
@@ -58,8 +56,12 @@ class Asked:
         )
 
     def raw(self, message, version=9, client_id="test"):
+        """The reply of the handler."""
+        return self.begun(message, version, client_id).reply
+
+    def begun(self, message, version=9, client_id="test"):
         self.ctx = context(version, client_id)
-        return self.handler(self.ctx, message)
+        return begin(self.handler(self.ctx, message))
 
     def reply(self, message, version=9, client_id="test"):
         return only(through(self.raw(message, version, client_id), version))
@@ -172,14 +174,13 @@ def test_s_app_8_acks_all_alone_is_answered_at_once():
 
 def test_s_app_8_acks_all_waits_for_the_high_watermark():
     asked = Asked(replicas=(1, 2), isr=(1, 2))
-    pending = asked.raw(request(batch(), acks=-1))
-    assert isinstance(pending, Pending)
+    pending = asked.begun(request(batch(), acks=-1))
     assert not pending.done
     (partition,) = asked.partitions
     partition.record_follower_fetch(2, 1, knows_epoch=True)
     asked.bench.replicas.wake(partition)
     assert pending.done
-    reply = only(through(trio.run(pending.wait_reply), 9))
+    reply = only(through(pending.reply, 9))
     assert (reply.error_code, reply.base_offset) == (0, 0)
     assert asked.bench.purgatories.produce.statistics().watchers == 0
 
@@ -191,11 +192,11 @@ def test_s_app_8_acks_1_does_not_wait():
 
 def test_s_app_8_the_request_times_out_and_the_data_stays():
     asked = Asked(replicas=(1, 2), isr=(1, 2))
-    pending = asked.raw(request(batch(), acks=-1))
+    pending = asked.begun(request(batch(), acks=-1))
     asked.bench.advance(1.4)
     assert not pending.done
     asked.bench.advance(0.2)
-    reply = only(through(trio.run(pending.wait_reply), 9))
+    reply = only(through(pending.reply, 9))
     assert reply.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert asked.partitions[0].log.log_end_offset == 1
 
@@ -205,18 +206,18 @@ def test_s_app_8_not_enough_replicas_before_and_after():
     asked = Asked(config=config, replicas=(1, 2), isr=(1,))
     assert asked.reply(request(batch(), acks=-1)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     asked = Asked(config=config, replicas=(1, 2), isr=(1, 2))
-    pending = asked.raw(request(batch(), acks=-1))
+    pending = asked.begun(request(batch(), acks=-1))
     (partition,) = asked.partitions
     partition.lead(0, (1, 2), (1,))
     asked.bench.replicas.wake(partition)
-    reply = only(trio.run(pending.wait_reply))
+    reply = only(pending.reply)
     assert reply.error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
 def test_an_abandoned_produce_leaves_no_watcher():
     asked = Asked(replicas=(1, 2), isr=(1, 2))
-    pending = asked.raw(request(batch(), acks=-1))
-    pending.on_abandon()
+    pending = asked.begun(request(batch(), acks=-1))
+    pending.leave()
     statistics = asked.bench.purgatories.produce.statistics()
     assert (statistics.parked, statistics.watchers) == (0, 0)
 
@@ -224,7 +225,7 @@ def test_an_abandoned_produce_leaves_no_watcher():
 def test_s_app_10_a_duplicate_is_answered_with_the_original_offsets():
     asked = Asked()
     log = asked.partitions[0].log
-    log.append_as_leader = lambda *_, **__: AppendInfo(
+    log.append_if_light = lambda *_, **__: AppendInfo(
         5, 6, log_append_time=77, log_start_offset=2, record_count=2, valid_bytes=80, duplicate=True
     )
     reply = asked.reply(request(batch()))
@@ -397,20 +398,11 @@ def test_s_txn_7_v12_waits_until_the_followers_have_what_was_added():
     asked.transactions.log.hold = True
     sent = request(in_transaction(owner), transactional_id="id", version=12)
 
-    async def scenario():
-        replies = []
-
-        async def wait():
-            replies.append(await asked.raw(sent, 12))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(wait)
-            await trio.testing.wait_all_tasks_blocked()
-            assert asked.partitions[0].log.log_end_offset == 0
-            asked.transactions.log.release()
-        assert only(through(replies[0], 12)).error_code == 0
-
-    trio.run(scenario)
+    pending = asked.begun(sent, 12)
+    assert not pending.done
+    assert asked.partitions[0].log.log_end_offset == 0
+    asked.transactions.log.release()
+    assert only(through(pending.reply, 12)).error_code == 0
 
 
 def test_s_txn_7_who_is_not_the_owner_does_not_write():
@@ -468,13 +460,16 @@ def test_s_rec_11_a_failing_disk_takes_the_directory_offline(version, code):
 def test_a_big_batch_goes_to_a_thread_and_its_neighbours_do_not():
     asked = Asked(partitions=2)
     asked.partitions[1].threaded_append_bytes = 50
-    coroutine = asked.raw(request(batch(), indexes=(0, 1)))
+    work = asked.handler(context(9), request(batch(), indexes=(0, 1)))
+    assert isinstance(work.send(None), Call)
     assert [p.log.log_end_offset for p in asked.partitions] == [1, 0]
+    work.close()
 
-    async def finish():
-        return await coroutine
 
-    response = through(trio.run(finish), 9)
+def test_big_batches_are_answered_in_the_order_of_the_request():
+    asked = Asked(partitions=2)
+    asked.partitions[0].threaded_append_bytes = 50
+    response = through(asked.raw(request(batch(), indexes=(0, 1))), 9)
     assert [r.base_offset for r in response.responses[0].partition_responses] == [0, 0]
     assert [p.log.log_end_offset for p in asked.partitions] == [1, 1]
 
@@ -483,12 +478,7 @@ def test_a_refused_big_batch():
     asked = Asked()
     asked.partitions[0].threaded_append_bytes = 50
     asked.partitions[0].log.fail_with = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
-    message = request(batch())
-
-    async def finish():
-        return await asked.raw(message)
-
-    assert only(through(trio.run(finish), 9)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert asked.reply(request(batch())).error_code == ErrorCode.MESSAGE_TOO_LARGE
     statistics = asked.partitions[0].statistics
     assert statistics.bytes_rejected == len(batch())
     assert statistics.failed_produce_requests == 0

@@ -34,6 +34,7 @@ from protocol.types import uuid_to_text
 from storage.errors import DirectoryLocked
 from storage.log_dir import LogDir, MetaProperties, write_meta_properties
 from storage.os_filesystem import OsFileSystem
+from tests.support.driving import driver
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.stores import new_uuid, open_store
 
@@ -287,11 +288,11 @@ def test_producer_ids_go_on_where_kafka_never_comes() -> None:
     async def scenario() -> None:
         store = await open_store()
         await take_over(store, directories("/a/t-0"), ("/a",), CONFIG, 3, new_uuid=new_uuid)
-        assert await ProducerIdAllocator(store, 3).take() == FIRST_PRODUCER_ID
+        assert await driver().run(ProducerIdAllocator(store, 3).take()) == FIRST_PRODUCER_ID
         await take_over(
             store, directories("/a/t-0", "/a/u-0"), ("/a",), CONFIG, 3, new_uuid=new_uuid
         )
-        assert await ProducerIdAllocator(store, 3).take() == FIRST_PRODUCER_ID + 1000
+        assert await driver().run(ProducerIdAllocator(store, 3).take()) == FIRST_PRODUCER_ID + 1000
 
     trio.run(scenario)
 

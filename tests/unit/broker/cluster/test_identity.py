@@ -13,6 +13,7 @@ from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from protocol.errors import KafkaError
 from protocol.types import uuid_from_text, uuid_to_text
+from tests.support.driving import driver
 from tests.support.stores import new_uuid, open_store
 
 
@@ -70,9 +71,10 @@ def test_producer_ids_never_repeat_over_restarts(tmp_path: Path) -> None:
         for _ in range(3):
             store = await open_store(path)
             allocator = ProducerIdAllocator(store, 0)
-            assert allocator.take_nowait() is None
-            seen += [await allocator.take() for _ in range(1001)]
-            assert allocator.take_nowait() == seen[-1] + 1
+            with pytest.raises(ProducerIdsUsedUp):
+                allocator.next_id()
+            seen += [await driver().run(allocator.take()) for _ in range(1001)]
+            assert allocator.next_id() == seen[-1] + 1
             seen.append(seen[-1] + 1)
             await store.close()
         assert len(set(seen)) == len(seen)
@@ -89,10 +91,13 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
 
     async def scenario() -> None:
         store = await open_store(str(tmp_path / "older.sqlite"))
-        assert [await ProducerIdAllocator(store, 0).take() for _ in range(2)] == [0, 1000]
+        assert [await driver().run(ProducerIdAllocator(store, 0).take()) for _ in range(2)] == [
+            0,
+            1000,
+        ]
         after = ProducerIdAllocator(store, 0)
         after.note_used(999)
-        assert await after.take() == 2000, "within the blocks that were recorded"
+        assert await driver().run(after.take()) == 2000, "within the blocks that were recorded"
         after.note_used(2004)
         assert after.next_id() == 2005
         after.note_used(7_000)
@@ -100,10 +105,10 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
         with pytest.raises(ProducerIdsUsedUp):
             after.next_id()
         assert "older than the logs" not in caplog.text
-        assert await after.take() == 7_001
+        assert await driver().run(after.take()) == 7_001
         assert "older than the logs" in caplog.text
         assert after.next_id() == 7_002
-        assert await ProducerIdAllocator(store, 0).take() == 8_001, "it was recorded"
+        assert await driver().run(ProducerIdAllocator(store, 0).take()) == 8_001, "it was recorded"
         after.note_used(2**63 - 2)  # Some client made it up.
         assert after.next_id() == 7_003
         await store.close()
@@ -118,7 +123,7 @@ def test_producers_that_ask_at_once_get_different_ids() -> None:
         got: list[int] = []
 
         async def take() -> None:
-            got.append(await allocator.take())
+            got.append(await driver().run(allocator.take()))
 
         async with trio.open_nursery() as nursery:
             for _ in range(20):
@@ -147,10 +152,10 @@ def test_without_the_store_no_producer_id_is_handed_out() -> None:
         store = await open_store()
         await store.close()
         with pytest.raises(KafkaError):
-            await ProducerIdAllocator(store, 0).take()
+            await driver().run(ProducerIdAllocator(store, 0).take())
         damaged = await open_store()
         await damaged.create("/latest_producer_id_block", b"{}")
         with pytest.raises(KafkaError):
-            await ProducerIdAllocator(damaged, 0).take()
+            await driver().run(ProducerIdAllocator(damaged, 0).take())
 
     trio.run(scenario)

@@ -6,7 +6,7 @@ from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.settings import GroupSettings
 from protocol.errors import ErrorCode, KafkaError
-from tests.support.group_harness import INITIAL_DELAY_MS, SESSION_MS, GroupHarness
+from tests.support.group_harness import INITIAL_DELAY_MS, SESSION_MS, GroupHarness, Parked
 
 
 @pytest.fixture
@@ -15,12 +15,13 @@ def groups() -> GroupHarness:
 
 
 def delete_offsets(groups: GroupHarness, *wanted: tuple[str, int]) -> object:
-    done: list[object] = []
+    done = Parked()
     try:
-        groups.coordinator.delete_offsets("g", wanted, lambda code, results: done.append(results))
+        results = groups.coordinator.delete_offsets("g", wanted, done)
     except KafkaError as error:
         return error.code
-    return done[0]
+    assert done.reply is ErrorCode.NONE
+    return results
 
 
 def test_s_grp_6_describe_a_stable_group(groups: GroupHarness) -> None:
@@ -181,7 +182,7 @@ def test_before_the_start_nothing_is_served(groups: GroupHarness) -> None:
 
 def test_offsets_that_were_deleted_are_counted(groups: GroupHarness) -> None:
     def deleted() -> int:
-        return groups.coordinator.statistics().deleted_offsets
+        return groups.statistics().deleted_offsets
 
     assert deleted() == 0
     groups.commit(1)

@@ -149,7 +149,7 @@ def test_it_is_described_listed_and_counted_beside_classic_ones(
     assert (described.state, [one.member_id for one in described.members]) == ("Reconciling", ["m"])
     listed = {one.group_id: (one.type, one.state) for one in groups.coordinator.list_groups()}
     assert listed == {"g": ("consumer", "Reconciling"), "simple": ("classic", "Empty")}
-    counted = groups.coordinator.statistics().groups
+    counted = groups.statistics().groups
     assert (counted["Reconciling"], counted["Empty"], counted["Stable"]) == (1, 1, 0)
     assert [one.members for one in groups.coordinator.groups_at_a_time()] == [1, 0]
 
@@ -204,11 +204,8 @@ def test_offset_delete_asks_it_for_its_subscriptions(
 ) -> None:
     groups.commit(1, member_id="m", generation=3)
     groups.commit(1, topic="u", member_id="m", generation=3)
-    results: list[object] = []
-    groups.coordinator.delete_offsets(
-        "g", [("t", 0), ("u", 0)], lambda code, found: results.append(found)
-    )
-    assert results == [
-        {("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ("u", 0): ErrorCode.NONE},
-    ]
+    done = Parked()
+    results = groups.coordinator.delete_offsets("g", [("t", 0), ("u", 0)], done)
+    assert results == {("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ("u", 0): ErrorCode.NONE}
+    assert done.reply is ErrorCode.NONE
     assert (groups.committed("t"), groups.committed("u")) == (1, None)

@@ -3,19 +3,18 @@
 import struct
 
 import pytest
-import trio
 
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.data.offsets import CommittedOffset
 from broker.coordinator.group.data.records import OffsetRecord
 from broker.coordinator.group.data.serde import encode_record
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.runtime.loading import RECORDS_PER_TURN
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.types import TopicPartition
+from tests.support.begun import begin
 from tests.support.group_harness import SESSION_MS, GroupHarness
 from tests.support.memory_partition_log import MemoryPartitionLog
 
@@ -165,7 +164,7 @@ def test_a_load_under_way_ends_with_its_topic(groups: GroupHarness) -> None:
     again.log.drop()
     again.coordinator.on_topics_deleted([OFFSETS_TOPIC])
     again.load()
-    assert again.coordinator.statistics().loading.loads == 0
+    assert again.statistics().loading.loads == 0
     assert again.shard().group("g") is None
 
 
@@ -203,30 +202,19 @@ def test_s_grp_5_the_last_record_wins_and_tombstones_remove(groups: GroupHarness
     assert (groups.group().protocol_type, len(groups.group().members)) == (None, 0)
 
 
-def test_a_log_is_read_in_slices_and_other_tasks_have_their_turn(groups: GroupHarness) -> None:
+def test_a_log_is_read_in_slices_and_others_run_between_records(groups: GroupHarness) -> None:
     tp = partition_of(groups)
     for start in range(0, 1_000, 100):
         records = [offset_record(one, partition=one) for one in range(start, start + 100)]
         append(groups.log, tp, batch_of(*records))
     again = GroupHarness(log=groups.log, load_buffer_bytes=10_000)
-    turns = 0
-
-    async def run() -> None:
-        nonlocal turns
-        async with trio.open_nursery() as nursery:
-            await nursery.start(again.coordinator.run)
-            again.coordinator.on_elected(tp.partition, 0)
-            with trio.fail_after(5):
-                while again.coordinator._runtime.is_loading:
-                    turns += 1
-                    await trio.lowlevel.checkpoint()
-            nursery.cancel_scope.cancel()
-
-    trio.run(run)
+    again.coordinator.on_elected(tp.partition, 0)
+    load = begin(again.coordinator._runtime.tasks.waiting.popleft()())
+    assert load.done
     assert again.log.reads > 3
-    assert turns >= 1_000 // RECORDS_PER_TURN
-    assert again.coordinator.statistics().offsets == 1_000
-    assert again.coordinator.statistics().loading.loaded_records == 1_000
+    assert load.pauses >= 1_000
+    assert again.statistics().offsets == 1_000
+    assert again.statistics().loading.loaded_records == 1_000
 
 
 def test_compressed_offset_batches(groups: GroupHarness) -> None:
@@ -276,7 +264,7 @@ def test_a_corrupt_batch_fails_the_partition_and_no_other(groups: GroupHarness) 
     groups.load()
     assert groups.commit(1).reply is ErrorCode.NOT_COORDINATOR
     assert groups.commit(1, group="elsewhere-0").reply is ErrorCode.NONE
-    assert groups.coordinator.statistics().loading.partitions["failed"] == 1
+    assert groups.statistics().loading.partitions["failed"] == 1
 
 
 def test_offsets_in_transactions_are_loaded_with_their_outcome(groups: GroupHarness) -> None:

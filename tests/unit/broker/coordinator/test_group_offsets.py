@@ -73,7 +73,7 @@ def test_s_grp_4_a_failed_write_is_no_commit(
     groups.log.fail_with = cause
     assert groups.commit(2).reply is told
     assert groups.committed() == 1
-    assert groups.coordinator.statistics().commit_failures == 1
+    assert groups.statistics().commit_failures == 1
 
 
 def test_a_commit_of_many_partitions_is_one_batch(groups: GroupHarness) -> None:
@@ -90,8 +90,8 @@ def test_a_commit_of_many_partitions_is_one_batch(groups: GroupHarness) -> None:
     assert done.reply is ErrorCode.NONE
     assert len(groups.log.all_records()) == 10
     assert sum(len(batches) for batches in groups.log.batches.values()) == 1
-    assert groups.coordinator.statistics().commits == 10
-    assert groups.coordinator.statistics().offsets == 10
+    assert groups.statistics().commits == 10
+    assert groups.statistics().offsets == 10
 
 
 def test_s_grp_4_a_simple_consumer_needs_no_group(groups: GroupHarness) -> None:
@@ -176,7 +176,7 @@ def test_s_grp_4_offsets_of_an_empty_group_expire_from_when_it_became_empty(
         OffsetRecord(("g", "other", 0), None),
         GroupMetadataRecord("g", None),
     ]
-    assert groups.coordinator.statistics().expired_offsets == 2
+    assert groups.statistics().expired_offsets == 2
 
 
 def test_s_grp_4_offsets_of_a_simple_group_expire_from_their_commit(groups: GroupHarness) -> None:
@@ -308,7 +308,7 @@ def test_tombstones_of_one_check_are_cut_into_batches() -> None:
     before = sum(len(batches) for batches in groups.log.batches.values())
     groups.advance_ms(2 * CHECK_MS)
     assert sum(len(batches) for batches in groups.log.batches.values()) == before + 3
-    assert groups.coordinator.statistics().offsets == 0
+    assert groups.statistics().offsets == 0
 
 
 # ---- topics that go
@@ -323,7 +323,7 @@ def test_offsets_of_deleted_topics_are_forgotten(groups: GroupHarness) -> None:
     assert groups.committed("t") is None
     assert groups.committed("u") == 1
     assert groups.committed(group="other") is None
-    assert groups.coordinator.statistics().deleted_offsets == 2
+    assert groups.statistics().deleted_offsets == 2
 
 
 # ---- offsets inside transactions
@@ -400,4 +400,4 @@ def test_groups_come_one_at_a_time_while_others_change(groups: GroupHarness) -> 
         groups.commit(7, group=f"new-{len(found)}")
     assert found.keys() >= {"g0", "g1", "g2"}
     assert [found[name] for name in ("g0", "g1", "g2")] == [(0, 0), (0, 1), (0, 2)]
-    assert groups.coordinator.statistics().groups["Empty"] >= 6
+    assert groups.statistics().groups["Empty"] >= 6

@@ -380,7 +380,7 @@ def test_a_join_repeated_on_another_connection_answers_the_first(groups: GroupHa
 def test_rebalances_are_counted_by_reason(groups: GroupHarness) -> None:
     _, ids = groups.stable_group(2)
     groups.join(ids[0])
-    statistics = groups.coordinator.statistics()
+    statistics = groups.statistics()
     assert statistics.rebalances == {"a new member joined": 1, "the leader joined again": 1}
     assert statistics.completed_rebalances == 1
     assert statistics.groups["PreparingRebalance"] == 1

@@ -1,6 +1,5 @@
 """Markers over the real log: stable offsets, woken readers, turns (S-TXN-1, S-TXN-2, S-TXN-3)."""
 
-import threading
 from typing import Any
 
 import pytest
@@ -11,8 +10,9 @@ from broker.coordinator.marker_writer import Marker, ReplicaMarkerWriter
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.log.results import AppendInfo
+from storage.waits import Call
 from tests.support.broker_bench import batch
-from tests.support.memory_filesystem import UnreliableFile
+from tests.support.driving import driver
 from tests.support.real_bench import RealBench, fetched
 from tests.support.transaction_harness import T0
 
@@ -82,7 +82,7 @@ def test_s_txn_1_a_marker_moves_the_stable_offset_and_wakes_a_reader(
     assert lab.codes == [ErrorCode.NONE]
     assert lab.partition.log.last_stable_offset == lab.partition.log.log_end_offset == 2
     assert parked.done
-    response = fetched(trio.run(parked.wait_reply))
+    response = fetched(parked.reply)
     aborted = [(one.producer_id, one.first_offset) for one in response.aborted_transactions or ()]
     assert aborted == ([] if commit else [(5, 0)])
     assert lab.listener.told == [(0, 5, commit)]
@@ -112,7 +112,7 @@ def test_s_txn_7_a_marker_of_version_2_needs_a_raised_epoch(lab: Lab, queued: bo
     def mark(**fields: int) -> None:
         async def main() -> None:
             async with trio.open_nursery() as nursery:
-                await nursery.start(lab.writer.run)
+                await nursery.start(lab.writer.run, driver())
                 told = len(lab.codes)
                 lab.mark(**fields)
                 with trio.fail_after(5):
@@ -155,36 +155,25 @@ def test_s_txn_5_a_listener_that_loads_makes_the_marker_wait(lab: Lab) -> None:
     assert lab.partition.log.log_end_offset == 1
 
 
-def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    goes_on = threading.Event()
-    write = UnreliableFile.pwrite
-
-    def held(file: UnreliableFile, data: Any, position: int) -> Any:
-        if len(data) > 100_000:
-            assert goes_on.wait(5)
-        return write(file, data, position)
-
-    async def big() -> None:
-        await lab.bench.produce(batch([b"x" * 400_000]))
+def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(lab: Lab) -> None:
+    append = lab.partition.append_as_leader(batch([b"x" * 400_000]))
 
     async def main() -> None:
         lab.data()
         async with trio.open_nursery() as nursery:
-            await nursery.start(lab.writer.run)
-            nursery.start_soon(big)
-            await trio.testing.wait_all_tasks_blocked()
+            await nursery.start(lab.writer.run, driver())
+            in_thread = append.send(None)
+            assert isinstance(in_thread, Call)
             lab.mark()
             await trio.testing.wait_all_tasks_blocked()
             assert lab.codes == []
-            goes_on.set()
+            with pytest.raises(StopIteration):
+                append.send(in_thread.work(*in_thread.values))
             with trio.fail_after(5):
                 while not lab.codes:
                     await trio.sleep(0)
             nursery.cancel_scope.cancel()
 
-    monkeypatch.setattr(UnreliableFile, "pwrite", held)
     trio.run(main)
     assert lab.codes == [ErrorCode.NONE]
     assert lab.partition.log.last_stable_offset == 3

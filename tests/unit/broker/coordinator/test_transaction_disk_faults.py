@@ -6,7 +6,6 @@ from broker.coordinator.marker_writer import ReplicaMarkerWriter
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import TransactionState as S
-from broker.world.workers import InlineWorkers
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.paths import parent_dir
@@ -29,7 +28,7 @@ class Life:
             self.bench.topic(topic, 2, is_new=fs is None, leader_epoch=leader_epoch)
         replicas = self.bench.replicas
         self.transactions = TransactionHarness(
-            ReplicaPartitionWriter(replicas, InlineWorkers(), timeout_ms=1000),  # type: ignore[arg-type]
+            ReplicaPartitionWriter(replicas, timeout_ms=1000),  # type: ignore[arg-type]
             self.bench.clock,
             ReplicaMarkerWriter(  # type: ignore[arg-type]
                 replicas, self.bench.clock, timeout_ms=1000, listeners={}
@@ -121,7 +120,7 @@ def test_s_txn_6_markers_for_a_failed_disk_wait_for_the_next_start(life: Life) -
     broker.advance_ms(600_000)
     assert broker.state(well) is S.PREPARE_COMMIT
     assert life.stable_offset(there) == 2, "what can be committed is"
-    statistics = broker.coordinator.statistics().markers
+    statistics = broker.statistics().markers
     assert (statistics.transactions, statistics.written) == (1, 1)
     assert statistics.retried < 150, "ever more seldom"
 
@@ -144,5 +143,5 @@ def test_a_completion_that_a_failed_disk_cannot_take_is_not_tried_all_the_time(l
     assert broker.end(owner, transactional_id=sick).code is ErrorCode.NONE
     broker.advance_ms(600_000)
     assert life.stable_offset(there) == 2
-    assert broker.coordinator.statistics().failed_changes < 150
+    assert broker.statistics().failed_changes < 150
     assert life.after_a_crash().transactions.state(sick) is S.COMPLETE_COMMIT

@@ -1,15 +1,18 @@
-"""Very many transactions that time out, expire or were prepared together: in turns."""
+"""Very many transactions that time out, expire or were prepared together: others run between."""
+
+from contextlib import suppress
 
 import pytest
 
-from broker.coordinator.transaction import upkeep
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import TransactionState as S
-from broker.world.turns import ITEMS
+from broker.coordinator.transaction.upkeep import TOMBSTONES_PER_BATCH
 from protocol.errors import ErrorCode
+from storage.waits import PAUSE, Work, at_once
 from tests.support.transaction_harness import T0, TransactionHarness
 
-MANY = 3 * ITEMS - 10
+MANY = 750
+SOME = 256
 
 
 def opened(broker: TransactionHarness, count: int = MANY) -> list[Producer]:
@@ -32,75 +35,127 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> TransactionHarness:
     return made
 
 
-def passes(broker: TransactionHarness, count: int) -> list[int]:
-    """How many aborts each pass over the timers has brought."""
-    found = []
-    before = broker.coordinator.statistics().timed_out
-    for _ in range(count):
-        broker.deadlines.run_due()
-        now = broker.coordinator.statistics().timed_out
-        found.append(now - before)
-        before = now
-    return found
+def begun(broker: TransactionHarness) -> Work[None]:
+    """The oldest work that the coordinator has begun."""
+    return broker.coordinator._runtime.tasks.waiting.popleft()()
 
 
-def test_transactions_that_time_out_together_are_aborted_some_a_turn(
+def round_begins(broker: TransactionHarness) -> None:
+    """Fire the timer of the round, and that of its only partition."""
+    broker.deadlines.run_due()
+    broker.deadlines.run_due()
+
+
+def go_on(work: Work[None], pauses: int) -> None:
+    """Let the work go on to its `pauses`th pause from here."""
+    for _ in range(pauses):
+        assert work.send(None) is PAUSE
+
+
+def timed_out(broker: TransactionHarness) -> int:
+    return broker.statistics().timed_out
+
+
+def test_others_run_between_the_aborts_of_transactions_that_time_out_together(
     broker: TransactionHarness,
 ) -> None:
     opened(broker)
     broker.clock.advance(101)
-    assert passes(broker, 5) == [0, ITEMS, ITEMS, MANY - 2 * ITEMS, 0]
+    round_begins(broker)
+    assert timed_out(broker) == 0
+    walk = begun(broker)
+    for number in range(1, 4):
+        go_on(walk, 1)
+        assert timed_out(broker) == number
+    go_on(walk, MANY - 3)
+    assert timed_out(broker) == MANY
     assert all(broker.state(f"id-{number}") is S.COMPLETE_ABORT for number in range(MANY))
+    with pytest.raises(StopIteration):
+        walk.send(None)
 
 
 def test_a_transaction_that_ends_before_its_turn_is_left_alone(broker: TransactionHarness) -> None:
     owners = opened(broker)
     broker.clock.advance(101)
-    passes(broker, 2)
+    round_begins(broker)
+    walk = begun(broker)
+    go_on(walk, SOME)
     last = f"id-{MANY - 1}"
     assert broker.end(owners[-1], transactional_id=last).code is ErrorCode.NONE
     assert broker.end(owners[0], transactional_id="id-0").code is ErrorCode.PRODUCER_FENCED
-    passes(broker, 4)
+    at_once(walk)
     assert broker.state(last) is S.COMPLETE_COMMIT
-    assert broker.coordinator.statistics().timed_out == MANY - 1
+    assert timed_out(broker) == MANY - 1
 
 
 def test_a_round_does_not_begin_while_the_one_before_is_at_it(broker: TransactionHarness) -> None:
     opened(broker)
     broker.clock.advance(101)
-    assert passes(broker, 2) == [0, ITEMS]
+    round_begins(broker)
+    walk = begun(broker)
+    go_on(walk, SOME)
     broker.clock.advance(101)
     # The next round comes due, and finds the first at work: it adds no second walk.
-    assert passes(broker, 1) == [ITEMS]
-    assert passes(broker, 1) == [MANY - 2 * ITEMS]
+    round_begins(broker)
+    assert not broker.coordinator._runtime.tasks.waiting
+    at_once(walk)
+    assert timed_out(broker) == MANY
+    broker.clock.advance(101)
+    round_begins(broker)
+    at_once(begun(broker))
 
 
 def test_a_partition_that_is_given_away_is_not_walked_any_more(broker: TransactionHarness) -> None:
     opened(broker)
     broker.clock.advance(101)
-    passes(broker, 2)
+    round_begins(broker)
+    walk = begun(broker)
+    go_on(walk, SOME)
     broker.coordinator.on_resigned(0)
-    assert passes(broker, 3) == [0, 0, 0]
+    at_once(walk)
+    assert timed_out(broker) == SOME
 
 
-def test_tombstones_are_written_some_a_turn(broker: TransactionHarness) -> None:
+def test_tombstones_are_written_some_at_a_time(broker: TransactionHarness) -> None:
     for number in range(MANY):
         broker.owner(f"id-{number}")
-    broker.clock.advance(1_001)
     shard = broker.shard("id-0")
-    left = []
-    for _ in range(5):
-        broker.deadlines.run_due()
+    (batches,) = broker.log.batches.values()
+    before = len(batches)
+    broker.clock.advance(1_001)
+    broker.deadlines.run_due()
+    broker.deadlines.run_due()
+    walks = [begun(broker), begun(broker)]  # nothing times out
+    left = [len(shard.transactions)]
+    for walk in walks:
+        with suppress(StopIteration):
+            while True:
+                walk.send(None)
+                left.append(len(shard.transactions))
         left.append(len(shard.transactions))
-    assert left == [MANY, MANY - ITEMS, MANY - 2 * ITEMS, 0, 0]
-    batches = broker.log.all_records()[-MANY:]
-    assert all(record.value is None for record in batches)
-    assert upkeep.TOMBSTONES_PER_BATCH < ITEMS
+    assert list(dict.fromkeys(left)) == [*range(MANY, 0, -TOMBSTONES_PER_BATCH), 0]
+    assert len(batches) - before == -(-MANY // TOMBSTONES_PER_BATCH)
+    assert all(record.value is None for record in broker.log.all_records()[-MANY:])
 
 
-def test_s_txn_6_what_was_prepared_before_a_start_is_carried_out_some_a_turn(
-    broker: TransactionHarness, monkeypatch: pytest.MonkeyPatch
+def test_an_id_that_is_used_again_before_its_tombstone_is_written_stays(
+    broker: TransactionHarness,
 ) -> None:
+    for number in range(TOMBSTONES_PER_BATCH):
+        broker.owner(f"id-{number}")
+    broker.clock.advance(1_001)
+    round_begins(broker)
+    walks = [begun(broker), begun(broker)]
+    for walk in walks:
+        go_on(walk, TOMBSTONES_PER_BATCH - 1)
+    broker.owner("id-0")
+    for walk in walks:
+        at_once(walk)
+    assert list(broker.shard("id-0").transactions) == ["id-0"]
+
+
+def all_prepared(broker: TransactionHarness, monkeypatch: pytest.MonkeyPatch) -> TransactionHarness:
+    """A new broker over a log with very many prepared transactions, of which none is loaded."""
     owners = opened(broker)
     broker.markers.hold = True
     for number, owner in enumerate(owners):
@@ -109,11 +164,20 @@ def test_s_txn_6_what_was_prepared_before_a_start_is_carried_out_some_a_turn(
     monkeypatch.setattr(TransactionHarness, "check", lambda self: None)
     broker.coordinator.shutdown()
     after = TransactionHarness(broker.log, broker.clock, broker.markers, 10**6, partition_count=1)
-    after.load("id-0")
-    assert len(after.markers.written) == ITEMS
-    after.deadlines.run_due()
-    assert len(after.markers.written) == 2 * ITEMS
-    after.deadlines.run_due()
+    after.coordinator.on_elected(0, 0)
+    return after
+
+
+def test_s_txn_6_others_run_while_what_was_prepared_before_a_start_is_carried_out(
+    broker: TransactionHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after = all_prepared(broker, monkeypatch)
+    at_once(begun(after))  # the load
+    assert after.markers.written == []
+    walk = begun(after)
+    go_on(walk, SOME)
+    assert len(after.markers.written) == SOME
+    at_once(walk)
     assert len(after.markers.written) == MANY
     assert after.state("id-0") is S.COMPLETE_COMMIT
 
@@ -122,17 +186,13 @@ def test_s_txn_6_a_partition_that_is_loaded_again_at_once_is_carried_out_whole(
     broker: TransactionHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The unfinished walk through the shard that was replaced must not stand for the new one's."""
-    owners = opened(broker)
-    broker.markers.hold = True
-    for number, owner in enumerate(owners):
-        broker.end(owner, transactional_id=f"id-{number}")
-    broker.markers.hold = False
-    monkeypatch.setattr(TransactionHarness, "check", lambda self: None)
-    broker.coordinator.shutdown()
-    after = TransactionHarness(broker.log, broker.clock, broker.markers, 10**6, partition_count=1)
-    after.load("id-0")
+    after = all_prepared(broker, monkeypatch)
+    at_once(begun(after))
+    walk = begun(after)
+    go_on(walk, SOME)
     after.coordinator.on_elected(0, 1)
-    after.load("id-0")
-    for _ in range(4):
-        after.deadlines.run_due()
+    at_once(begun(after))
+    at_once(walk)
+    assert len(after.markers.written) == SOME
+    after.work()
     assert all(after.state(f"id-{number}") is S.COMPLETE_COMMIT for number in range(MANY))

@@ -411,7 +411,7 @@ def test_s_txn_2_a_deposed_coordinator_gives_up(broker: TransactionHarness) -> N
     broker.end(owner)
     broker.advance_ms(1_000)
     assert broker.state() is S.PREPARE_COMMIT
-    assert broker.coordinator.statistics().markers.transactions == 0
+    assert broker.statistics().markers.transactions == 0
 
 
 def test_a_completion_that_cannot_be_written_is_tried_again(broker: TransactionHarness) -> None:
@@ -440,7 +440,7 @@ def test_s_txn_4_what_outlives_its_timeout_is_aborted(broker: TransactionHarness
     assert broker.markers.written[0][1].producer_epoch == owner.producer_epoch + 1
     assert broker.end(owner).code is ErrorCode.PRODUCER_FENCED
     assert broker.add(owner, T0) is ErrorCode.PRODUCER_FENCED
-    assert broker.coordinator.statistics().timed_out == 1
+    assert broker.statistics().timed_out == 1
     # KIP-360: it may go on with the epoch that fenced it; a new owner gets the one after.
     assert broker.init(expected=owner) == (0, owner.producer_id, owner.producer_epoch + 1)
     assert broker.init() == (0, owner.producer_id, owner.producer_epoch + 2)
@@ -541,7 +541,7 @@ def test_a_deposed_shard_answers_not_coordinator(broker: TransactionHarness) -> 
     codes: list[ErrorCode] = []
     broker.log.hold = True
     broker.coordinator.end(
-        "id", owner, commit=True, version=0, done=lambda code, *_: codes.append(code)
+        "id", owner, commit=True, version=0, done=lambda owned: codes.append(owned.code)
     )
     broker.coordinator.on_resigned(broker.coordinator.partition_for("id"))
     broker.log.release()
@@ -726,4 +726,4 @@ def test_list_and_describe(broker: TransactionHarness) -> None:
     with pytest.raises(KafkaError) as refused:
         broker.coordinator.describe("c")
     assert refused.value.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-    assert broker.coordinator.statistics().transactional_ids["Ongoing"] == 1
+    assert broker.statistics().transactional_ids["Ongoing"] == 1

@@ -36,7 +36,7 @@ def broker() -> TransactionHarness:
 
 def delete_offsets(groups: GroupHarness) -> Parked:
     parked = Parked()
-    groups.coordinator.delete_offsets("g", [("t", 0)], lambda code, results: parked(code))
+    groups.coordinator.delete_offsets("g", [("t", 0)], parked)
     groups.check()
     return parked
 
@@ -78,11 +78,11 @@ def test_tombstones_of_offsets_that_fail_leave_the_offsets(
     groups.log.fail_with = cause
     assert delete_offsets(groups).reply is told
     assert groups.committed() == 1
-    assert groups.coordinator.statistics().deleted_offsets == 0
+    assert groups.statistics().deleted_offsets == 0
     groups.log.fail_with = NONE
     assert delete_offsets(groups).reply is NONE
     assert groups.committed() is None
-    assert groups.coordinator.statistics().deleted_offsets == 1
+    assert groups.statistics().deleted_offsets == 1
 
 
 @fails
@@ -113,7 +113,7 @@ def test_an_assignment_that_fails_makes_nobody_stable(
     assert synced.reply.error is told
     assert groups.group().state is GroupState.PREPARING_REBALANCE
     assert groups.group().members[member_id].assignment == b""
-    assert groups.coordinator.statistics().completed_rebalances == 0
+    assert groups.statistics().completed_rebalances == 0
 
 
 def test_a_leader_that_syncs_twice_completes_one_rebalance(groups: GroupHarness) -> None:
@@ -126,7 +126,7 @@ def test_a_leader_that_syncs_twice_completes_one_rebalance(groups: GroupHarness)
     assert first.reply.error is ErrorCode.REBALANCE_IN_PROGRESS
     groups.log.release()
     assert second.reply.assignment == b"one"
-    assert groups.coordinator.statistics().completed_rebalances == 1
+    assert groups.statistics().completed_rebalances == 1
 
 
 @pytest.mark.parametrize("joins_again", [False, True])
@@ -173,12 +173,12 @@ def test_a_deletion_that_fails_leaves_the_group_as_it_was(
     assert groups.delete_group().reply is ErrorCode.GROUP_ID_NOT_FOUND
     assert groups.coordinator.describe("g").error is ErrorCode.GROUP_ID_NOT_FOUND
     assert [group.state for group in groups.coordinator.list_groups()] == ["Dead"]
-    assert groups.coordinator.statistics().groups["Dead"] == 1
+    assert groups.statistics().groups["Dead"] == 1
     groups.log.hold = False
     groups.log.release(cause)
     assert done.reply is told
     assert groups.coordinator.describe("g").state == "Empty"
-    assert groups.coordinator.statistics().groups == {
+    assert groups.statistics().groups == {
         state.value: int(state is GroupState.EMPTY) for state in GroupState
     }
     assert groups.committed() == 1
@@ -212,7 +212,7 @@ def test_of_a_deletion_in_batches_the_one_that_fails_counts(groups: GroupHarness
     groups.log.release_one(ErrorCode.NOT_ENOUGH_REPLICAS)
     assert done.reply is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert groups.group().state is GroupState.EMPTY
-    assert groups.coordinator.statistics().offsets == 500
+    assert groups.statistics().offsets == 500
     assert nothing_in_flight(groups)
 
 
@@ -364,7 +364,7 @@ def test_an_id_whose_tombstone_fails_is_good_for_the_next_transaction(
     assert broker.add(owner, T0) is ErrorCode.CONCURRENT_TRANSACTIONS
     broker.log.hold = False
     broker.log.release(cause)
-    assert broker.coordinator.statistics().expired_ids == 0
+    assert broker.statistics().expired_ids == 0
     assert broker.add(owner, T0) is NONE
 
 

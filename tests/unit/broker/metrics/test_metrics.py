@@ -150,7 +150,7 @@ def test_transactions_are_measured() -> None:
     broker.add(broker.owner("open"), T0, transactional_id="open")
     broker.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
     broker.init("fails")
-    statistics = broker.coordinator.statistics_in_steps
+    statistics = broker.coordinator.statistics
     found = parse(b"".join(trio.run(render, all_families(sources(transactions=statistics)))))
     prefix = "kafka_coordinator_transaction_transactionstatemanager_"
     assert found[prefix + "append_errors_total", ()] == 1
@@ -164,7 +164,7 @@ def test_transactions_are_measured() -> None:
     prefix = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
     assert found[prefix + "written_total", ()] == 1
     broker.log.fail_with = ErrorCode.NONE
-    statistics = broker.restarted().coordinator.statistics_in_steps
+    statistics = broker.restarted().coordinator.statistics
     found = parse(b"".join(trio.run(render, all_families(sources(transactions=statistics)))))
     prefix = "kafka_server_transaction_coordinator_metrics_"
     assert found[prefix + "loaded_records_total", ()] > 0

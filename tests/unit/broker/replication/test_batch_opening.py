@@ -7,16 +7,15 @@ import pytest
 import trio
 import trio.testing
 
-from broker.network.asides import Asides
 from broker.replication.batch_opening import BatchOpener, OpeningStatistics
-from broker.request import Aside, Pending
-from broker.world.loop_watch import LoopWatch
+from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers, WorkerDied
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.message_set import build_message_set
+from storage.waits import Work
 from tests.support.broker_bench import NOW, context
 from tests.support.heavy_batches import odd_sizes
 from tests.support.real_bench import RealBench, produced
@@ -52,26 +51,63 @@ MEDIUM = odd_sizes(3_000, NOW)
 SMALL = build_batch([(NOW, None, b"v", ())])
 
 
+class Asked:
+    """A request in work."""
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._ended = trio.Event()
+        self._scope = trio.CancelScope()
+        self._reply: Any = None
+
+    async def run(self, driver: Driver, work: Work[Any]) -> None:
+        with self._scope:
+            self._reply = await driver.run(work)
+            self._ended.set()
+
+    @property
+    def done(self) -> bool:
+        return self._ended.is_set()
+
+    def leave(self) -> None:
+        """The client goes away."""
+        self._scope.cancel()
+
+    async def answer(self) -> Any:
+        with trio.fail_after(60):
+            await self._ended.wait()
+        return produced(self._reply, self._version)
+
+
 class Broker(RealBench):
     """`t` with two partitions, and the opener at work."""
 
-    def __init__(self) -> None:
+    def __init__(self, nursery: trio.Nursery) -> None:
         super().__init__()
         self.hands = Hands()
-        self.opener = self.replicas.opener = BatchOpener(self.hands)
-        self.asides = Asides(self.clock, LoopWatch(self.clock))
+        self.opener = self.replicas.opener = BatchOpener()
+        self.driver = Driver(self.hands, self.clock)
+        self.nursery = nursery
         self.partitions = self.topic(partitions=2)
         for partition in self.partitions:
             partition.opener = self.opener
 
-    async def ask(self, *args: Any, **kwargs: Any) -> Any:
-        reply = self.produce(*args, **kwargs)
-        if hasattr(reply, "cr_frame"):
-            reply = await reply
-        if isinstance(reply, Aside):
-            return self.asides.begin(reply, lambda: "a test")
-        version = args[1] if len(args) > 1 else 9
-        return produced(reply, version) if hasattr(reply, "responses") else reply
+    async def ask(self, records: bytes, version: int = 9, *, index: int = 0) -> Asked:
+        data = PartitionProduceData(index=index, records=records)
+        return await self.begin([data], version)
+
+    async def begin(self, data: list[PartitionProduceData], version: int = 9) -> Asked:
+        """Begin a request with acks=1, and go on with it as far as possible."""
+        message = ProduceRequest(
+            acks=1, timeout_ms=0, topic_data=[TopicProduceData(name="t", partition_data=data)]
+        )
+        codec = ProduceRequest.codec(version)
+        request = codec.parse(bytearray(codec.build(message)))
+        asked = Asked(version)
+        work = self.produce_handler(context(version), request)
+        self.nursery.start_soon(asked.run, self.driver, work)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        return asked
 
 
 def counted(in_threads: int = 0, in_processes: int = 0, too_much: int = 0) -> OpeningStatistics:
@@ -82,39 +118,35 @@ def counted(in_threads: int = 0, in_processes: int = 0, too_much: int = 0) -> Op
 
 def run(scenario: Callable[[Broker], Any]) -> None:
     async def main() -> None:
-        broker = Broker()
         async with trio.open_nursery() as nursery:
-            await nursery.start(broker.asides.run)
-            await scenario(broker)
-            await broker.asides.close()
+            await scenario(Broker(nursery))
+            nursery.cancel_scope.cancel()
 
     trio.run(main)
 
 
 def test_a_thread_is_enough_for_honest_batches() -> None:
     async def scenario(broker: Broker) -> None:
-        reply = await broker.ask(MEDIUM)
+        reply = await (await broker.ask(MEDIUM)).answer()
         assert (reply.error_code, reply.base_offset) == (0, 0)
         assert (broker.hands.threads, broker.hands.begun) == (1, 0)
-        reply = await broker.ask(SMALL)
+        reply = await (await broker.ask(SMALL)).answer()
         assert (reply.base_offset, broker.hands.threads) == (3_000, 1)
         assert broker.opener.statistics() == counted(in_threads=1)
 
     run(scenario)
 
 
-def test_a_heavy_batch_waits_aside_and_holds_up_nobody() -> None:
+def test_a_heavy_batch_holds_up_nobody() -> None:
     async def scenario(broker: Broker) -> None:
         pending = await broker.ask(HEAVY)
-        assert isinstance(pending, Pending)
-        await trio.testing.wait_all_tasks_blocked()
+        assert not pending.done
         # Another partition, and its own: the batch has no place in the log yet.
         for index in (0, 1):
             assert broker.produce(SMALL, index=index).base_offset == 0
         assert broker.partitions[0].appending == 0
         broker.hands.may_work.set()
-        with trio.fail_after(60):
-            reply = produced(await pending.wait_reply(), 9)
+        reply = await pending.answer()
         assert (reply.error_code, reply.base_offset) == (0, 1)
         assert broker.partitions[0].log.log_end_offset == 40_001
         assert broker.opener.statistics() == counted(in_processes=1)
@@ -128,26 +160,15 @@ def test_heavy_batches_are_opened_one_after_the_other() -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert (broker.hands.begun, broker.opener.statistics().waiting) == (1, 4)
         # A batch that a thread can open does not wait for them.
-        assert (await broker.ask(MEDIUM)).base_offset == 0
-        waiting[1].abandon()
+        assert (await (await broker.ask(MEDIUM)).answer()).base_offset == 0
+        waiting[1].leave()
         await trio.testing.wait_all_tasks_blocked()
         assert broker.opener.statistics().waiting == 3
         broker.hands.may_work.set()
         for at in (0, 2, 3):
-            assert produced(await waiting[at].wait_reply(), 9).error_code == 0
+            assert (await waiting[at].answer()).error_code == 0
         assert broker.hands.most == 1
         assert broker.partitions[1].log.log_end_offset == 40_000
-
-    run(scenario)
-
-
-def test_the_request_is_kept_though_its_buffer_is_used_again() -> None:
-    async def scenario(broker: Broker) -> None:
-        buffer = bytearray(HEAVY)
-        pending = await broker.ask(buffer)
-        buffer[:] = bytes(len(buffer))
-        broker.hands.may_work.set()
-        assert produced(await pending.wait_reply(), 9).error_code == 0
 
     run(scenario)
 
@@ -157,7 +178,7 @@ def test_what_is_wrong_is_told_by_the_child() -> None:
         broker.hands.may_work.set()
         data = bytearray(HEAVY)
         data[-1] ^= 1
-        reply = await broker.ask(bytes(data))
+        reply = await (await broker.ask(bytes(data))).answer()
         assert reply.error_code == ErrorCode.CORRUPT_MESSAGE
         assert broker.partitions[0].log.log_end_offset == 0
         assert broker.opener.statistics() == counted()
@@ -170,12 +191,12 @@ def test_a_batch_that_no_child_could_open_is_answered_so_that_producers_try_agai
         broker.hands.may_work.set()
         broker.hands.die = True
         pending = await broker.ask(HEAVY)
-        reply = produced(await pending.wait_reply(), 9)
+        reply = await pending.answer()
         assert reply.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
         assert ErrorCode(reply.error_code).retriable
         broker.hands.die = False
         pending = await broker.ask(HEAVY)
-        reply = produced(await pending.wait_reply(), 9)
+        reply = await pending.answer()
         assert (reply.error_code, reply.base_offset) == (ErrorCode.NONE, 0)
 
     run(scenario)
@@ -187,7 +208,7 @@ def test_there_is_an_end_to_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(broker: Broker) -> None:
         broker.hands.may_work.set()
         pending = await broker.ask(HEAVY)
-        reply = produced(await pending.wait_reply(), 9)
+        reply = await pending.answer()
         assert reply.error_code == ErrorCode.MESSAGE_TOO_LARGE
         assert broker.opener.statistics() == counted(too_much=1)
 
@@ -200,7 +221,7 @@ def test_old_messages_go_the_same_way() -> None:
     async def scenario(broker: Broker) -> None:
         broker.hands.may_work.set()
         pending = await broker.ask(many, 2)
-        assert produced(await pending.wait_reply(), 2).error_code == 0
+        assert (await pending.answer()).error_code == 0
         assert (broker.hands.begun, broker.partitions[0].log.log_end_offset) == (1, 5_000)
 
     run(scenario)
@@ -210,7 +231,9 @@ def test_a_stop_drops_what_has_not_begun_to_append() -> None:
     async def scenario(broker: Broker) -> None:
         pending = await broker.ask(HEAVY)
         await trio.testing.wait_all_tasks_blocked()
-        await broker.asides.close()
+        broker.nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await trio.testing.wait_all_tasks_blocked()
         assert not pending.done
         assert broker.partitions[0].log.log_end_offset == 0
 
@@ -223,16 +246,9 @@ def test_what_was_appended_wakes_others_also_when_the_client_goes() -> None:
         broker.produce_handler._wake = woken.append
         data = [PartitionProduceData(index=1, records=MEDIUM)]
         data.append(PartitionProduceData(index=0, records=HEAVY))
-        message = ProduceRequest(
-            acks=1, timeout_ms=0, topic_data=[TopicProduceData(name="t", partition_data=data)]
-        )
-        codec = ProduceRequest.codec(9)
-        request = codec.parse(bytearray(codec.build(message)))
-        aside = await broker.produce_handler(context(9), request)
-        work = broker.asides.begin(aside, lambda: "a test")
-        await trio.testing.wait_all_tasks_blocked()
+        work = await broker.begin(data)
         assert (broker.partitions[1].log.log_end_offset, woken) == (3_000, [])
-        work.abandon()
+        work.leave()
         broker.hands.may_work.set()
         await trio.testing.wait_all_tasks_blocked()
         assert woken == [broker.partitions[1]]
@@ -246,7 +262,7 @@ def test_a_partition_gone_meanwhile_is_not_appended_to() -> None:
         await trio.testing.wait_all_tasks_blocked()
         broker.partitions[0].close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         broker.hands.may_work.set()
-        reply = produced(await pending.wait_reply(), 9)
+        reply = await pending.answer()
         assert reply.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     run(scenario)

@@ -10,6 +10,8 @@ from broker.replication import down_converter
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter, HeldRecords
 from broker.replication.read_plan import FetchTarget
+from broker.world.clock import SystemClock
+from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers, WorkerDied
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import PartitionData
@@ -51,7 +53,7 @@ class Conversion:
         self.failed = []
         self.workers = workers or Counted()
         self.converter = DownConverter(
-            BatchLooker(self.workers), lambda partition, error: self.failed.append(error)
+            BatchLooker(), lambda partition, error: self.failed.append(error)
         )
 
     def run(
@@ -64,7 +66,8 @@ class Conversion:
             if partition:
                 target.partition = SimpleNamespace(log=SimpleNamespace(dir="/logs/t-0"))
             entries.append((target, PartitionData(records=self.slice)))
-        trio.run(self.converter.convert, entries, 1, max_bytes)
+        driver = Driver(self.workers, SystemClock())
+        trio.run(driver.run, self.converter.convert(entries, 1, max_bytes))
         return [data for _, data in entries]
 
 

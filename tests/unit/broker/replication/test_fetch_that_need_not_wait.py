@@ -4,16 +4,14 @@ Each case is one of Kafka's `DelayedFetch.tryComplete`; `tests/answers/waits.py`
 """
 
 import pytest
-import trio
 
 from broker.api import fetch
-from broker.request import Pending
 from config.topic_config import TopicConfig
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.batch import iter_batches
 from storage.log.results import FetchIsolation
+from tests.support.begun import Begun, begin
 from tests.support.broker_bench import batch, context
-from tests.support.made_aside import made
 from tests.support.real_bench import RealBench, fetched
 
 PATIENT = {"min_bytes": 1 << 20, "max_wait_ms": 2000}
@@ -32,7 +30,7 @@ class Rolled:
 
     def append(self, count=1, **how):
         for _ in range(count):
-            self.partition.append_as_leader(one(**how))
+            self.partition.append_as_leader_nowait(one(**how))
             self.bench.replicas.wake(self.partition)
 
     def fetch(self, offset, **fields):
@@ -41,7 +39,7 @@ class Rolled:
     def waits(self, offset, **fields):
         """Whether it waits for all of its time, and then has what it could have had before."""
         reply = self.fetch(offset, **fields)
-        if not isinstance(reply, Pending):
+        if not isinstance(reply, Begun):
             return False
         assert not reply.done
         self.bench.advance(PATIENT["max_wait_ms"] / 1000 + 0.1)
@@ -66,7 +64,7 @@ def test_s_read_6_a_reader_over_many_small_segments_waits_only_at_the_end():
     rolled = Rolled()
     rolled.append(205)
     offset, asked = 0, 0
-    while not isinstance(reply := rolled.fetch(offset), Pending):
+    while not isinstance(reply := rolled.fetch(offset), Begun):
         asked += 1
         offset = [at.last_offset for _, at in iter_batches(reply.records)][-1] + 1
     assert (offset, asked) == (200, 20)
@@ -159,7 +157,9 @@ def test_s_read_6_a_truncation_that_makes_a_follower_diverge_ends_the_wait(epoch
     parked = follower_at(rolled, 3, last_fetched_epoch=0)
     rolled.log.truncate_to(1)
     rolled.partition.lead(epoch, (1, 2), (1,))
-    rolled.partition.append_as_leader(batch([b"x", b"y"]))  # so that 3 is in range all the while
+    rolled.partition.append_as_leader_nowait(
+        batch([b"x", b"y"])
+    )  # so that 3 is in range all the while
     rolled.bench.replicas.wake(rolled.partition)
     assert rolled.log.log_end_offset == 3
     assert parked.done is done
@@ -199,10 +199,10 @@ def follower_at(rolled, offset, *, last_fetched_epoch):
     )
     topics = [FetchTopic(topic="t", partitions=[asked])]
     request = FetchRequest(replica_id=2, topics=topics, max_bytes=1 << 20, **PATIENT)
-    parked = made(rolled.bench.fetch_handler(context(12), request))
-    assert isinstance(parked, Pending)
+    parked = begin(rolled.bench.fetch_handler(context(12), request))
+    assert not parked.done
     return parked
 
 
 def answer_of(parked):
-    return fetched(trio.run(parked.wait_reply))
+    return fetched(parked.reply)

@@ -30,6 +30,7 @@ from tests.support.log_tasks import run_task
 from tests.support.real_bench import RealBench
 
 TP = TopicPartition("t", 0)
+DRIVER = Driver(InlineWorkers(), SystemClock())
 KEY = ApiKey.ALTER_REPLICA_LOG_DIRS
 
 
@@ -322,7 +323,7 @@ def test_a_partition_moves_while_it_is_written_to():
     async def produce():
         for number in range(200):
             append = moves.partition.append_as_leader(batch([b"%d" % number]))
-            info = append if hasattr(append, "first_offset") else await append
+            info = await DRIVER.run(append)
             sent.append((info.first_offset, b"%d" % number))
             await trio.sleep(0)
             if moves.lies_in("/b")():

@@ -16,7 +16,7 @@ from protocol.types import TopicPartition
 from storage.waits import at_once
 from tests.support.broker_bench import NOW, batch
 from tests.support.memory_filesystem import UnreliableFile
-from tests.support.real_bench import RealBench, fetched, produced
+from tests.support.real_bench import RealBench, fetched
 
 CODECS = list(CompressionType)
 
@@ -117,7 +117,7 @@ def test_producers_and_late_transactions_are_counted():
     bench = made()
     partition = bench.replicas.partition(TopicPartition("t", 0))
     for producer_id in (7, 8):
-        partition.append_as_leader(
+        partition.append_as_leader_nowait(
             batch(producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True)
         )
 
@@ -228,10 +228,10 @@ def test_a_parked_fetch_is_woken_by_a_big_append_in_a_thread():
 
     async def main():
         parked = bench.fetch(0, max_wait_ms=500)
-        reply = produced(await bench.produce(batch([b"x" * 400_000])))
+        reply = await bench.wait_produced(batch([b"x" * 400_000]))
         assert (reply.error_code, reply.base_offset) == (0, 0)
         assert parked.done
-        assert len(fetched(await parked.wait_reply()).records) > 400_000
+        assert len(fetched(parked.reply).records) > 400_000
 
     trio.run(main)
 
@@ -242,9 +242,9 @@ def test_s_app_2_a_big_batch_with_a_bad_checksum_is_refused_and_the_next_one_acc
     async def main():
         torn = batch([b"x" * 400_000])
         torn[-5] ^= 1
-        assert produced(await bench.produce(torn)).error_code == ErrorCode.CORRUPT_MESSAGE
+        assert (await bench.wait_produced(torn)).error_code == ErrorCode.CORRUPT_MESSAGE
         good = batch([b"y" * 400_000])
-        assert produced(await bench.produce(good)).base_offset == 0
+        assert (await bench.wait_produced(good)).base_offset == 0
         assert bench.produce(batch([b"small"])).base_offset == 1
 
     trio.run(main)
@@ -263,8 +263,8 @@ def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_behind_it
         write(file, data, position)
 
     async def send(name, value):
-        reply = await bench.produce(batch([value]))
-        order.append((name, produced(reply).base_offset))
+        reply = await bench.wait_produced(batch([value]))
+        order.append((name, reply.base_offset))
 
     async def main():
         async with trio.open_nursery() as nursery:
@@ -295,7 +295,7 @@ def test_s_rec_11_a_failed_write_takes_one_directory_offline_and_the_other_serve
     storage = ErrorCode.KAFKA_STORAGE_ERROR
     assert bench.produce(batch()).error_code == storage
     assert parked.done
-    assert fetched(trio.run(parked.wait_reply)).error_code == storage
+    assert fetched(parked.reply).error_code == storage
     assert bench.produce(batch()).error_code == storage
     assert bench.fetch(0).error_code == storage
     assert bench.offset_for(-1)[0] == storage
@@ -308,7 +308,7 @@ def test_s_rec_11_a_failed_write_in_a_thread():
     bench.fs.fail("pwrite", "*.log", errno=errno.ENOSPC, partial=1000)
 
     async def main():
-        reply = produced(await bench.produce(batch([b"x" * 400_000])))
+        reply = await bench.wait_produced(batch([b"x" * 400_000]))
         assert reply.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
     trio.run(main)
@@ -330,7 +330,7 @@ def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(monkey
         replies = []
 
         async def send(value):
-            replies.append(produced(await bench.produce(batch([value]))).error_code)
+            replies.append((await bench.wait_produced(batch([value]))).error_code)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(send, b"x" * 400_000)

@@ -11,13 +11,16 @@ from broker.replication.offset_lookup import look_up_offset
 from broker.replication.partition import Partition
 from broker.replication.partition_state import PartitionState, Role
 from broker.replication.topic_statistics import TopicStatistics
+from broker.world.clock import SystemClock
+from broker.world.driver import Driver
 from broker.world.machine import MachineWorkers
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.errors import OffsetOutOfRange
+from storage.log.looking import look_here
 from storage.log.results import FetchIsolation
-from storage.log.times import perform
+from storage.waits import at_once
 from tests.support.broker_bench import NOW, batch
 from tests.support.fake_log import FakeLog
 
@@ -25,7 +28,10 @@ TP = TopicPartition("t", 0)
 
 
 def offset_for_timestamp(*asked):
-    return perform(look_up_offset(*asked))
+    return at_once(look_up_offset(*asked, look_here))
+
+
+DRIVER = Driver(MachineWorkers(), SystemClock())
 
 
 def make(config=None, leader_epoch=0, threaded=256 * 1024, **leadership):
@@ -37,7 +43,6 @@ def make(config=None, leader_epoch=0, threaded=256 * 1024, **leadership):
         leader_epoch=leader_epoch,
         broker_id=1,
         statistics=TopicStatistics(),
-        workers=MachineWorkers(),
         threaded_append_bytes=threaded,
     )
     log.leader_epochs.assign(leader_epoch, 0)
@@ -54,7 +59,7 @@ def code_of(call, *args, **kwargs):
 
 def test_alone_the_high_watermark_moves_with_the_append():
     partition = make()
-    info = partition.append_as_leader(batch([b"a", b"b"]))
+    info = partition.append_as_leader_nowait(batch([b"a", b"b"]))
     assert (info.first_offset, info.last_offset) == (0, 1)
     assert partition.log.high_watermark == 2
     assert partition.statistics.messages_in == 2
@@ -63,7 +68,7 @@ def test_alone_the_high_watermark_moves_with_the_append():
 
 def test_with_followers_the_high_watermark_is_the_least_log_end_of_the_isr():
     partition = make(replicas=(1, 2, 3), isr=(1, 2, 3))
-    partition.append_as_leader(batch([b"a", b"b"]), required_acks=-1)
+    partition.append_as_leader_nowait(batch([b"a", b"b"]), required_acks=-1)
     assert partition.log.high_watermark == 0
     assert not partition.record_follower_fetch(2, 2, knows_epoch=True)
     assert partition.record_follower_fetch(3, 1, knows_epoch=True)
@@ -74,17 +79,17 @@ def test_with_followers_the_high_watermark_is_the_least_log_end_of_the_isr():
 
 def test_the_high_watermark_does_not_wait_for_replicas_out_of_sync():
     partition = make(replicas=(1, 2), isr=(1,))
-    partition.append_as_leader(batch())
+    partition.append_as_leader_nowait(batch())
     assert partition.log.high_watermark == 1
 
 
 def test_a_follower_that_stays_one_is_as_far_as_it_was():
     partition = make(replicas=(1, 2, 3), isr=(1, 2, 3))
-    partition.append_as_leader(batch([b"a", b"b"]))
+    partition.append_as_leader_nowait(batch([b"a", b"b"]))
     partition.record_follower_fetch(2, 2, knows_epoch=True)
     assert partition.lead(0, (1, 2, 4), (1, 2))
     assert partition.log.high_watermark == 2
-    partition.append_as_leader(batch())
+    partition.append_as_leader_nowait(batch())
     assert not partition.lead(0, (1, 2, 4), (1, 2, 4))
     partition.record_follower_fetch(2, 3, knows_epoch=True)
     assert partition.log.high_watermark == 2
@@ -101,7 +106,7 @@ def test_a_state_is_swapped_whole_and_the_old_one_stays_as_it_was():
     assert partition.state.role is Role.FOLLOWER
     assert (partition.state.leader_id, partition.leader_epoch) == (2, 4)
     assert partition.unavailable == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert code_of(partition.append_as_leader, batch()) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(partition.append_as_leader_nowait, batch()) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (
         code_of(partition.record_follower_fetch, 2, 0, knows_epoch=True)
         == ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -111,7 +116,7 @@ def test_a_state_is_swapped_whole_and_the_old_one_stays_as_it_was():
     assert partition.state.replicas == (1, 2)
     partition.lead(5, (1,), (1,))
     assert (partition.unavailable, partition.alone) == (ErrorCode.NONE, True)
-    assert partition.append_as_leader(batch()).first_offset == 0
+    assert partition.append_as_leader_nowait(batch()).first_offset == 0
 
 
 def test_a_stranger_is_no_follower():
@@ -130,23 +135,23 @@ def test_a_stranger_is_no_follower():
 def test_s_app_8_min_isr_is_checked_before_the_append_for_acks_all_only():
     partition = make(TopicConfig(min_insync_replicas=2), replicas=(1, 2), isr=(1,))
     assert (
-        code_of(partition.append_as_leader, batch(), required_acks=-1)
+        code_of(partition.append_as_leader_nowait, batch(), required_acks=-1)
         == ErrorCode.NOT_ENOUGH_REPLICAS
     )
     assert partition.log.log_end_offset == 0
-    partition.append_as_leader(batch(), required_acks=1)
+    partition.append_as_leader_nowait(batch(), required_acks=1)
     assert partition.log.log_end_offset == 1
 
 
 def test_min_isr_is_never_more_than_there_are_replicas():
     partition = make(TopicConfig(min_insync_replicas=2))
-    partition.append_as_leader(batch(), required_acks=-1)
+    partition.append_as_leader_nowait(batch(), required_acks=-1)
     assert partition.log.log_end_offset == 1
 
 
 def test_s_app_8_reached_tells_of_an_isr_that_shrank_after_the_append():
     partition = make(TopicConfig(min_insync_replicas=2), replicas=(1, 2), isr=(1, 2))
-    partition.append_as_leader(batch(), required_acks=-1)
+    partition.append_as_leader_nowait(batch(), required_acks=-1)
     assert partition.reached(1) == (False, ErrorCode.NONE)
     partition.lead(0, (1, 2), (1,))
     assert partition.reached(1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
@@ -166,10 +171,10 @@ def test_s_read_12_leader_epochs_fence():
 def test_s_read_12_end_offset_for_epoch():
     partition = make(leader_epoch=0)
     assert partition.end_offset_for_epoch(0) == (0, 0)
-    partition.append_as_leader(batch([b"a", b"b"]))
+    partition.append_as_leader_nowait(batch([b"a", b"b"]))
     partition.log.leader_epochs.assign(4, 2)
     partition.lead(4, (1,), (1,))
-    partition.append_as_leader(batch())
+    partition.append_as_leader_nowait(batch())
     assert partition.end_offset_for_epoch(4) == (4, 3)
     assert partition.end_offset_for_epoch(0) == (0, 2)
     assert partition.end_offset_for_epoch(2) == (0, 2)
@@ -179,14 +184,14 @@ def test_s_read_12_end_offset_for_epoch():
 
 def test_the_current_epoch_ends_at_the_log_end_before_its_first_append():
     partition = make(leader_epoch=0)
-    partition.append_as_leader(batch())
+    partition.append_as_leader_nowait(batch())
     partition.lead(7, (1,), (1,))
     assert partition.end_offset_for_epoch(7) == (7, 1)
 
 
 def test_divergence():
     partition = make(leader_epoch=0)
-    partition.append_as_leader(batch([b"a", b"b"]))
+    partition.append_as_leader_nowait(batch([b"a", b"b"]))
     partition.log.leader_epochs.assign(3, 2)
     partition.lead(3, (1,), (1,))
     assert partition.diverging_epoch(0, 2) is None
@@ -198,7 +203,7 @@ def test_divergence():
 def test_s_read_5_each_reader_sees_as_far_as_it_may():
     partition = make(replicas=(1, 2), isr=(1, 2))
     for value in (b"a", b"b", b"c"):
-        partition.append_as_leader(batch([value]))
+        partition.append_as_leader_nowait(batch([value]))
     partition.record_follower_fetch(2, 2, knows_epoch=True)
     partition.log.first_unstable = 1
     assert partition.log.visible_end(FetchIsolation.LOG_END) == 3
@@ -210,8 +215,8 @@ def test_s_ts_1_special_timestamps():
     partition = make(leader_epoch=2)
     ask = partial(offset_for_timestamp, partition)
     assert ask(-3, FetchIsolation.HIGH_WATERMARK) is None
-    partition.append_as_leader(batch([b"a"], timestamp=900))
-    partition.append_as_leader(batch([b"b"], timestamp=500))
+    partition.append_as_leader_nowait(batch([b"a"], timestamp=900))
+    partition.append_as_leader_nowait(batch([b"b"], timestamp=500))
     partition.log.first_unstable = 1
     latest = ask(-1, FetchIsolation.HIGH_WATERMARK)
     assert (latest.offset, latest.timestamp, latest.leader_epoch) == (2, -1, 2)
@@ -228,7 +233,7 @@ def test_s_ts_1_special_timestamps():
 
 def test_s_ts_2_an_answer_never_exceeds_what_the_reader_sees():
     partition = make(replicas=(1, 2), isr=(1, 2))
-    partition.append_as_leader(batch([b"a"], timestamp=500))
+    partition.append_as_leader_nowait(batch([b"a"], timestamp=500))
     assert offset_for_timestamp(partition, 400, FetchIsolation.HIGH_WATERMARK) is None
     assert offset_for_timestamp(partition, 400, FetchIsolation.LOG_END).offset == 0
     partition.record_follower_fetch(2, 1, knows_epoch=True)
@@ -238,7 +243,7 @@ def test_s_ts_2_an_answer_never_exceeds_what_the_reader_sees():
 
 def test_latest_is_not_available_while_a_new_leader_lags_behind_its_own_epoch():
     partition = make(replicas=(1, 2), isr=(1, 2))
-    partition.append_as_leader(batch())
+    partition.append_as_leader_nowait(batch())
     partition.lead(1, (1, 2), (1, 2))
     ask = partial(offset_for_timestamp, partition)
     assert code_of(ask, -1, FetchIsolation.HIGH_WATERMARK) == ErrorCode.OFFSET_NOT_AVAILABLE
@@ -250,7 +255,7 @@ def test_latest_is_not_available_while_a_new_leader_lags_behind_its_own_epoch():
 
 def test_s_ret_6_delete_records():
     partition = make()
-    partition.append_as_leader(batch([b"a", b"b", b"c"]))
+    partition.append_as_leader_nowait(batch([b"a", b"b", b"c"]))
     assert partition.delete_records(2) == 2
     assert partition.delete_records(1) == 2
     assert code_of(partition.delete_records, 4) == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -268,7 +273,7 @@ def test_records_of_a_compacted_topic_cannot_be_deleted():
 def test_a_closed_partition_says_why():
     partition = make()
     partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
-    assert code_of(partition.append_as_leader, batch()) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert code_of(partition.append_as_leader_nowait, batch()) == ErrorCode.KAFKA_STORAGE_ERROR
     read = partition.read
     assert code_of(read, 0, 10, FetchIsolation.LOG_END) == ErrorCode.KAFKA_STORAGE_ERROR
     ask = partial(offset_for_timestamp, partition)
@@ -287,7 +292,7 @@ def test_a_big_append_is_written_in_a_thread():
             return written[-1]
 
         partition.log.begin_append = spy
-        info = await partition.append_as_leader(batch())
+        info = await DRIVER.run(partition.append_as_leader(batch()))
         assert info.first_offset == 0
         assert written[0].thread is not threading.main_thread()
         assert partition.appending == 0
@@ -301,7 +306,7 @@ def test_what_comes_during_a_threaded_append_queues_and_keeps_its_order():
     order = []
 
     async def append(records, name):
-        info = await partition.append_as_leader(records)
+        info = await DRIVER.run(partition.append_as_leader(records))
         order.append((name, info.first_offset))
 
     async def main():
@@ -320,7 +325,7 @@ def test_what_comes_during_a_threaded_append_queues_and_keeps_its_order():
         assert order == [("big", 0), ("small", 1), ("small 2", 2)]
         assert partition.appending == 0
         assert partition.log.high_watermark == 3
-        assert partition.append_as_leader(batch()).first_offset == 3
+        assert partition.append_as_leader_nowait(batch()).first_offset == 3
 
     trio.run(main)
 
@@ -332,13 +337,14 @@ def test_a_cancelled_append_is_finished_if_it_had_begun_and_forgotten_if_not():
         partition.log.writing = threading.Event()
         async with trio.open_nursery() as nursery:
             for _ in range(2):
-                nursery.start_soon(partition.append_as_leader, batch([b"x" * 300]))
+                append = partition.append_as_leader(batch([b"x" * 300]))
+                nursery.start_soon(DRIVER.run, append)
                 await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
             partition.log.writing.set()
         assert partition.appending == 0
         assert partition.log.log_end_offset == 1
-        assert partition.append_as_leader(batch()).first_offset == 1
+        assert partition.append_as_leader_nowait(batch()).first_offset == 1
 
     trio.run(main)
 
@@ -349,8 +355,9 @@ def test_a_failed_threaded_append_frees_the_partition():
 
     async def main():
         with pytest.raises(KafkaError):
-            await partition.append_as_leader(batch())
+            await DRIVER.run(partition.append_as_leader(batch()))
         assert partition.appending == 0
-        assert (await partition.append_as_leader(batch())).first_offset == 0
+        info = await DRIVER.run(partition.append_as_leader(batch()))
+        assert info.first_offset == 0
 
     trio.run(main)

@@ -72,7 +72,7 @@ def test_the_coordinator_appends_at_once_and_wakes_readers():
 def test_leading_again_keeps_the_log_and_raises_the_epoch():
     bench = Bench()
     (partition,) = bench.topic("t")
-    partition.append_as_leader(batch())
+    partition.append_as_leader_nowait(batch())
     again = bench.replicas.make_leader(
         partition.topic_partition, partition.topic_id, 3, TopicConfig()
     )
@@ -86,7 +86,7 @@ def test_an_opened_log_starts_at_its_checkpointed_high_watermark():
     tp = TopicPartition("t", 0)
     log = bench.logs.get_or_create_log(tp, b"t" * 16, TopicConfig())
     for _ in range(5):
-        log.append_as_leader(batch(), leader_epoch=0)
+        log.append_if_light(batch(), leader_epoch=0)
     bench.logs.watermarks = {tp: 3}
     partition = bench.replicas.make_leader(tp, b"t" * 16, 1, TopicConfig(), replicas=(1, 2))
     assert partition.log.high_watermark == 3
@@ -98,12 +98,12 @@ def test_s_fl_3_high_watermarks_are_checkpointed_when_they_moved():
     bench = Bench()
     (one,) = bench.topic("t")
     bench.topic("b")
-    one.append_as_leader(batch())
+    one.append_as_leader_nowait(batch())
     for _ in range(2):
         at_once(bench.replicas.checkpoint_high_watermarks())
     assert bench.logs.writes == 1
     assert bench.logs.watermarks == {TopicPartition("t", 0): 1, TopicPartition("b", 0): 0}
-    one.append_as_leader(batch())
+    one.append_as_leader_nowait(batch())
     at_once(bench.replicas.checkpoint_high_watermarks())
     assert bench.logs.writes == 2
 
@@ -158,7 +158,7 @@ def test_statistics_count_replicas():
 def test_a_deleted_topics_numbers_stay_in_the_total():
     bench = Bench()
     (partition,) = bench.topic("t")
-    partition.append_as_leader(batch([b"a", b"b"]))
+    partition.append_as_leader_nowait(batch([b"a", b"b"]))
     bench.replicas.delete_partition(partition.topic_partition)
     bench.replicas.forget_topic("t")
     statistics = at_once(bench.replicas.statistics())

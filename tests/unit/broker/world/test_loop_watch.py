@@ -10,12 +10,14 @@ from trio.testing import wait_all_tasks_blocked
 
 from broker.background import Background
 from broker.deadlines import Deadlines
+from broker.fairness import NOBODY
+from broker.network.continuation import Continuation
 from broker.network.handler_pool import HandlerPool
 from broker.world.driver import Driver
 from broker.world.loop_watch import LINE_EVERY_S, LoopWatch, attributed, name_of
 from broker.world.workers import InlineWorkers
 from storage.task import Task
-from storage.waits import PAUSE
+from storage.waits import PAUSE, Signal, call
 from tests.support.manual_clock import ManualClock
 from tests.support.trio_clock import TrioClock
 
@@ -159,7 +161,7 @@ def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -
         clock.advance(0.1)
 
     async def slow() -> str:
-        await trio.lowlevel.checkpoint()
+        await call(int)
         clock.advance(0.1)
         return "reply"
 
@@ -167,15 +169,17 @@ def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -
         task = Task(name="log-retention", initial_delay_ms=0, period_ms=10**6, run=retention)
         driver = Driver(InlineWorkers(), clock, watch)
         background = Background(threads=1, clock=TrioClock(), driver=driver)
-        pool = HandlerPool(workers=1, queued_max=1, clock=clock, watch=watch)
+        pool = HandlerPool(driver, workers=1, queued_max=1, clock=clock)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(background.run, [task])
             while not background.statistics().tasks or not watch._noted:
                 await trio.lowlevel.checkpoint()
             assert noted() == "the background task log-retention"
             nursery.start_soon(pool.run)
-            work = await pool.submit(slow(), lambda: "a request")
-            assert work.reply == "reply"
+            work = slow()
+            rest = Continuation(work, work.send(None), NOBODY, lambda: "a request")
+            await pool.go_on(rest)
+            assert rest.reply == "reply"
             assert noted() == "a request"
             nursery.cancel_scope.cancel()
 
@@ -257,19 +261,24 @@ def test_the_wait_for_something_to_do_is_idle(watched: Watched) -> None:
 
 def test_a_worker_in_the_middle_of_its_work_is_busy() -> None:
     clock = ManualClock()
-    pool = HandlerPool(workers=2, queued_max=1, clock=clock, watch=LoopWatch(clock))
+    pool = HandlerPool(Driver(InlineWorkers(), clock), workers=2, queued_max=1, clock=clock)
+
+    async def waiting(go: Signal[None]) -> None:
+        await go
 
     async def main() -> None:
-        go = trio.Event()
+        go: Signal[None] = Signal()
+        work = waiting(go)
+        rest = Continuation(work, work.send(None), NOBODY, lambda: "x")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.run)
-            nursery.start_soon(pool.submit, go.wait(), lambda: "x")
+            nursery.start_soon(pool.go_on, rest)
             await wait_all_tasks_blocked()
             clock.advance(5)
             found = pool.statistics()
             assert (found.busy, found.busy_s) == (1, pytest.approx(5))
             clock.advance(1)
-            go.set()
+            go.fire()
             await wait_all_tasks_blocked()
             clock.advance(9)
             assert pool.statistics().busy_s == pytest.approx(6)

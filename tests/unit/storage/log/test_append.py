@@ -17,6 +17,7 @@ from storage.log.following import OffsetsOutOfOrder, UnexpectedAppendOffset
 from storage.log.results import AppendOrigin, FetchIsolation
 from storage.log.validation import IN_WRITER_FROM, RejectedRecords
 from tests.support.log_builder import LogBuilder
+from tests.support.time_lookups import offset_for_timestamp
 
 
 def refused(built: LogBuilder, data: bytes, **options: object) -> RejectedRecords:
@@ -420,7 +421,7 @@ def test_s_rec_11_an_offline_log_refuses_everything() -> None:
         lambda: built.log.read(0, 100),
         lambda: built.log.roll(),
         lambda: built.log.truncate_to(0),
-        lambda: built.log.offset_for_timestamp(0),
+        lambda: offset_for_timestamp(built.log, 0),
     ):
         with pytest.raises(StorageError):
             action()

@@ -22,6 +22,7 @@ from tests.support.log_builder import DIRECTORY, TP, LogBuilder
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.time_lookups import max_timestamp, offset_for_timestamp
 
 BASE = f"{DIRECTORY}/{0:020d}"
 COMMITTED = FetchIsolation.TXN_COMMITTED
@@ -55,8 +56,12 @@ def first_offset_read(log: Log, offset: int) -> int:
 def answers(built: LogBuilder) -> list[object]:
     """What readers find, by offset and by time."""
     log = built.log
-    times = [log.offset_for_timestamp(built.clock.wall_ms() - 310 + n * 10) for n in range(32)]
-    return [*(first_offset_read(log, n) for n in range(93)), *times, log.max_timestamp()]
+    times = [offset_for_timestamp(log, built.clock.wall_ms() - 310 + n * 10) for n in range(32)]
+    return [
+        *(first_offset_read(log, n) for n in range(93)),
+        *times,
+        max_timestamp(log),
+    ]
 
 
 def damaged_in_every_way(data: bytes) -> list[bytes]:
@@ -177,7 +182,7 @@ def test_a_cut_record_file_is_corrupt_and_not_the_end_of_the_segment() -> None:
         log.read(80, 100)
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
     with pytest.raises(KafkaError) as caught:
-        log.offset_for_timestamp(built.clock.wall_ms() - 15)
+        offset_for_timestamp(log, built.clock.wall_ms() - 15)
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
     assert first_offset_read(log, 91) == 90, "the next segment serves"
 
@@ -248,7 +253,7 @@ def test_readers_are_told_to_wait_and_one_repair_is_begun() -> None:
         with pytest.raises(BeingRepaired):
             built.log.read(80, 100)
     with pytest.raises(BeingRepaired):
-        built.log.offset_for_timestamp(built.clock.wall_ms() - 15)
+        offset_for_timestamp(built.log, built.clock.wall_ms() - 15)
     assert len(watched.doubts) == 1
     assert first_offset_read(built.log, 91) == 90
     watched.repair()

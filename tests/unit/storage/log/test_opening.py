@@ -12,14 +12,15 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import crc_of, read_header, verify_crc
 from protocol.records.builder import assemble_batch, build_batch, encode_record
 from protocol.records.compression import ZSTD_MODULE, CompressionType, compress, zstd_library
-from protocol.records.effort import Effort, EffortSpent
+from protocol.records.effort import Effort
 from protocol.records.message_set import build_message_set
 from protocol.records.varint import encode_varint, read_varint
 from storage.append_origin import AppendOrigin
 from storage.log.opening import Opened, Opening, RejectedRecords, TopicRules
-from storage.log.results import FetchIsolation, FileSlice
+from storage.log.results import AppendInfo, FetchIsolation, FileSlice
 from storage.log.validation import IN_WRITER_FROM, IN_WRITER_MOST_RECORDS
 from tests.support.log_builder import LogBuilder
+from tests.support.time_lookups import offset_for_timestamp
 
 zstd_library()  # loaded, as after the first batch
 CODECS = list(CompressionType)
@@ -131,7 +132,7 @@ def test_s_app_4_the_max_timestamp_is_corrected(codec: int, size: int, claimed: 
     header = read_header(stored)
     assert header.max_timestamp == info.max_timestamp == now + 7
     assert verify_crc(stored, 0, header)
-    assert built.log.offset_for_timestamp(now + 7) is not None
+    assert offset_for_timestamp(built.log, now + 7) is not None
 
 
 def test_s_app_4_a_record_out_of_bounds_cannot_hide_behind_its_header() -> None:
@@ -189,21 +190,34 @@ TOO_MUCH = {
 }
 
 
+def bounded(
+    built: LogBuilder, data: bytes, version: int = 9, opened: Opened | None = None
+) -> AppendInfo | Opening:
+    return built.log.append_if_light(
+        data,
+        leader_epoch=0,
+        origin=AppendOrigin.CLIENT,
+        request_version=version,
+        opened=opened,
+    )
+
+
+def rules_of(built: LogBuilder) -> TopicRules:
+    return built.log._appender._validator._rules()
+
+
 @pytest.mark.parametrize("what", TOO_MUCH)
 def test_a_bounded_append_changes_nothing_when_it_is_too_much(what: str) -> None:
     built = LogBuilder()
     version = 2 if what == "old messages" else 9
     data = bytes(TOO_MUCH[what])
-    with pytest.raises(EffortSpent):
-        built.log.append_as_leader(data, leader_epoch=0, request_version=version, bounded=True)
+    opening = bounded(built, data, version)
+    assert isinstance(opening, Opening)
     assert built.log.log_end_offset == 0
-    opening = built.log.opening(data, request_version=version)
-    assert opening is not None
     found = pickle.loads(pickle.dumps(opening.copied())).attempt()
     assert isinstance(found, Opened)
-    info = built.log.append_as_leader(
-        data, leader_epoch=0, request_version=version, opened=found, bounded=True
-    )
+    info = bounded(built, data, version, found)
+    assert isinstance(info, AppendInfo)
     assert info.first_offset == 0
     assert info.valid_bytes == len(data)
     assert built.log.log_end_offset == info.last_offset + 1
@@ -214,26 +228,24 @@ def test_libraries_are_not_loaded_on_the_loop(monkeypatch: pytest.MonkeyPatch) -
     built = LogBuilder()
     data = packed(GOOD, 2, CompressionType.ZSTD)
     monkeypatch.delitem(sys.modules, ZSTD_MODULE)
-    with pytest.raises(EffortSpent):
-        built.log.append_as_leader(data, leader_epoch=0, bounded=True)
-    built.log.append_as_leader(packed(GOOD, 2, 1), leader_epoch=0, bounded=True)
+    assert isinstance(bounded(built, data), Opening)
+    assert isinstance(bounded(built, packed(GOOD, 2, 1)), AppendInfo)
 
 
 def test_small_batches_take_no_more_than_a_bounded_append() -> None:
     built = LogBuilder()
     for codec in CODECS:
         data = packed(GOOD, 2, codec)
-        built.log.append_as_leader(data, leader_epoch=0, bounded=True)
+        assert isinstance(bounded(built, data), AppendInfo)
     old = build_message_set([(0, 0, None, b"v")] * 20, magic=1, codec=CompressionType.GZIP)
-    built.log.append_as_leader(old, leader_epoch=0, request_version=2, bounded=True)
+    assert isinstance(bounded(built, old, 2), AppendInfo)
     assert built.log.log_end_offset == 2 * len(CODECS) + 20
 
 
 def test_what_is_wrong_comes_back_as_a_value_without_its_frames() -> None:
     built = LogBuilder(cleanup_policy=frozenset({"compact"}))
     data = build_batch([(built.clock.wall_ms(), None, b"v", ())])
-    opening = built.log.opening(data)
-    assert opening is not None
+    opening = Opening(data, rules_of(built))
     found = opening.attempt()
     assert isinstance(found, RejectedRecords)
     assert found.__traceback__ is found.__cause__ is found.__context__ is None
@@ -244,9 +256,7 @@ def test_what_is_wrong_comes_back_as_a_value_without_its_frames() -> None:
         found.record_errors,
     )
     assert opening.attempt(Effort(steps=0)) is None
-    broken = built.log.opening(packed(GOOD, 3))
-    assert broken is not None
-    found = broken.attempt()
+    found = Opening(packed(GOOD, 3), rules_of(built)).attempt()
     assert isinstance(found, RejectedRecords)
     assert found.__traceback__ is found.__cause__ is found.__context__ is None
 
@@ -255,7 +265,7 @@ def test_headers_are_checked_before_anything_is_opened() -> None:
     built = LogBuilder(max_message_bytes=100)
     for data in (packed(GOOD, 2, last_offset_delta=5), packed(record(0, bytes(200)), 1)):
         with pytest.raises(KafkaError):
-            built.log.opening(data)
+            bounded(built, data)
 
 
 # What is rebuilt takes no more than max.message.bytes.
@@ -292,9 +302,7 @@ def test_s_app_7_converting_ends_at_max_message_bytes() -> None:
     assert len(data) < 100_000
     effort = Effort()
     left = effort.steps
-    opening = built.log.opening(data, request_version=2)
-    assert opening is not None
-    found = opening.attempt(effort)
+    found = Opening(data, rules_of(built)).attempt(effort)
     assert isinstance(found, KafkaError)
     assert found.code is ErrorCode.MESSAGE_TOO_LARGE
     assert left - effort.steps < 20_000

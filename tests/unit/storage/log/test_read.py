@@ -1,5 +1,8 @@
 """Reading by offset and by time (S-READ-1 to S-READ-7, S-TS-1 to S-TS-6)."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import pytest
 
 from protocol.errors import ErrorCode, KafkaError
@@ -9,10 +12,14 @@ from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType
 from storage.errors import OffsetOutOfRange
 from storage.filesystem import File
-from storage.log import times
-from storage.log.results import FetchIsolation, StartOffsetReason, TimestampOffset
+from storage.log.looking import look_here
+from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason, TimestampOffset
+from storage.waits import PAUSE, at_once
+from tests.support.begun import begin
 from tests.support.log_builder import DIRECTORY, LogBuilder
+from tests.support.time_lookups import max_timestamp, offset_for_timestamp
 
+T = TypeVar("T")
 END, HW, COMMITTED = FetchIsolation
 
 
@@ -199,12 +206,12 @@ def test_damaged_bytes_are_corrupt_message() -> None:
 
 def test_s_ts_1_greatest_timestamp() -> None:
     built = LogBuilder(segment_bytes=300)
-    assert built.log.max_timestamp() is None
+    assert max_timestamp(built.log) is None
     now = built.clock.wall_ms()
     built.append_dated(now, now + 50, now + 50)
     for _ in range(5):
         built.append_dated(now + 20)
-    found = built.log.max_timestamp()
+    found = max_timestamp(built.log)
     assert found is not None
     assert (found.timestamp, found.offset, found.leader_epoch) == (now + 50, 1, 0)
 
@@ -216,11 +223,11 @@ def test_s_ts_2_first_record_not_first_batch(codec: CompressionType, interval: i
     now = built.clock.wall_ms()
     for at in range(6):
         built.append_dated(*(now + at * 100 + step * 10 for step in range(4)), codec=codec)
-    found = built.log.offset_for_timestamp(now + 311)
+    found = offset_for_timestamp(built.log, now + 311)
     assert found is not None
     assert (found.offset, found.timestamp, found.leader_epoch) == (14, now + 320, 0)
-    assert built.log.offset_for_timestamp(now + 531) is None
-    first = built.log.offset_for_timestamp(0)
+    assert offset_for_timestamp(built.log, now + 531) is None
+    first = offset_for_timestamp(built.log, 0)
     assert first is not None
     assert first.offset == 0
 
@@ -230,12 +237,12 @@ def test_s_ts_2_not_below_the_log_start_nor_above_the_watermark() -> None:
     now = built.clock.wall_ms()
     built.append_dated(now, now + 1, now + 2)
     built.log.maybe_increment_log_start_offset(2, StartOffsetReason.CLIENT_RECORD_DELETION)
-    found = built.log.offset_for_timestamp(now)
+    found = offset_for_timestamp(built.log, now)
     assert found is not None
     assert found.offset == 2
     built.log.append_as_leader(build_batch([(now + 10, b"", b"", ())]), leader_epoch=0)
-    assert built.log.offset_for_timestamp(now + 10, HW) is None
-    assert built.log.offset_for_timestamp(now + 10) is not None
+    assert offset_for_timestamp(built.log, now + 10, HW) is None
+    assert offset_for_timestamp(built.log, now + 10) is not None
 
 
 def test_s_ts_3_out_of_order_timestamps_give_the_first_by_offset() -> None:
@@ -243,7 +250,7 @@ def test_s_ts_3_out_of_order_timestamps_give_the_first_by_offset() -> None:
     now = built.clock.wall_ms()
     for stamp in (now + 5, now + 90, now + 20, now + 60):
         built.append_dated(stamp)
-    found = built.log.offset_for_timestamp(now + 10)
+    found = offset_for_timestamp(built.log, now + 10)
     assert found is not None
     assert (found.offset, found.timestamp) == (1, now + 90)
 
@@ -251,7 +258,7 @@ def test_s_ts_3_out_of_order_timestamps_give_the_first_by_offset() -> None:
 def test_s_ts_3_log_append_time_batches_have_one_time() -> None:
     built = LogBuilder(message_timestamp_type="LogAppendTime")
     built.append_dated(1, 2, 3)
-    found = built.log.offset_for_timestamp(built.clock.wall_ms())
+    found = offset_for_timestamp(built.log, built.clock.wall_ms())
     assert found is not None
     assert (found.offset, found.timestamp) == (0, built.clock.wall_ms())
 
@@ -259,14 +266,14 @@ def test_s_ts_3_log_append_time_batches_have_one_time() -> None:
 def test_s_ts_4_and_6_records_without_time_are_never_found() -> None:
     built = LogBuilder()
     built.append_dated(-1, -1)
-    assert built.log.offset_for_timestamp(0) is None
-    latest = built.log.max_timestamp()
+    assert offset_for_timestamp(built.log, 0) is None
+    latest = max_timestamp(built.log)
     assert latest is not None
     assert (latest.offset, latest.timestamp) == (0, -1)  # as Kafka: the greatest is -1
     built.log.roll()
     now = built.clock.wall_ms()
     built.append_dated(now)
-    found = built.log.offset_for_timestamp(5)
+    found = offset_for_timestamp(built.log, 5)
     assert found is not None
     assert found.offset == 2
 
@@ -293,7 +300,7 @@ def test_s_ts_6_of_equal_greatest_timestamps_the_first_stands_after_a_truncation
         built.append_dated(now + step)
     for end, place in ((4, (now + 70, 3)), (3, (now + 50, 1)), (2, (now + 50, 1)), (1, (now, 0))):
         built.log.truncate_to(end)
-        found = built.log.max_timestamp()
+        found = max_timestamp(built.log)
         assert found is not None
         assert (found.timestamp, found.offset) == place
 
@@ -304,13 +311,13 @@ def test_s_ts_6_answers_survive_truncation_and_restart() -> None:
     for step in (0, 50, 20, 70):
         built.append_dated(now + step)
     built.log.truncate_to(3)
-    assert built.log.offset_for_timestamp(now + 60) is None
-    found = built.log.max_timestamp()
+    assert offset_for_timestamp(built.log, now + 60) is None
+    found = max_timestamp(built.log)
     assert found is not None
     assert (found.timestamp, found.offset) == (now + 50, 1)
     built.stopped()
     built.log.update_high_watermark(3)
-    again = built.log.offset_for_timestamp(now + 10)
+    again = offset_for_timestamp(built.log, now + 10)
     assert again is not None
     assert again.offset == 1
 
@@ -321,26 +328,24 @@ def packed(count: int, *, last: int = 0) -> bytes:
     return build_batch(rows, codec=CompressionType.GZIP)
 
 
-def steps_of(search: times.Search) -> tuple[list[times.OpenBatch], TimestampOffset | None]:
-    """What was to be opened elsewhere on the way, and the answer."""
-    opened: list[times.OpenBatch] = []
-    found = None
-    while True:
-        try:
-            step = search.send(found)
-        except StopIteration as end:
-            return opened, end.value
-        if step is not None:
-            opened.append(step)
-        found = None if step is None else step.run()
+class Elsewhere:
+    """A `Look` that notes what it is given."""
+
+    def __init__(self) -> None:
+        self.opened: list[FileSlice] = []
+
+    async def look(self, batches: FileSlice, look: Callable[..., T], /, *values: Any) -> T:
+        self.opened.append(batches)
+        return await look_here(batches, look, *values)
 
 
 def test_s_ts_2_a_small_batch_is_searched_at_once() -> None:
     built = LogBuilder()
     built.log.append_as_leader(packed(300, last=7), leader_epoch=3)
     built.log.update_high_watermark(built.log.log_end_offset)
-    opened, found = steps_of(built.log.search_timestamp(5_007))
-    assert opened == []
+    elsewhere = Elsewhere()
+    found = at_once(built.log.search_timestamp(5_007, look=elsewhere.look))
+    assert elsewhere.opened == []
     assert found == TimestampOffset(timestamp=5_007, offset=299, leader_epoch=3)
 
 
@@ -349,10 +354,11 @@ def test_s_ts_2_a_batch_of_many_records_is_opened_elsewhere() -> None:
     built.log.append_as_leader(packed(20_000, last=7), leader_epoch=3)
     built.log.update_high_watermark(built.log.log_end_offset)
     wanted = TimestampOffset(timestamp=5_007, offset=19_999, leader_epoch=3)
-    for search in (built.log.search_timestamp(5_007), built.log.search_max_timestamp()):
-        opened, found = steps_of(search)
-        assert found == wanted
-        assert len(opened) == 1
+    elsewhere = Elsewhere()
+    assert at_once(built.log.search_timestamp(5_007, look=elsewhere.look)) == wanted
+    assert len(elsewhere.opened) == 1
+    assert at_once(built.log.search_max_timestamp(elsewhere.look)) == wanted
+    assert len(elsewhere.opened) == 2
 
 
 def test_s_ts_2_a_search_gives_others_their_turn() -> None:
@@ -364,7 +370,7 @@ def test_s_ts_2_a_search_gives_others_their_turn() -> None:
         built.log.search_timestamp(built.clock.wall_ms()),
         built.log.search_max_timestamp(),
     ):
-        assert sum(step is None for step in search) >= built.log.segment_count
+        assert begin(search).pauses >= built.log.segment_count
 
 
 def test_s_ts_2_only_heads_are_read_of_batches_that_are_too_old(
@@ -385,7 +391,7 @@ def test_s_ts_2_only_heads_are_read_of_batches_that_are_too_old(
         return pread(file, size, position)  # type: ignore[arg-type]  # of that very kind
 
     monkeypatch.setattr(kind, "pread", counted)
-    found = built.log.offset_for_timestamp(now + 50)
+    found = offset_for_timestamp(built.log, now + 50)
     assert found is not None
     assert found.offset == 11
     assert sum(read) < 100_000  # of half a megabyte
@@ -396,10 +402,10 @@ def test_s_ts_2_a_search_outlives_the_segment_it_reads() -> None:
     for at in range(9):
         built.append_dated(built.clock.wall_ms() - 1000 + at)
     search = built.log.search_timestamp(built.clock.wall_ms() - 1000 + 8)
-    next(search)
+    assert search.send(None) is PAUSE
     built.log.maybe_increment_log_start_offset(7, StartOffsetReason.CLIENT_RECORD_DELETION)
     built.log.delete_old_segments()
-    _, found = steps_of(search)
+    found = begin(search).reply
     assert found is not None
     assert found.offset == 8
 
@@ -415,9 +421,9 @@ def test_s_ts_1_of_equal_greatest_timestamps_the_first_record_is_the_answer(
         built.append_dated(*(now + stamp for stamp in stamps))
     if reopened:
         built.stopped()
-    found = built.log.max_timestamp()
+    found = max_timestamp(built.log)
     assert found is not None
     assert (found.timestamp, found.offset) == (now + 50, 3)
     for segment in built.log.segments:
         segment.rebuild_indexes()
-    assert built.log.max_timestamp() == found
+    assert max_timestamp(built.log) == found

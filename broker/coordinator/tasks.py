@@ -1,0 +1,48 @@
+"""Work of a coordinator that no request waits for: loads, walks through its state, late markers."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+import trio
+
+from broker.world.driver import Driver
+from storage.waits import Work
+
+Make: TypeAlias = Callable[[], Work[None]]
+"""Returns the work; called when it begins."""
+
+
+class Tasks:
+    """Runs pieces of work side by side. Event loop only."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Make] = deque()
+        """What was begun before `run`."""
+        self._start: Callable[[Make], None] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether work that is begun now is done soon."""
+        return self._start is not None
+
+    def begin(self, make: Make) -> None:
+        """Have the work done, in a later turn of the loop; not before `run`."""
+        if self._start is None:
+            self.waiting.append(make)
+        else:
+            self._start(make)
+
+    async def run(
+        self, driver: Driver, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Do the work until cancelled. Started once, by the server."""
+        async with trio.open_nursery() as nursery:
+            self._start = lambda make: nursery.start_soon(driver.run, make())
+            while self.waiting:
+                self._start(self.waiting.popleft())
+            task_status.started()
+            try:
+                await trio.sleep_forever()
+            finally:
+                self._start = None

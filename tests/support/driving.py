@@ -1,0 +1,22 @@
+"""Runs work (`storage.waits`) on trio's loop, for tests in which other tasks run beside it."""
+
+from typing import TypeVar
+
+import trio
+
+from broker.world.driver import Driver
+from broker.world.virtual_time import Timeline, VirtualClock
+from broker.world.workers import InlineWorkers
+from storage.waits import Work
+
+T = TypeVar("T")
+
+
+def driver() -> Driver:
+    """Return a driver without threads, whose clock stands still: only pauses end a turn."""
+    return Driver(InlineWorkers(), VirtualClock(Timeline()))
+
+
+def drive(work: Work[T]) -> T:
+    """Run `work` to its end on a loop of its own; what it runs `together` runs side by side."""
+    return trio.run(driver().run, work)

@@ -1,34 +1,20 @@
-"""What passes between the network and the handlers: a request's context and the kinds of reply.
+"""What passes between the network and the handlers: a request's context, and the form of a handler.
 
-A handler is a plain callable `handler(ctx, request)` and never blocks. It returns
-
-* a message: the reply is ready, the connection's own task encodes and sends it;
-* a `LargeReply`: a message with many elements, which is encoded in turns;
-* `None`: there is no reply (Produce with acks=0);
-* a `Pending`: the request is parked (long poll, rebalance). It occupies nothing but its connection,
-  which goes on when the `Pending` is completed;
-* a coroutine: work that may wait for the disk or other brokers, and is finished whatever becomes of
-  its client. The request's bytes stay valid until then. The request channel gives it to one of the
-  handler workers or, if producers and consumers do not use its API all the time, to a task aside;
-* an `Aside`: work that takes long (many turns, a child process). The request is parked, and a task
-  of its own does the work; it is cancelled when the client disconnects.
-
-A coroutine or an `Aside` may return any of these again, and a `Pending` may be completed with any:
-a worker whose request proves to take long hands it on as an `Aside`, and a parked request may go on
-as one. `broker.network.asides` owns the tasks aside.
+A handler is work that may wait (`storage.waits`): `await handler(ctx, request)` is its reply, None
+if there is none (Produce with acks=0). Its connection takes the first step, which mostly is the
+whole; `broker.network.continuation` says who takes the others, and what ends with the client. What
+the handler tells of itself it sets in the context: `large`, `released`, `close_connection`.
 
 One connection has one request in work at a time, so replies keep the order of requests (S-NET-1).
 """
 
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
-
-import trio
+from typing import Any, Protocol
 
 from broker.fairness import Client
 from protocol.errors import ErrorCode
 from protocol.schema import Message
+from storage.waits import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,100 +60,11 @@ class RequestContext:
     connection's buffer, which is given back while the request waits: copy what is needed later."""
 
 
-@dataclass(slots=True)
-class LargeReply:
-    """A reply with many elements to a request with few: it is encoded in turns.
-
-    Its arrays may be `protocol.schema.lazy.Lazy`: their elements are made on the event loop when
-    the encoder comes to them.
-    """
-
-    message: Any
-
-
-@dataclass(slots=True)
-class Aside:
-    """A reply that takes long to make. It occupies no worker, and ends with its client.
-
-    As with a `Pending`, the request's byte slices are no longer valid when `work` begins. The task
-    may be cancelled wherever it waits, so `work` must shield what it has to finish. An exception
-    that it raises is answered like a handler's.
-    """
-
-    work: Callable[[], Coroutine[Any, Any, Any]]
-    """Called once at most; returns a reply of any kind."""
-
-
-class Pending:
-    """A reply that comes later. Completed on the event loop; only the first completion counts.
-
-    The request's byte slices are views of the connection's buffer, which is reused as soon as the
-    handler has returned a `Pending`: copy what is needed later.
-    """
-
-    __slots__ = ("_reply", "_wake", "abandoned", "done", "on_abandon")
-
-    def __init__(self) -> None:
-        self._wake: Callable[[], object] | None = None
-        self._reply: Any = None
-        self.done = False
-        self.abandoned = False
-        """The connection ended while the request was parked."""
-        self.on_abandon: Callable[[], object] | None = None
-        """Called if the connection ends before completion, to drop watchers early."""
-
-    def complete(self, reply: Any) -> bool:
-        """Hand over the reply. Returns False if it was complete already."""
-        if self.done:
-            return False
-        self.done = True
-        self._reply = reply
-        if self._wake is not None:
-            self._wake()
-        return True
-
-    def abandon(self) -> None:
-        """Note that the connection has ended. Does nothing once the reply is complete."""
-        if not self.done and not self.abandoned:
-            self.abandoned = True
-            if self.on_abandon is not None:
-                self.on_abandon()
-
-    def notify(self, wake: Callable[[], object]) -> None:
-        """Call `wake` at completion, or at once if it is complete. There is one waiter only."""
-        self._wake = wake
-        if self.done:
-            wake()
-
-    @property
-    def reply(self) -> Any:
-        """The reply; None before it is `done`."""
-        return self._reply
-
-    async def wait_reply(self) -> Any:
-        """Wait for the reply and return it. Cancellation abandons the request."""
-        event = trio.Event()
-        self.notify(event.set)
-        try:
-            await event.wait()
-        except trio.Cancelled:
-            self.abandon()
-            raise
-        return self._reply
-
-
-T = TypeVar("T")
-Work = Coroutine[Any, Any, T]
-"""A coroutine that returns a reply."""
-Reply: TypeAlias = "Message | LargeReply | Pending | Aside | Work[Reply] | None"
-"""What a handler may return; the annotation of each handler is narrower."""
-
-
 class Handler(Protocol):
     """One API's behaviour. A handler's own annotations name its request and its response."""
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Reply:
-        """Check, delegate, answer. Never blocks."""
+    def __call__(self, ctx: RequestContext, request: Any) -> Work[Any]:
+        """Check, delegate, answer. Raises KafkaError, which becomes an `error_response`."""
         ...
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Message | None:

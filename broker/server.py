@@ -166,7 +166,7 @@ class BrokerServer:
     # ---- start: each part that must be stopped registers its stop in `_to_stop`
 
     async def _start(self, services: trio.Nursery) -> None:
-        config, world = self.config, self._world
+        config, world, run = self.config, self._world, self._driver.run
         self._to_stop.callback(world.workers.close)
         deadlines = Deadlines(world.clock, self.watch)
         services.start_soon(deadlines.run, name="deadlines")
@@ -183,30 +183,32 @@ class BrokerServer:
         threads = config.num_recovery_threads_per_data_dir
         self._at_stop(self.log_manager.shutdown, trio.CapacityLimiter(threads))
         self.store = await self._open_store()
-        identity = await settle_identity(
-            self.store,
-            config,
-            world.fs,
-            self.log_manager.live_dirs,
-            new_uuid=self._new_uuid,
-            failed=self.log_manager.handle_dir_failure,
+        identity = await run(
+            settle_identity(
+                self.store,
+                config,
+                world.fs,
+                self.log_manager.live_dirs,
+                new_uuid=self._new_uuid,
+                failed=self.log_manager.handle_dir_failure,
+            )
         )
         logger.info("Cluster ID = %s, broker id = %d", identity.cluster_id, identity.broker_id)
         self.config = config = _with_identity(config, identity)
         if self.store.fresh:
             await self._take_over()
         configs = DynamicBrokerConfig(config, self.store)
-        await configs.load()
+        await run(configs.load())
         self.config = configs.current
         self.log_manager.reconfigure(self.config)  # it was made before the store could be read
         self._make_components(configs, identity, deadlines)
-        await self.components.controller.load()
-        await self.components.features.load()
+        await run(self.components.controller.load())
+        await run(self.components.features.load())
         bound = self.components.socket_server.bind()
         self._to_stop.callback(self.components.socket_server.unbind)
         await self._load_logs()
         await self._lead(bound)
-        services.start_soon(self.components.image_applier.run, name="image-applier")
+        services.start_soon(run, self.components.image_applier.run(), name="image-applier")
         self.components.log_mover.resume()
         self._at_stop(self.components.replica_manager.checkpoint_high_watermarks)
         await services.start(self.components.group_coordinator.run, self.components.driver)
@@ -246,21 +248,27 @@ class BrokerServer:
     async def _open_store(self) -> EmbeddedStore:
         world, logs = self._world, self.log_manager
         path = locate_store(world.fs, logs.live_dirs, logs.offline_dirs, world.media.file_name)
-        store = await EmbeddedStore.open(world.media.open, path, world.workers)
-        self._to_stop.push_async_callback(store.close)
+        store = await self._driver.run(EmbeddedStore.open(world.media.open, path))
+
+        async def close() -> None:
+            await self._driver.run(store.close())
+
+        self._to_stop.push_async_callback(close)
         return store
 
     async def _take_over(self) -> None:
         """Adopt topics that another broker left in the log directories; the store is empty."""
         from broker.cluster.adoption import take_over
 
-        verdicts = await take_over(
-            self.store,
-            self._world.fs,
-            self.log_manager.live_dirs,
-            self.config,
-            self.config.broker_id,
-            new_uuid=self._new_uuid,
+        verdicts = await self._driver.run(
+            take_over(
+                self.store,
+                self._world.fs,
+                self.log_manager.live_dirs,
+                self.config,
+                self.config.broker_id,
+                new_uuid=self._new_uuid,
+            )
         )
         for verdict in verdicts:
             logger.log(*verdict.as_log_line())
@@ -295,10 +303,12 @@ class BrokerServer:
     async def _lead(self, bound: Sequence[BoundListener]) -> None:
         warn_of_stray_logs(self.log_manager, self.components.image)
         reserve_known_producer_ids(self.log_manager, self.components.producer_ids)
-        await self.components.controller.lead()
-        await self.components.controller.register(
-            [Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound]
-        )
+        listeners = [
+            Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound
+        ]
+        controller = self.components.controller
+        await self._driver.run(controller.lead())
+        await self._driver.run(controller.register(listeners))
 
     def _start_groups(self) -> None:
         led, count = led_partitions(self.components.image, OFFSETS_TOPIC, self.config.broker_id)

@@ -7,6 +7,8 @@ NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
+MAX_SEQUENCE: Final = 2**31 - 1
+"""After it comes sequence 0."""
 NO_LEADER_EPOCH: Final = -1
 ZERO_UUID: Final = bytes(16)
 

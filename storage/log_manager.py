@@ -23,7 +23,7 @@ Everything here belongs to the thread that owns the logs. Work that may wait for
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -300,9 +300,9 @@ class LogManager:
         """Use `config` for the topic's logs from now on, those that are being opened included."""
         self._configs.update_topic(topic, config)
 
-    def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> Iterator[None]:
-        """Give every log the configuration that `config_of` returns for its topic; one per step."""
-        return self._configs.update_all(config_of)
+    async def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> None:
+        """Give every log the configuration that `config_of` returns for its topic."""
+        await self._configs.update_all(config_of)
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take over a broker configuration that has changed at run time."""
@@ -388,7 +388,7 @@ class LogManager:
         lowered = {
             parent_dir(log.dir): None
             for log, offset in offsets.items()
-            if log.lower_recovery_point(offset)
+            if log.durability.cut_to(offset)
         }
         at_once(self._checkpoints.write(lowered, RECOVERY_POINTS))
         touched: dict[str, None] = {}

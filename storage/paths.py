@@ -114,32 +114,37 @@ def parent_dir(path: str) -> str:
 
 def is_offset_prefix(text: str) -> bool:
     """Whether `text` is the 20 digits of an offset."""
-    return len(text) == 20 and text.isascii() and text.isdigit()
+    return len(text) == _DIGITS and text.isascii() and text.isdigit()
+
+
+def segment_file(base_offset: int, suffix: str, state: str = "") -> str:
+    """Name of a segment's file; see `SegmentFile` for the parts."""
+    return f"{base_offset:0{_DIGITS}d}{suffix}{state}"
 
 
 def log_file(directory: str, base_offset: int, state: str = "") -> str:
     """Path of the segment's record file."""
-    return f"{directory}/{base_offset:020d}{LOG_SUFFIX}{state}"
+    return join(directory, segment_file(base_offset, LOG_SUFFIX, state))
 
 
 def index_file(directory: str, base_offset: int, state: str = "") -> str:
     """Path of the segment's offset index."""
-    return f"{directory}/{base_offset:020d}{INDEX_SUFFIX}{state}"
+    return join(directory, segment_file(base_offset, INDEX_SUFFIX, state))
 
 
 def time_index_file(directory: str, base_offset: int, state: str = "") -> str:
     """Path of the segment's time index."""
-    return f"{directory}/{base_offset:020d}{TIME_INDEX_SUFFIX}{state}"
+    return join(directory, segment_file(base_offset, TIME_INDEX_SUFFIX, state))
 
 
 def txn_index_file(directory: str, base_offset: int, state: str = "") -> str:
     """Path of the segment's index of aborted transactions."""
-    return f"{directory}/{base_offset:020d}{TXN_INDEX_SUFFIX}{state}"
+    return join(directory, segment_file(base_offset, TXN_INDEX_SUFFIX, state))
 
 
 def snapshot_file(directory: str, offset: int, state: str = "") -> str:
     """Path of the producer snapshot that covers batches below `offset`."""
-    return f"{directory}/{offset:020d}{SNAPSHOT_SUFFIX}{state}"
+    return join(directory, segment_file(offset, SNAPSHOT_SUFFIX, state))
 
 
 def temporary_file(path: str, unique: int) -> str:

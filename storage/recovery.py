@@ -51,7 +51,7 @@ from storage.leftovers import finish_swaps, remove_leftovers
 from storage.log import replay
 from storage.log.log import Log
 from storage.log.results import DeletionReason
-from storage.log.scan import Walk
+from storage.log.scan import HEADERS, Walk
 from storage.log.segment import LogSegment
 from storage.log.store import SegmentStore
 from storage.paths import (
@@ -69,6 +69,7 @@ from storage.paths import (
     is_offset_prefix,
     join,
     log_file,
+    segment_file,
 )
 from storage.producers.state import (
     DEFAULT_EXPIRATION_MS,
@@ -80,9 +81,6 @@ from storage.syncing import sync_files
 from storage.waits import at_once
 
 _log = logging.getLogger(__name__)
-
-_HEADERS: Final = 64 * 1024
-"""Read at a time where only headers are looked at."""
 
 _SYNC_EVERY_S: Final = 3.0
 """Seconds between syncs within one long recovery, so that another crash does not undo all of it."""
@@ -270,7 +268,7 @@ class _Loader:
             self._note_aborted(segment, following)
             if not self._indexes_look_good(segment, following, sizes):
                 # Later segments stay: a damaged index does not mean damaged records.
-                _log.warning("Rebuilding the indexes of %s", segment.path)
+                _log.warning("Rebuilding the indexes of %s", segment.files.path)
                 self._recover_segment(segment, sync=True)
             elif self._has_overflow(segment, following):
                 self._split(segment, sync=True)
@@ -282,16 +280,17 @@ class _Loader:
         """
         end = _NEVER_ENDED if following is None else following.base_offset
         if segment.size and end <= self._options.recovery_point:
-            segment.aborted_sum = self._noted.of(segment.base_offset, end)
+            segment.aborted.sum = self._noted.of(segment.base_offset, end)
 
     def _indexes_look_good(
         self, segment: LogSegment, following: LogSegment | None, sizes: Mapping[str, int]
     ) -> bool:
         if not self._options.clean and self._is_unflushed(following):
             return True  # rebuilt anyway
-        stem = f"{segment.base_offset:020d}"
-        index, times = sizes.get(stem + INDEX_SUFFIX), sizes.get(stem + TIME_INDEX_SUFFIX)
-        aborted = sizes.get(stem + TXN_INDEX_SUFFIX, 0)
+        base = segment.base_offset
+        index = sizes.get(segment_file(base, INDEX_SUFFIX))
+        times = sizes.get(segment_file(base, TIME_INDEX_SUFFIX))
+        aborted = sizes.get(segment_file(base, TXN_INDEX_SUFFIX), 0)
         if segment.size == 0:
             # An empty segment needs no index, and any entry of one would be wrong.
             return not (index or times or aborted)
@@ -324,9 +323,9 @@ class _Loader:
 
     def _indexes_are_sane(self, segment: LogSegment, following: LogSegment | None) -> bool:
         try:
-            segment.offset_index.sanity_check(log_size=segment.size)
-            segment.time_index.sanity_check()
-            segment.txn_index.sanity_check()
+            segment.indexes.offset.sanity_check(log_size=segment.size)
+            segment.indexes.time.sanity_check()
+            segment.aborted.index.sanity_check()
             if (
                 following is not None
                 and not self._options.clean
@@ -336,10 +335,10 @@ class _Loader:
                     following.base_offset == self._options.recovery_point
                     # A rolled segment whose records have timestamps has entries. An interrupted
                     # start that rebuilt the index may have left none, or one of zeros.
-                    or segment.time_index.last_entry[0] <= 0
+                    or segment.indexes.time.last_entry[0] <= 0
                 )
             ):
-                return segment.time_index_is_complete()
+                return segment.indexes.time_is_complete(segment.size)
         except CorruptIndex as error:
             _log.warning("Found a corrupted index file: %s", str(error))
             return False
@@ -364,7 +363,7 @@ class _Loader:
         pieces = split(self._fs, directory, segment)
         _log.warning(
             "Splitting overflowed segment %s into %d, based at %s",
-            segment.path,
+            segment.files.path,
             len(pieces),
             [piece.base_offset for piece in pieces],
         )
@@ -409,12 +408,11 @@ class _Loader:
         unflushed = segments.from_offset(point)
         first = unflushed[0]
         if first.base_offset < point:
-            stem = f"{first.base_offset:020d}"
             self._resumed = resume_point(
                 first,
                 point,
-                index_bytes=sizes.get(stem + INDEX_SUFFIX, -1),
-                time_index_bytes=sizes.get(stem + TIME_INDEX_SUFFIX, -1),
+                index_bytes=sizes.get(segment_file(first.base_offset, INDEX_SUFFIX), -1),
+                time_index_bytes=sizes.get(segment_file(first.base_offset, TIME_INDEX_SUFFIX), -1),
                 noted=self._noted.of(
                     first.base_offset,
                     unflushed[1].base_offset if len(unflushed) > 1 else _NEVER_ENDED,
@@ -452,7 +450,7 @@ class _Loader:
         snapshots.mark_synced(unsynced)
         self._epochs.flush()
         below = (one for one in self._store.segments if one.base_offset < end)
-        words = (word_of(one.base_offset, one.aborted_sum) for one in below)
+        words = (word_of(one.base_offset, one.aborted.sum) for one in below)
         synced(end, line_of(self._topic_partition, self._options.topic_id, end, words))
 
     def _recover_segment(
@@ -492,7 +490,7 @@ class _Loader:
             _log.warning(
                 "Corruption found in segment %s, which now ends at offset %d: %d bytes, %d later "
                 "segments go",
-                segment.path,
+                segment.files.path,
                 producers.map_end_offset,
                 cut,
                 len(later),
@@ -500,7 +498,7 @@ class _Loader:
             self._drop(reversed(later))
             self._fs.fsync_dir(self._directory)
         if sync:
-            segment.add_last_time_entry()
+            segment.indexes.add_last_time_entry(segment.size)
             segment.flush()
         segment.become_inactive()
         if sync:
@@ -530,7 +528,7 @@ class _Loader:
         for segment in self._store.segments:
             if segment.base_offset >= known:
                 break
-            for _, header, _, _ in Walk(segment.file, 0, segment.size, chunk=_HEADERS):
+            for _, header, _, _ in Walk(segment.file, 0, segment.size, chunk=HEADERS):
                 if header.base_offset >= known or header.partition_leader_epoch < 0:
                     break
                 found.setdefault(header.partition_leader_epoch, header.base_offset)
@@ -582,13 +580,14 @@ class _Loader:
         end, whole = segment.read_end()
         if not whole:
             _log.warning(
-                "%s, or its index, does not end with a whole batch: recovering it", segment.path
+                "%s, or its index, does not end with a whole batch: recovering it",
+                segment.files.path,
             )
             self._recover_segment(segment)
         elif overflows(end - 1, segment.base_offset):
             self._split(segment, sync=True)
         else:
             if segment.size and end == self._options.recovery_point:
-                segment.aborted_sum = self._noted.of(segment.base_offset, end)
+                segment.aborted.sum = self._noted.of(segment.base_offset, end)
             return end
         return self._store.segments.active.read_end()[0]

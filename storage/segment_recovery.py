@@ -17,7 +17,7 @@ Where to begin
 """
 
 import logging
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from protocol.records.batch import CONTROL_BIT, BatchHeader
 from protocol.records.errors import RecordsError
@@ -29,14 +29,11 @@ from storage.index.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from storage.index.transaction_index import Checksum
 from storage.log import replay
 from storage.log.batch_flaws import flaw_of
-from storage.log.scan import Ended, Walk
+from storage.log.scan import HEADERS, Ended, Walk
 from storage.log.segment import LogSegment
 from storage.producers.state import ProducerStateManager
 
 _log = logging.getLogger(__name__)
-
-_CHUNK: Final = 64 * 1024
-"""Bytes per read between an index entry and the recovery point: mostly one index interval."""
 
 
 class ResumePoint(NamedTuple):
@@ -94,7 +91,7 @@ def resume_point(
         if not tail.reaches(point):
             return None
     except CorruptIndex as error:
-        _log.warning("Reading %s whole: %s", segment.path, error)
+        _log.warning("Reading %s whole: %s", segment.files.path, error)
         return None
     return ResumePoint(
         offset=point,
@@ -112,7 +109,7 @@ def resume_point(
 
 def _entries_below(segment: LogSegment, point: int) -> _Entry:
     """The last of the leading entries of the offset index that rise and lie below `point`."""
-    index = segment.offset_index
+    index = segment.indexes.offset
     last, position, count = segment.base_offset - 1, 0, 0
     for slot in range(index.entries):
         offset, at = index.entry(slot)
@@ -124,7 +121,7 @@ def _entries_below(segment: LogSegment, point: int) -> _Entry:
 
 def _time_entries_below(segment: LogSegment, point: int) -> _Entry:
     """The last of the leading entries of the time index that rise and lie below `point`."""
-    index = segment.time_index
+    index = segment.indexes.time
     last, latest, count = segment.base_offset - 1, NO_TIMESTAMP, 0
     for slot in range(index.entries):
         timestamp, offset = index.entry(slot)
@@ -146,7 +143,7 @@ def _aborted_below(segment: LogSegment, point: int) -> int | None:
     """How many rising entries below `point` the transaction index has; None if the last of them
     does not lead to a marker of its producer."""
     last, count, producer_id = segment.base_offset - 1, 0, -1
-    for txn in segment.txn_index.all_aborted():
+    for txn in segment.aborted.index.all_aborted():
         if not last < txn.last_offset < point:
             break
         last, count, producer_id = txn.last_offset, count + 1, txn.producer_id
@@ -160,7 +157,7 @@ def _aborted_below(segment: LogSegment, point: int) -> int | None:
 
 def _known_aborted(segment: LogSegment, entries: int, noted: Checksum | None) -> Checksum | None:
     """The checksum of the first `entries` entries, if the noted ones include them; else None."""
-    index = segment.txn_index
+    index = segment.aborted.index
     if noted is None or not index.begins_with(noted):
         return None
     known = index.checksum_of(entries)
@@ -168,8 +165,8 @@ def _known_aborted(segment: LogSegment, entries: int, noted: Checksum | None) ->
 
 
 def _batch_that_ends_at(segment: LogSegment, offset: int) -> BatchHeader | None:
-    _, start = segment.offset_index.lookup(offset)
-    for _, header, _, _ in Walk(segment.file, start, segment.size, chunk=_CHUNK):
+    _, start = segment.indexes.offset.lookup(offset)
+    for _, header, _, _ in Walk(segment.file, start, segment.size, chunk=HEADERS):
         if header.last_offset >= offset:
             return header if header.last_offset == offset else None
     return None
@@ -193,7 +190,7 @@ class _Tail:
         """Whether the index entry leads to its batch and a batch from there on ends at `point`."""
         segment, indexed = self._segment, self._indexed
         base, after = segment.base_offset, segment.base_offset
-        walk = Walk(segment.file, indexed.value, segment.size, chunk=_CHUNK)
+        walk = Walk(segment.file, indexed.value, segment.size, chunk=HEADERS)
         for at, header, chunk, inside in walk:
             if header.last_offset >= point:
                 return header.base_offset >= point and after > base
@@ -245,7 +242,7 @@ class SegmentRecovery:
         for position, header, chunk, at in walk:
             flaw = flaw_of(header, chunk, at, base_offset=segment.base_offset, last_offset=last)
             if flaw is not None:
-                _log.warning("Invalid batch in %s at %d: %s", segment.path, position, flaw)
+                _log.warning("Invalid batch in %s at %d: %s", segment.files.path, position, flaw)
                 break
             last = header.last_offset
             try:
@@ -254,29 +251,29 @@ class SegmentRecovery:
                     self._note(header, chunk, at)
             except RecordsError as error:
                 _log.warning(
-                    "Found an invalid marker in %s at %d: %s", segment.path, position, error
+                    "Found an invalid marker in %s at %d: %s", segment.files.path, position, error
                 )
                 segment.size = position
                 break
             self._producers.map_end_offset = max(last + 1, known)
         else:
             if walk.ended is not Ended.AT_END:
-                _log.warning("%s ends at %d: %s", segment.path, walk.position, walk.ended)
+                _log.warning("%s ends at %d: %s", segment.files.path, walk.position, walk.ended)
         return self._total - segment.size
 
     def _begin(self) -> int:
         """Forget what the indexes say of the batches to read; returns the first one's position."""
         segment, resume = self._segment, self._resume
         if resume is None:
-            segment.offset_index.truncate()
-            segment.time_index.truncate()
-            segment.txn_index.truncate()
+            segment.indexes.offset.truncate()
+            segment.indexes.time.truncate()
+            segment.aborted.index.truncate()
         if resume is None or not resume.position:
             segment.restart()
         else:
             segment.restart_from(resume.position)
         if resume is not None:
-            segment.aborted_sum = resume.aborted_sum  # markers below its offset are not settled
+            segment.aborted.sum = resume.aborted_sum  # markers below its offset are not settled
         return segment.size
 
     def _note(self, header: BatchHeader, chunk: memoryview, at: int) -> None:
@@ -294,8 +291,8 @@ class SegmentRecovery:
 
 def cut_indexes(segment: LogSegment, resume: ResumePoint) -> None:
     """Cut the indexes back to the entries that `resume` counts. Raises OSError."""
-    segment.txn_index.keep(resume.aborted)
-    segment.aborted_sum = resume.aborted_sum
+    segment.aborted.index.keep(resume.aborted)
+    segment.aborted.sum = resume.aborted_sum
     if not resume.is_all:
-        segment.offset_index.keep(resume.entries)
-        segment.time_index.keep(resume.time_entries)
+        segment.indexes.offset.keep(resume.entries)
+        segment.indexes.time.keep(resume.time_entries)

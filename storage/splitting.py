@@ -25,15 +25,12 @@ as the disk allows, and the old segment is as it was.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
 
 from storage.filesystem import File, FileSystem
-from storage.log.scan import CHUNK, Walk
-from storage.log.segment import MAX_RELATIVE_OFFSET, LogSegment
+from storage.index.mapped_index import MAX_RELATIVE_OFFSET
+from storage.log.scan import CHUNK, HEADERS, Walk
+from storage.log.segment import LogSegment
 from storage.paths import CLEANED_SUFFIX, SWAP_SUFFIX, log_file
-
-_HEADERS: Final = 64 * 1024
-"""Bytes per read where only headers are needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +49,7 @@ def overflows(last_offset: int, base_offset: int) -> bool:
 
 def is_forced(segment: LogSegment, following: LogSegment) -> bool:
     """Whether the first batch of `following` could not have been a batch of `segment`."""
-    for _, header, _, _ in Walk(following.file, 0, following.size, chunk=_HEADERS):
+    for _, header, _, _ in Walk(following.file, 0, following.size, chunk=HEADERS):
         return overflows(header.last_offset, segment.base_offset)
     return False
 
@@ -61,7 +58,7 @@ def pieces_of(segment: LogSegment) -> list[Piece]:
     """The pieces to cut the segment into; one if it has no overflow. It ends with a whole batch."""
     pieces: list[Piece] = []
     base, start, last = segment.base_offset, 0, segment.base_offset - 1
-    for position, header, _, _ in Walk(segment.file, 0, segment.size, chunk=_HEADERS):
+    for position, header, _, _ in Walk(segment.file, 0, segment.size, chunk=HEADERS):
         if overflows(header.last_offset, base):
             pieces.append(Piece(base_offset=base, start=start, end=position))
             base, start = max(header.base_offset, last + 1), position
@@ -73,7 +70,7 @@ def pieces_of(segment: LogSegment) -> list[Piece]:
 def split(fs: FileSystem, directory: str, segment: LogSegment) -> Sequence[Piece]:
     """Write the pieces and rename them to `.swap`: steps 1 and 2. Raises OSError."""
     pieces = pieces_of(segment)
-    written = fs.mtime_ms(segment.path)
+    written = fs.mtime_ms(segment.files.path)
     try:
         for piece in pieces:
             path = log_file(directory, piece.base_offset, CLEANED_SUFFIX)

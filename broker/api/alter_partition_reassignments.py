@@ -44,7 +44,7 @@ class AlterPartitionReassignmentsHandler:
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
         """The response, at once."""

@@ -17,8 +17,7 @@ Behaviour
 
 from typing import Final, Protocol
 
-from broker.request import RequestContext, Work
-from broker.world.turns import Turns
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -27,11 +26,9 @@ from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from protocol.types import TopicPartition
+from storage.waits import PAUSE
 
 VERSIONS: Final = (0, 2)
-
-FEW: Final = 4
-"""Moves that are begun in one go: each creates files."""
 
 
 class Mover(Protocol):
@@ -48,21 +45,14 @@ class AlterReplicaLogDirsHandler:
     def __init__(self, mover: Mover) -> None:
         self._mover = mover
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: AlterReplicaLogDirsRequest
-    ) -> AlterReplicaLogDirsResponse | Work[AlterReplicaLogDirsResponse]:
-        """The response; many moves are begun in turns."""
-        wishes = _wishes(request)
-        if len(wishes) > FEW:
-            return self._in_turns(wishes)
-        return _response({tp: self._move(tp, wished) for tp, wished in wishes.items()})
-
-    async def _in_turns(self, wishes: dict[TopicPartition, str]) -> AlterReplicaLogDirsResponse:
-        turns = Turns(items=FEW)
+    ) -> AlterReplicaLogDirsResponse:
+        """The response, when all moves are begun."""
         codes = {}
-        for tp, directory in wishes.items():
+        for tp, directory in _wishes(request).items():
             codes[tp] = self._move(tp, directory)
-            await turns.next()
+            await PAUSE
         return _response(codes)
 
     def _move(self, tp: TopicPartition, directory: str) -> ErrorCode:

@@ -112,7 +112,9 @@ class ApiVersionsHandler:
             finalized_features=finalized,
         )
 
-    def __call__(self, ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    async def __call__(
+        self, ctx: RequestContext, request: ApiVersionsRequest
+    ) -> ApiVersionsResponse:
         """The response, at once; the same object until a feature changes."""
         if self._features.epoch != self._epoch:
             self._make_responses()

@@ -4,7 +4,7 @@ Each partition is checked on its own: a partition that does not exist, and metad
 `offset.metadata.max.bytes`, are refused at once; the rest goes to the group.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from broker.cluster.image import TopicImage
@@ -51,14 +51,17 @@ class CheckedCommits(Generic[ResultT]):
         self.too_long: list[ResultT] = []
         """Results of existing partitions whose metadata is too long."""
 
-    def batches(self) -> Iterator[tuple[list[PartitionCommit], list[ResultT]]]:
-        """Yield (commits, their results), once at least: all, or if large in several batches."""
+    def batches(self) -> Sequence[tuple[list[PartitionCommit], list[ResultT]]]:
+        """Return (commits, their results), one at least: all, or if large in several batches."""
         if not self._large:
-            yield self.commits, self.accepted
-            return
-        for start in range(0, len(self.commits) or 1, COMMITS_PER_BATCH):
-            end = start + COMMITS_PER_BATCH
-            yield self.commits[start:end], self.accepted[start:end]
+            return ((self.commits, self.accepted),)
+        return [
+            (
+                self.commits[start : start + COMMITS_PER_BATCH],
+                self.accepted[start : start + COMMITS_PER_BATCH],
+            )
+            for start in range(0, len(self.commits) or 1, COMMITS_PER_BATCH)
+        ]
 
     async def check(
         self,

@@ -6,22 +6,20 @@ is named twice is an INVALID_REQUEST. The controller changes topics, `DynamicBro
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from broker.api import many
 from broker.api.config_changes import Change
 from broker.api.config_resources import ResourceType, check_broker_name, unsupported
 from broker.cluster.topic_names import invalid_name_reason
-from broker.world.turns import Turns
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.schema.lazy import Elements
+from storage.waits import PAUSE, Work
 
 MAX_CONFIGS: Final = 1_000
 """Configs of one resource in one request: a broker has three hundred, a topic thirty."""
-
-RESOURCES_PER_TURN: Final = 64
 
 
 class ConfigResource(Protocol):
@@ -123,14 +121,13 @@ class Altered(NamedTuple):
 
 
 async def alter_each(
-    resources: Sequence[ResourceT], alter: Callable[[ResourceT], Awaitable[None]]
+    resources: Sequence[ResourceT], alter: Callable[[ResourceT], Work[None]]
 ) -> list[Altered]:
     """`alter` every resource; a KafkaError that it raises becomes that resource's result."""
-    turns = Turns(items=RESOURCES_PER_TURN)
     named: Counter[tuple[int, str]] = Counter()
     for resource in resources:
         named[resource.resource_type, resource.resource_name] += 1
-        await turns.next()
+        await PAUSE
     results = []
     for resource in resources:
         code, message = ErrorCode.NONE, None
@@ -148,7 +145,7 @@ async def alter_each(
         except KafkaError as error:
             code, message = error.code, str(error)
         results.append(Altered(resource, code, message))
-        await turns.next()
+        await PAUSE
     return results
 
 

@@ -18,7 +18,7 @@ VERSIONS: Final = (1, 3)
 class CreateAclsHandler:
     """Refuses with SECURITY_DISABLED: there is no authorizer."""
 
-    def __call__(self, ctx: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
+    async def __call__(self, ctx: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
         """The refusals, at once."""
         return _refused(request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 

@@ -18,14 +18,13 @@ from broker.api import many
 from broker.cluster.image import MetadataImage
 from broker.cluster.topic_plan import check_partitions_added
 from broker.request import RequestContext
-from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
-from storage.clock import Clock
+from storage.waits import PAUSE
 
 VERSIONS: Final = (0, 3)
 
@@ -48,16 +47,14 @@ class PartitionCreator(Protocol):
 class CreatePartitionsHandler:
     """Has the controller add partitions to topics."""
 
-    def __init__(self, controller: PartitionCreator, image: MetadataImage, clock: Clock) -> None:
+    def __init__(self, controller: PartitionCreator, image: MetadataImage) -> None:
         self._controller = controller
         self._image = image
-        self._clock = clock
 
     async def __call__(
         self, ctx: RequestContext, request: CreatePartitionsRequest
     ) -> CreatePartitionsResponse:
         """The response, when all partitions are made."""
-        turns = Turns(self._clock)
         named: Counter[str] = Counter()
         added = 0
         for topic in request.topics:
@@ -65,7 +62,7 @@ class CreatePartitionsHandler:
             known = self._image.topic(topic.name)
             if known is not None:
                 added += max(topic.count - len(known.partitions), 0)
-            await turns.next()
+            await PAUSE
         try:
             check_partitions_added((added,))
         except KafkaError as error:
@@ -88,7 +85,7 @@ class CreatePartitionsHandler:
             except KafkaError as error:
                 result = _result(topic.name, error.code, str(error))
             results.append(result)
-            await turns.next()
+            await PAUSE
         return CreatePartitionsResponse(results=results)
 
     def error_response(

@@ -23,8 +23,7 @@ from broker.api import many
 from broker.api.config_description import BrokerConfigs, topic_entries
 from broker.cluster.image import TopicImage
 from broker.cluster.topic_plan import NewTopic
-from broker.request import LargeReply, RequestContext
-from broker.world.turns import Turns
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.create_topics import (
     CreatableTopic,
@@ -34,7 +33,7 @@ from protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from protocol.types import ZERO_UUID
-from storage.clock import Clock
+from storage.waits import PAUSE
 
 VERSIONS: Final = (0, 7)
 
@@ -54,16 +53,14 @@ class TopicCreator(Protocol):
 class CreateTopicsHandler:
     """Has the controller check and make topics, and describes those that were made."""
 
-    def __init__(self, controller: TopicCreator, configs: BrokerConfigs, clock: Clock) -> None:
+    def __init__(self, controller: TopicCreator, configs: BrokerConfigs) -> None:
         self._controller = controller
         self._configs = configs
-        self._clock = clock
 
     async def __call__(
         self, ctx: RequestContext, request: CreateTopicsRequest
-    ) -> CreateTopicsResponse | LargeReply:
+    ) -> CreateTopicsResponse:
         """The response, when all topics are made."""
-        turns = Turns(self._clock)
         asked: dict[str, CreatableTopic] = {}
         refused: dict[str, KafkaError] = {}
         for topic in request.topics:
@@ -72,7 +69,7 @@ class CreateTopicsHandler:
                 message = "Create topics request from client contains multiple entries for the "
                 message += f"following topics: {name}"
                 refused[name] = KafkaError(ErrorCode.INVALID_REQUEST, message)
-            await turns.next()
+            await PAUSE
         wishes = []
         for name, topic in asked.items():
             if name not in refused:
@@ -80,7 +77,7 @@ class CreateTopicsHandler:
                     wishes.append(_wish(topic))
                 except KafkaError as error:
                     refused[name] = error
-            await turns.next()
+            await PAUSE
         try:
             results = await self._controller.create_topics(
                 wishes, validate_only=request.validate_only
@@ -94,9 +91,8 @@ class CreateTopicsHandler:
                 return _refusal(name, found.code, str(found))
             return self._made(ctx.api_version, found, validate_only=request.validate_only)
 
-        return many.reply(
-            CreateTopicsResponse(topics=many.results(list(asked), result)), len(asked)
-        )
+        ctx.large |= len(asked) > many.MANY
+        return CreateTopicsResponse(topics=many.results(list(asked), result))
 
     def _made(self, version: int, made: TopicImage, *, validate_only: bool) -> CreatableTopicResult:
         told = version >= _FIRST_VERSION_WITH_CONFIGS

@@ -21,7 +21,7 @@ VERSIONS: Final = (1, 3)
 class DeleteAclsHandler:
     """Refuses with SECURITY_DISABLED: there is no authorizer."""
 
-    def __call__(self, ctx: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
+    async def __call__(self, ctx: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
         """The refusals, at once."""
         return _refused(request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 

@@ -16,8 +16,7 @@ from typing import Final
 
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import RequestContext, Work
-from broker.world.turns import Turns
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -28,11 +27,9 @@ from protocol.messages.delete_records import (
 )
 from protocol.types import TopicPartition
 from storage.errors import StorageError
+from storage.waits import PAUSE
 
 VERSIONS: Final = (0, 2)
-
-FEW: Final = 32
-"""Partitions that are handled in one go."""
 
 INVALID_LOW_WATERMARK: Final = -1
 
@@ -43,32 +40,18 @@ class DeleteRecordsHandler:
     def __init__(self, replica_manager: ReplicaManager) -> None:
         self._replicas = replica_manager
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: DeleteRecordsRequest
-    ) -> DeleteRecordsResponse | Work[DeleteRecordsResponse]:
-        """The response, or a coroutine that handles many partitions in turns."""
-        if ctx.large or sum(len(topic.partitions) for topic in request.topics) > FEW:
-            return self._in_turns(request)
-        return DeleteRecordsResponse(
-            topics=[
-                DeleteRecordsTopicResult(
-                    name=topic.name,
-                    partitions=[self._one(topic.name, asked) for asked in topic.partitions],
-                )
-                for topic in request.topics
-            ]
-        )
-
-    async def _in_turns(self, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-        turns = Turns(items=FEW)
+    ) -> DeleteRecordsResponse:
+        """The response."""
         topics = []
         for topic in request.topics:
             partitions = []
             for asked in topic.partitions:
                 partitions.append(self._one(topic.name, asked))
-                await turns.next()
+                await PAUSE
             topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
-            await turns.next()
+            await PAUSE
         return DeleteRecordsResponse(topics=topics)
 
     def _one(self, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:

@@ -19,7 +19,6 @@ from typing import Final, NamedTuple, Protocol
 
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
-from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -27,6 +26,7 @@ from protocol.messages.delete_topics import (
     DeleteTopicsResponse,
 )
 from protocol.types import ZERO_UUID
+from storage.waits import PAUSE
 
 VERSIONS: Final = (0, 6)
 
@@ -58,12 +58,11 @@ class DeleteTopicsHandler:
         self, ctx: RequestContext, request: DeleteTopicsRequest
     ) -> DeleteTopicsResponse:
         """The response, when all topics are gone."""
-        turns = Turns()
         asked = _asked(ctx, request)
         named: Counter[str | None] = Counter()
         for topic in asked:
             named[self._resolved_name(topic)] += 1
-            await turns.next()
+            await PAUSE
         results = []
         for topic in asked:
             code, message = ErrorCode.NONE, None
@@ -87,7 +86,7 @@ class DeleteTopicsHandler:
                     name=name, topic_id=topic_id, error_code=code, error_message=message
                 )
             )
-            await turns.next()
+            await PAUSE
         return DeleteTopicsResponse(responses=results)
 
     def _resolved_name(self, topic: _Asked) -> str | None:

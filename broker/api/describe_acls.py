@@ -19,7 +19,9 @@ VERSIONS: Final = (1, 3)
 class DescribeAclsHandler:
     """Refuses with SECURITY_DISABLED: there is no authorizer."""
 
-    def __call__(self, ctx: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
+    async def __call__(
+        self, ctx: RequestContext, request: DescribeAclsRequest
+    ) -> DescribeAclsResponse:
         """The refusal, at once."""
         return DescribeAclsResponse(
             error_code=ErrorCode.SECURITY_DISABLED,

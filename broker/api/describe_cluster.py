@@ -37,7 +37,7 @@ class DescribeClusterHandler:
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: DescribeClusterRequest
     ) -> DescribeClusterResponse:
         """The response, at once."""

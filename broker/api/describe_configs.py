@@ -18,7 +18,6 @@ Version notes
 * v3+: types, and documentation on request.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 from broker.api import log_levels, many
@@ -33,8 +32,7 @@ from broker.api.config_description import (
 from broker.api.config_resources import ResourceType, check_broker_name, unsupported
 from broker.cluster.image import MetadataImage
 from broker.cluster.topic_names import invalid_name_reason
-from broker.request import LargeReply, RequestContext, Work
-from broker.world.turns import Turns
+from broker.request import RequestContext
 from config.definition import ConfigError
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
@@ -46,14 +44,9 @@ from protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from protocol.schema.lazy import Elements, Lazy
+from storage.waits import PAUSE
 
 VERSIONS: Final = (0, 4)
-
-FEW: Final = 4
-"""Resources that are described at once: one of them may have three hundred configs."""
-
-_Reply = DescribeConfigsResponse | LargeReply
-_Different = dict[tuple[int, str, tuple[str, ...]], DescribeConfigsResource]
 
 
 class DescribeConfigsHandler:
@@ -63,31 +56,20 @@ class DescribeConfigsHandler:
         self._image = image
         self._configs = configs
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: DescribeConfigsRequest
-    ) -> _Reply | Work[_Reply]:
-        """The response; many resources are described one at a time, while it is encoded."""
-        if ctx.large:
-            return self._in_turns(request)
-        return self._response(request, _different(request.resources))
-
-    async def _in_turns(self, request: DescribeConfigsRequest) -> _Reply:
-        turns = Turns()
-        different: _Different = {}
-        for resource in request.resources:
-            different.update(_different((resource,)))
-            await turns.next()
-        return self._response(request, different)
-
-    def _response(self, request: DescribeConfigsRequest, different: _Different) -> _Reply:
+    ) -> DescribeConfigsResponse:
+        """The response; resources are described one at a time, while it is encoded."""
+        different: dict[tuple[int, str, tuple[str, ...]], DescribeConfigsResource] = {}
+        for one in request.resources:
+            keys = tuple(one.configuration_keys or ())
+            different[one.resource_type, one.resource_name, keys] = one
+            await PAUSE
         known: dict[tuple[int, bool], list[ConfigEntry]] = {}
-        resources = list(different.values())
-        response = DescribeConfigsResponse()
-        if len(resources) <= FEW:
-            response.results = [self._resource(one, request, known) for one in resources]
-            return response
-        response.results = Lazy(resources, lambda one: self._resource(one, request, known))
-        return LargeReply(response)
+        ctx.large = True  # a single resource may have three hundred configs
+        return DescribeConfigsResponse(
+            results=Lazy(list(different.values()), lambda one: self._resource(one, request, known))
+        )
 
     def _resource(
         self,
@@ -159,14 +141,6 @@ class DescribeConfigsHandler:
                 request.resources, lambda resource: _result(resource, code, code.text, [])
             )
         )
-
-
-def _different(resources: Iterable[DescribeConfigsResource]) -> _Different:
-    """The resources without repetitions; (type, name, keys) tells them apart."""
-    return {
-        (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one
-        for one in resources
-    }
 
 
 def _result(

@@ -11,16 +11,14 @@ Behaviour
 
 Version notes
 * v3+: an error for the response as a whole. v4+: size and free bytes of the volume, -1 where the
-  system does not say; a worker asks for them, because a dead network volume blocks.
+  system does not say; a thread asks for them, because a dead network volume blocks.
 """
 
 from collections.abc import Iterable
 from typing import Final, Protocol
 
 from broker.api import many
-from broker.request import LargeReply, RequestContext
-from broker.world.turns import Turns
-from broker.world.workers import Workers
+from broker.request import RequestContext
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -30,10 +28,9 @@ from protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from protocol.types import TopicPartition
+from storage.waits import PAUSE, call
 
 VERSIONS: Final = (0, 4)
-
-LOGS_PER_TURN: Final = 128
 
 UNKNOWN_SIZE: Final = -1
 UNKNOWN_LAG: Final = -1
@@ -105,17 +102,16 @@ class Volumes(Protocol):
 class DescribeLogDirsHandler:
     """Lists the sizes of logs by directory, the room on each volume, and moves under way."""
 
-    def __init__(self, log_manager: LogDirectories, volumes: Volumes, workers: Workers) -> None:
+    def __init__(self, log_manager: LogDirectories, volumes: Volumes) -> None:
         self._log_manager = log_manager
         self._volumes = volumes
-        self._workers = workers
 
     async def __call__(
         self, ctx: RequestContext, request: DescribeLogDirsRequest
-    ) -> DescribeLogDirsResponse | LargeReply:
+    ) -> DescribeLogDirsResponse:
         """The response; waits for the volumes' sizes."""
         live = list(self._log_manager.live_dirs)
-        usages = await self._workers.in_thread(_usages, self._volumes, live)
+        usages = await call(_usages, self._volumes, live)
         found = await self._partitions(_wanted(request))
         results = [
             DescribeLogDirsResult(
@@ -133,8 +129,8 @@ class DescribeLogDirsHandler:
             )
             for directory in self._log_manager.offline_dirs
         ]
-        response = DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=results)
-        return many.reply(response, sum(map(len, found.values())))
+        ctx.large |= sum(map(len, found.values())) > many.MANY
+        return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=results)
 
     async def _partitions(
         self, wanted: set[tuple[str, int]] | None
@@ -153,10 +149,9 @@ class DescribeLogDirsHandler:
                 )
                 found.setdefault(log.dir.rpartition("/")[0], []).append((tp, described))
 
-        turns = Turns(items=LOGS_PER_TURN)
         for log in list(self._log_manager.all_logs()):
             add(log, max(log.high_watermark - log.log_end_offset, 0), is_future=False)
-            await turns.next()
+            await PAUSE
         for log in self._log_manager.future_logs():
             source = self._log_manager.get_log(log.topic_partition)
             lag = UNKNOWN_LAG if source is None else source.log_end_offset - log.log_end_offset
@@ -189,9 +184,8 @@ def _wanted(request: DescribeLogDirsRequest) -> set[tuple[str, int]] | None:
 async def _topics(
     found: list[tuple[TopicPartition, DescribeLogDirsPartition]],
 ) -> list[DescribeLogDirsTopic]:
-    turns = Turns()
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
     for tp, described in sorted(found, key=lambda pair: pair[0]):
         by_topic.setdefault(tp.topic, []).append(described)
-        await turns.next()
+        await PAUSE
     return [DescribeLogDirsTopic(name=name, partitions=p) for name, p in by_topic.items()]

@@ -12,7 +12,7 @@ from typing import Final
 from broker.api import many
 from broker.cluster.topic_names import invalid_name_reason
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import LargeReply, RequestContext
+from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -35,7 +35,9 @@ class DescribeProducersHandler:
     def __init__(self, replicas: ReplicaManager) -> None:
         self._replicas = replicas
 
-    def __call__(self, ctx: RequestContext, request: DescribeProducersRequest) -> LargeReply:
+    async def __call__(
+        self, ctx: RequestContext, request: DescribeProducersRequest
+    ) -> DescribeProducersResponse:
         """The response; partitions are described one at a time, while it is encoded."""
 
         def described(topic: TopicRequest) -> TopicResponse:
@@ -47,7 +49,8 @@ class DescribeProducersHandler:
                 ),
             )
 
-        return LargeReply(DescribeProducersResponse(topics=Lazy(request.topics, described)))
+        ctx.large = True  # a partition may remember very many producers
+        return DescribeProducersResponse(topics=Lazy(request.topics, described))
 
     def _describe(self, tp: TopicPartition) -> PartitionResponse:
         if invalid_name_reason(tp.topic) is not None:

@@ -24,7 +24,6 @@ from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.request import ConnectionInfo, RequestContext
-from broker.world.driver import Foreign
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import (
     Coordinator,
@@ -97,7 +96,7 @@ class FindCoordinatorHandler:
         topic = self._image.topic(kind.topic)
         if topic is None:
             try:
-                topic = await Foreign(self._controller.ensure_topic(kind.topic))
+                topic = await self._controller.ensure_topic(kind.topic)
             except KafkaError:
                 return self.error_response(ctx, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self._response(ctx, request, kind, topic)

@@ -21,7 +21,7 @@ VERSIONS: Final = (0, 0)
 class ListPartitionReassignmentsHandler:
     """Answers with an empty list: with one broker no partition is ever reassigned."""
 
-    def __call__(
+    async def __call__(
         self, ctx: RequestContext, request: ListPartitionReassignmentsRequest
     ) -> ListPartitionReassignmentsResponse:
         """The response, at once."""

@@ -27,8 +27,7 @@ from broker.api import authorized_operations, many
 from broker.api.endpoints import Endpoint, endpoint_for
 from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from broker.cluster.topic_names import invalid_name_reason
-from broker.request import LargeReply, RequestContext, Work
-from broker.world.turns import Turns
+from broker.request import RequestContext
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata import (
@@ -41,13 +40,13 @@ from protocol.messages.metadata import (
 )
 from protocol.schema.lazy import Chained, Elements, Lazy
 from protocol.types import ZERO_UUID
+from storage.waits import PAUSE
 
 VERSIONS: Final = (0, 13)
 
 _FIRST_VERSION_WITH_IDS = 12
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 
-_Reply = MetadataResponse | LargeReply
 _Key = TypeVar("_Key")
 
 
@@ -70,65 +69,50 @@ class MetadataHandler:
         self._config = config
         self._controller = controller
 
-    def __call__(self, ctx: RequestContext, request: MetadataRequest) -> _Reply | Work[_Reply]:
-        """The response, or a coroutine if topics must be created first or very many are named."""
+    async def __call__(self, ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
+        """The response, when the topics that must be created first exist."""
         asked = request.topics
         if asked is None or (ctx.api_version == 0 and not asked):
             return self._response(ctx, request, list(self._image.topics()), [])
-        if ctx.large:
-            return self._in_turns(ctx, request)
-        if not self._well_formed(ctx, asked):
-            return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
-        ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
-        if ids:
-            return self._by_id(ctx, request, ids)
-        names = dict.fromkeys(topic.name for topic in asked if topic.name is not None)
-        missing = [name for name in names if self._image.topic(name) is None]
-        if missing and request.allow_auto_topic_creation and self._config.auto_create_topics_enable:
-            return self._create_and_answer(ctx, request, names, missing)
-        return self._by_name(ctx, request, names, {})
-
-    @staticmethod
-    def _well_formed(ctx: RequestContext, asked: Iterable[MetadataRequestTopic]) -> bool:
-        if ctx.api_version >= _FIRST_VERSION_WITH_IDS:
-            return all(t.name is not None or t.topic_id != ZERO_UUID for t in asked)
-        return all(t.name is not None and t.topic_id == ZERO_UUID for t in asked)
-
-    async def _in_turns(self, ctx: RequestContext, request: MetadataRequest) -> _Reply:
-        """As `__call__`, for a large request, in turns."""
-        turns = Turns()
         names: dict[str, None] = {}
         ids: dict[bytes, None] = {}
         missing = []
-        for topic in request.topics or ():
-            if not self._well_formed(ctx, (topic,)):
-                return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
+        for topic in asked:
+            name = topic.name
             if topic.topic_id != ZERO_UUID:
                 ids[topic.topic_id] = None
-            elif (name := topic.name) is not None and name not in names:
+            elif name is not None and name not in names:
                 names[name] = None
                 if self._image.topic(name) is None:
                     missing.append(name)
-            await turns.next()
+            if not self._well_formed(ctx, topic):
+                return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
+            if ctx.large:
+                await PAUSE
         if ids:
-            find = self._image.topic_by_id
-            return await self._split_in_turns(ctx, request, ids, find, _unknown_id)
+            return await self._split(ctx, request, ids, self._image.topic_by_id, _unknown_id)
         refused: Mapping[str, ErrorCode] = {}
         if missing and request.allow_auto_topic_creation and self._config.auto_create_topics_enable:
             refused = await self._create(missing)
-        return await self._split_in_turns(
+        return await self._split(
             ctx, request, names, self._image.topic, lambda name: _unknown_name(name, refused)
         )
 
-    async def _split_in_turns(
+    @staticmethod
+    def _well_formed(ctx: RequestContext, topic: MetadataRequestTopic) -> bool:
+        if ctx.api_version >= _FIRST_VERSION_WITH_IDS:
+            return topic.name is not None or topic.topic_id != ZERO_UUID
+        return topic.name is not None and topic.topic_id == ZERO_UUID
+
+    async def _split(
         self,
         ctx: RequestContext,
         request: MetadataRequest,
         asked: Iterable[_Key],
         find: Callable[[_Key], TopicImage | None],
         unknown: Callable[[_Key], MetadataResponseTopic],
-    ) -> _Reply:
-        turns = Turns()
+    ) -> MetadataResponse:
+        """The response, with the topics that exist before the others."""
         found, others = [], []
         for key in asked:
             topic = find(key)
@@ -136,17 +120,9 @@ class MetadataHandler:
                 others.append(key)
             else:
                 found.append(topic)
-            await turns.next()
+            if ctx.large:
+                await PAUSE
         return self._response(ctx, request, found, many.results(others, unknown))
-
-    async def _create_and_answer(
-        self,
-        ctx: RequestContext,
-        request: MetadataRequest,
-        names: Iterable[str],
-        missing: list[str],
-    ) -> _Reply:
-        return self._by_name(ctx, request, names, await self._create(missing))
 
     async def _create(self, missing: list[str]) -> dict[str, ErrorCode]:
         """Have topics made; return the codes of those that were refused.
@@ -161,41 +137,13 @@ class MetadataHandler:
             return {}  # they stay missing: UNKNOWN_TOPIC_OR_PARTITION
         return {name: error.code for name, error in refused.items()}
 
-    def _by_id(self, ctx: RequestContext, request: MetadataRequest, ids: Iterable[bytes]) -> _Reply:
-        found: list[TopicImage] = []
-        unknown = []
-        for topic_id in ids:
-            topic = self._image.topic_by_id(topic_id)
-            if topic is None:
-                unknown.append(_unknown_id(topic_id))
-            else:
-                found.append(topic)
-        return self._response(ctx, request, found, unknown)
-
-    def _by_name(
-        self,
-        ctx: RequestContext,
-        request: MetadataRequest,
-        names: Iterable[str],
-        refused: Mapping[str, ErrorCode],
-    ) -> _Reply:
-        found: list[TopicImage] = []
-        unknown = []
-        for name in names:
-            topic = self._image.topic(name)
-            if topic is not None:
-                found.append(topic)
-                continue
-            unknown.append(_unknown_name(name, refused))
-        return self._response(ctx, request, found, unknown)
-
     def _response(
         self,
         ctx: RequestContext,
         request: MetadataRequest,
         topics: Sequence[TopicImage],
         errors: Elements[MetadataResponseTopic],
-    ) -> _Reply:
+    ) -> MetadataResponse:
         endpoints: dict[int, Endpoint] = {}
         brokers = []
         for broker in self._image.brokers():
@@ -219,16 +167,17 @@ class MetadataHandler:
             controller_id=self._image.controller_id,
         )
         partitions = sum(len(topic.partitions) for topic in topics)
-        if partitions <= many.MANY and len(topics) <= many.MANY and not ctx.large:
+        ctx.large |= partitions + len(topics) > many.MANY
+        if ctx.large:
+            found = Lazy(topics, lambda topic: _describe(ctx, topic, endpoints, operations))
+            response.topics = Chained(found, errors)
+        else:
             described = [_describe(ctx, topic, endpoints, operations) for topic in topics]
             described += errors
             response.topics = described
-        else:
-            found = Lazy(topics, lambda topic: _describe(ctx, topic, endpoints, operations))
-            response.topics = Chained(found, errors)
         if request.include_cluster_authorized_operations:
             response.cluster_authorized_operations = authorized_operations.CLUSTER
-        return many.reply(response, partitions + len(topics))
+        return response
 
     def error_response(
         self, ctx: RequestContext, request: MetadataRequest, code: ErrorCode

@@ -165,7 +165,7 @@ TABLE: Final = (
         ApiKey.CREATE_TOPICS,
         create_topics,
         accesses.CREATE_TOPICS,
-        lambda s: create_topics.CreateTopicsHandler(s.controller, s.broker_configs, s.clock),
+        lambda s: create_topics.CreateTopicsHandler(s.controller, s.broker_configs),
     ),
     Row(
         ApiKey.DELETE_TOPICS,
@@ -177,7 +177,7 @@ TABLE: Final = (
         ApiKey.CREATE_PARTITIONS,
         create_partitions,
         accesses.CREATE_PARTITIONS,
-        lambda s: create_partitions.CreatePartitionsHandler(s.controller, s.image, s.clock),
+        lambda s: create_partitions.CreatePartitionsHandler(s.controller, s.image),
     ),
     Row(
         ApiKey.DESCRIBE_CONFIGS,
@@ -221,7 +221,7 @@ TABLE: Final = (
         ApiKey.DESCRIBE_LOG_DIRS,
         describe_log_dirs,
         accesses.DESCRIBE_LOG_DIRS,
-        lambda s: describe_log_dirs.DescribeLogDirsHandler(s.log_manager, s.volumes, s.workers),
+        lambda s: describe_log_dirs.DescribeLogDirsHandler(s.log_manager, s.volumes),
     ),
     # ACLs: there are none, and the handlers answer so.
     Row(
@@ -381,5 +381,5 @@ def build_handlers(
         topic = services.image.topic_by_id(topic_id)
         return None if topic is None else topic.name
 
-    gate = Gate(authorizer, topic_name, services.clock)
+    gate = Gate(authorizer, topic_name)
     return {row.key: gate.guard(row.make(services), row.access) for row in TABLE}

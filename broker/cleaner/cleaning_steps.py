@@ -143,7 +143,7 @@ class RunningCleaning:
             producers = last_records_in(*values)
         # In a thread: asking the disk about thousands of segments takes tens of milliseconds.
         places = closed_segments(log, extent.first_uncleanable_offset)
-        where = log.file_system, log.dir, places
+        where = log.store.fs, log.dir, places
         sources = await call(describe, *where)
         self._expect_wanted()
         return request_for(

@@ -9,7 +9,9 @@ Rules
 2. Store first, then the disk, then the image: a client never sees a topic that a crash could take
    back, nor one whose partitions cannot be written to yet.
 3. A deletion that a crash cuts short is finished at the next start (`topic_deletion`).
-4. A change that has begun is finished, even if its client disconnects.
+4. A change that has begun is finished, even if its client disconnects: requests of APIs that change
+   something always are (`broker.network.routes`), so nothing here guards against an early end. The
+   stop of the broker may end a change at any wait, as a crash does; the next start reads the tree.
 5. At a start a partition whose log cannot be opened (failed disk) has no leader; the others are
    served. New partitions are opened all or none: after a refusal the write is undone and nothing is
    left. If a disk failed they stay, without leaders, and the client gets KAFKA_STORAGE_ERROR.
@@ -20,13 +22,11 @@ Kafka's `KafkaController` and `AdminZkClient`.
 """
 
 import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import trio
-
-from broker.cluster.controller_statistics import ControllerStatistics, count_in_steps
+from broker.cluster.controller_statistics import ControllerStatistics, counted
 from broker.cluster.image import BrokerImage, MetadataImage, TopicImage
 from broker.cluster.image_applier import ImageApplier
 from broker.cluster.image_delta import Outcome
@@ -58,7 +58,6 @@ from broker.cluster.tree_values import (
     encode,
     encode_broker,
 )
-from broker.world.turns import Turns, at_once
 from broker.world.uuids import NewUuid
 from config.broker_config import BrokerConfig
 from config.listener import Listener
@@ -104,7 +103,6 @@ class Controller:
             image=image,
             configs=configs,
             logs=logs,
-            clock=clock,
             new_uuid=new_uuid,
         )
 
@@ -145,11 +143,10 @@ class Controller:
             Put(CONTROLLER_EPOCH, epoch) if known else Create(CONTROLLER_EPOCH, epoch),
             Create(CONTROLLER, encode(value), ephemeral=True),
         ]
-        turns = Turns(self._clock)
         for topic in list(self._image.topics()):
             led = above_the_logs(elected(topic, self._broker_id), self._logs)
             self._elections = self._elections.with_topic(topic, led)
-            operations += await self._writes.election(led, turns)
+            operations += await self._writes.election(led)
         await self._store.apply(operations)
         await self._applier.open_all()
         await self._deletions.finish_all()
@@ -191,7 +188,7 @@ class Controller:
         async with self._changes.one_at_a_time:
             if self._image.topic(name) is None:
                 raise unknown_topic()
-            with trio.CancelScope(shield=True), store_errors_told():
+            with store_errors_told():
                 await self._deletions.delete(name)
         log.info("Deleted topic %s", name)
 
@@ -217,12 +214,11 @@ class Controller:
             if validate_only:
                 return
             grown = replace(topic, partitions={**topic.partitions, **added})
-            operations = await self._writes.growth(grown, added, Turns(self._clock))
-            with trio.CancelScope(shield=True):
-                outcome = (await self._changes.write(operations))[name]
-                if outcome.refused is not None:
-                    await self._changes.take_back(growth_undone(topic, added))
-                    raise outcome.refused
+            operations = await self._writes.growth(grown, added)
+            outcome = (await self._changes.write(operations))[name]
+            if outcome.refused is not None:
+                await self._changes.take_back(growth_undone(topic, added))
+                raise outcome.refused
             grown = self._image.topic(name) or grown
         log.info("Topic %s has %d partitions now", name, count)
         expect_leaders(grown, added)
@@ -246,16 +242,11 @@ class Controller:
             if validate_only:
                 return
             operations = await self._writes.config(name, own)
-            with trio.CancelScope(shield=True):
-                outcome = (await self._changes.write(operations)).get(name, Outcome())
+            outcome = (await self._changes.write(operations)).get(name, Outcome())
             if outcome.refused is not None:
                 raise outcome.refused
         log.info("Topic %s has the configs %s now", name, own)
 
-    def statistics(self) -> ControllerStatistics:
-        """Gauges for metrics, all at once."""
-        return at_once(self.statistics_in_steps())
-
-    def statistics_in_steps(self) -> Generator[None, None, ControllerStatistics]:
-        """The same, some partitions a step."""
-        return count_in_steps(self._image, self._elections, len(self._deletions))
+    async def statistics(self) -> ControllerStatistics:
+        """Gauges for metrics."""
+        return await counted(self._image, self._elections, len(self._deletions))

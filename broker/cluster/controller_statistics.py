@@ -1,14 +1,10 @@
 """The controller's numbers for metrics."""
 
-from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Final
 
 from broker.cluster.image import NO_LEADER, MetadataImage
 from broker.cluster.leadership import ElectionStatistics
-
-_PARTITIONS_A_STEP: Final = 2000
-"""Partitions counted in one step: about half a millisecond."""
+from storage.waits import PAUSE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,19 +22,16 @@ class ControllerStatistics:
     """Counts of this start's elections."""
 
 
-def count_in_steps(
+async def counted(
     image: MetadataImage, elections: ElectionStatistics, topics_to_delete: int
-) -> Generator[None, None, ControllerStatistics]:
-    """Count the topics and partitions of the image, some partitions a step."""
-    offline = imbalanced = partitions = 0
+) -> ControllerStatistics:
+    """Count the topics and partitions of the image."""
+    offline = imbalanced = 0
     for topic in list(image.topics()):
         for partition in topic.partitions.values():
             offline += partition.leader == NO_LEADER
             imbalanced += partition.leader not in (NO_LEADER, partition.replicas[0])
-        partitions += len(topic.partitions)
-        if partitions >= _PARTITIONS_A_STEP:
-            yield
-            partitions = 0
+        await PAUSE
     return ControllerStatistics(
         active_controller_count=1,
         global_topic_count=image.topic_count(),

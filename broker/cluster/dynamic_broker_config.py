@@ -12,9 +12,7 @@ The rules of layers and keys are in `config.dynamic`. After Kafka's `DynamicBrok
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-
-import trio
+from collections.abc import Callable, Mapping
 
 from broker.cluster.metadata_store import Create, MetadataStore, MetadataStoreError, Put
 from broker.cluster.tree_values import broker_config_path, decode_config, encode_config
@@ -22,13 +20,14 @@ from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.dynamic import ConfigLayers, check_changeable, check_thread_counts
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import Lock, Work
 
 logger = logging.getLogger(__name__)
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
 """Makes the new configs of a resource from the old ones; may raise KafkaError."""
 
-Follower = Callable[[BrokerConfig, BrokerConfig], Awaitable[None]]
+Follower = Callable[[BrokerConfig, BrokerConfig], Work[None]]
 """Called with the configuration before and after a change."""
 
 
@@ -42,7 +41,7 @@ class DynamicBrokerConfig:
         self.followers: list[Follower] = []
         self._broker_id = static.broker_id
         self._store = store
-        self._changing = trio.Lock()
+        self._changing = Lock()
 
     async def load(self) -> None:
         """Read the configs in the store, before the components of the broker are made."""
@@ -97,11 +96,10 @@ class DynamicBrokerConfig:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, error.message) from error
             if validate_only:
                 return
-            with trio.CancelScope(shield=True):
-                await self._store_configs(None if for_cluster else self._broker_id, wanted)
-                before, self.current, self.layers = self.current, config, layers
-                for follower in self.followers:
-                    await follower(before, config)
+            await self._store_configs(None if for_cluster else self._broker_id, wanted)
+            before, self.current, self.layers = self.current, config, layers
+            for follower in self.followers:
+                await follower(before, config)
         whose = "all brokers" if for_cluster else f"broker {self._broker_id}"
         logger.info("Configs of %s set while running: %s", whose, sorted(wanted) or "none")
         if config.unknown:

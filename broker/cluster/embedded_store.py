@@ -1,14 +1,15 @@
 """The metadata tree of a stand-alone broker, kept by a medium (`broker.world.metadata_medium`).
 
-Reads are answered from memory (`NodeTree`). Writes go to the medium in a worker, one at a time;
+Reads are answered from memory (`NodeTree`). Writes go to the medium in a thread, one at a time;
 when a write is durable it changes memory and watches are called, before the next write begins.
 Ephemeral nodes are kept in memory only: the process is the session.
+
+A write that is ended early, after it has reached the medium, may leave memory behind it. Only the
+end of the broker ends a write: requests that change the tree are finished even if their client
+has gone. The next start reads the medium.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
-
-import trio
+from collections.abc import Callable, Sequence
 
 from broker.cluster.metadata_store import (
     ANY_VERSION,
@@ -24,94 +25,76 @@ from broker.cluster.metadata_store import (
 )
 from broker.cluster.node_tree import Changes, NodeTree, Planning, TreeNode
 from broker.world.metadata_medium import MediumError, MediumFailed, MetadataMedium, Row
-from broker.world.turns import wait_for_turn
-from broker.world.workers import Workers
-
-_NODES_PER_TURN: Final = 512
-"""Nodes gone through between two turns: about a millisecond."""
+from storage.waits import PAUSE, Lock, call
 
 
 class EmbeddedStore:
     """Implements `MetadataStore`. Made by `open`."""
 
-    def __init__(self, medium: MetadataMedium, workers: Workers, tree: NodeTree) -> None:
+    def __init__(self, medium: MetadataMedium, tree: NodeTree) -> None:
         self._medium = medium
-        self._workers = workers
         self._tree = tree
-        self._writing = trio.Lock()
+        self._writing = Lock()
         self._watchers: list[tuple[str, Watcher]] = []
         self._closed = False
         self.fresh = medium.fresh
         """Whether this opening made the medium, so that it has no earlier metadata."""
 
     @classmethod
-    async def open(
-        cls, opener: Callable[[str], MetadataMedium], path: str, workers: Workers
-    ) -> "EmbeddedStore":
+    async def open(cls, opener: Callable[[str], MetadataMedium], path: str) -> "EmbeddedStore":
         """Open or make the medium at `path`. Raises MetadataStoreError if it cannot be used."""
-
-        def load() -> tuple[MetadataMedium, list[Row]]:
-            medium = opener(path)
-            try:
-                return medium, medium.load()
-            except BaseException:
-                medium.close()
-                raise
-
         try:
-            medium, rows = await workers.in_thread(load)
+            medium, rows = await call(_load, opener, path)
         except MediumError as error:
             raise MetadataStoreError(error.path, error.reason) from error
         tree = NodeTree((row.path, TreeNode(row.value, row.version)) for row in rows)
-        return cls(medium, workers, tree)
+        return cls(medium, tree)
 
     async def get(self, path: str) -> StoredNode | None:
         """See `MetadataStore`."""
-        await trio.lowlevel.checkpoint()
         node = self._tree.get(path)
         return None if node is None else StoredNode(node.value, node.version)
 
     async def get_many(self, paths: Sequence[str]) -> list[StoredNode | None]:
         """See `MetadataStore`."""
-        await trio.lowlevel.checkpoint()
-        found = map(self._tree.get, paths)
-        return [None if node is None else StoredNode(node.value, node.version) for node in found]
+        found = []
+        for path in paths:
+            node = self._tree.get(path)
+            found.append(None if node is None else StoredNode(node.value, node.version))
+            await PAUSE
+        return found
 
     async def children(self, path: str) -> list[str]:
         """See `MetadataStore`."""
-        await trio.lowlevel.checkpoint()
         return self._tree.children(path)
 
     async def apply(self, operations: Sequence[Operation]) -> None:
         """See `MetadataStore`."""
-        events: list[NodeEvent] = []
         async with self._writing:
             planning = Planning(self._tree)
-            await self._in_turns(planning.steps(operations))
+            await planning.plan(operations)
             changes = planning.changes
-            with trio.CancelScope(shield=True):
-                if any(node is None or not node.ephemeral for node in changes.values()):
-                    await self._write(changes)
-                await self._in_turns(self._tree.installing(changes, events))
-                await self._tell(events)
+            if any(node is None or not node.ephemeral for node in changes.values()):
+                await self._write(changes)
+            await self._tell(await self._tree.install(changes))
 
     async def _tell(self, events: Sequence[NodeEvent]) -> None:
         """Call the watches, holding the write lock, so that they get changes in their order."""
-        for watched, watcher in tuple(self._watchers):
-            told: list[NodeEvent] = []
-            await self._in_turns(_below(watched, events, told))
+        watches: list[tuple[str, Watcher, list[NodeEvent]]] = [
+            (path, watcher, []) for path, watcher in self._watchers
+        ]
+        for event in events:
+            for watched, _, told in watches:
+                if event.path == watched or event.path.startswith(watched + "/"):
+                    told.append(event)
+            await PAUSE
+        for _, watcher, told in watches:
             if told:
                 watcher(told)
 
-    async def _in_turns(self, steps: Iterator[None]) -> None:
-        for count, _ in enumerate(steps, 1):
-            if not count % _NODES_PER_TURN:
-                await wait_for_turn()
-
     async def _write(self, changes: Changes) -> None:
-        """Write to the medium; not cancelled once begun, so memory always follows the medium."""
         try:
-            await self._workers.in_thread(_write, self._medium, changes)
+            await call(_write, self._medium, changes)
         except MediumFailed as error:
             raise StoreUnavailableError(error.path, error.reason) from error
 
@@ -146,17 +129,17 @@ class EmbeddedStore:
             if self._closed:
                 return
             self._closed = True
-            self._tree.install(dict.fromkeys(self._tree.ephemeral_paths()))
-            with trio.CancelScope(shield=True):
-                await self._workers.in_thread(self._medium.close)
+            await self._tree.install(dict.fromkeys(self._tree.ephemeral_paths()))
+            await call(self._medium.close)
 
 
-def _below(watched: str, events: Iterable[NodeEvent], told: list[NodeEvent]) -> Iterator[None]:
-    below = watched + "/"
-    for event in events:
-        if event.path.startswith(below) or event.path == watched:
-            told.append(event)
-        yield
+def _load(opener: Callable[[str], MetadataMedium], path: str) -> tuple[MetadataMedium, list[Row]]:
+    medium = opener(path)
+    try:
+        return medium, medium.load()
+    except BaseException:
+        medium.close()
+        raise
 
 
 def _write(medium: MetadataMedium, changes: Changes) -> None:

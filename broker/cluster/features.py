@@ -23,11 +23,10 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
-import trio
-
 from broker.cluster.metadata_store import Create, MetadataStore, MetadataStoreError, Put
 from broker.cluster.tree_values import FEATURES, decode_features, encode_features
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import Lock
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +74,7 @@ class Features:
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
-        self._changing = trio.Lock()
+        self._changing = Lock()
         self._levels = {name: levels.initial for name, levels in SUPPORTED.items()}
         self.epoch = 0
         """Grows with each change."""
@@ -115,8 +114,7 @@ class Features:
             levels = {name: level for name, level in levels.items() if level > 0}
             if levels == self._levels:
                 return
-            with trio.CancelScope(shield=True):
-                await self._write(levels)
+            await self._write(levels)
         log.info("Finalized features: %s", levels)
 
     def _check(self, update: FeatureUpdate) -> None:

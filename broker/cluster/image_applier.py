@@ -25,8 +25,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, Protocol
 
-import trio
-
 from broker.cluster.image import NO_LEADER, MetadataImage, TopicImage
 from broker.cluster.image_delta import Outcome, TopicDelta, first_delta, topic_delta
 from broker.cluster.metadata_store import MetadataStore, MetadataStoreError, NodeEvent
@@ -34,14 +32,11 @@ from broker.cluster.topic_log_configs import TopicLogConfigs
 from broker.cluster.topic_news import WATCHED, TopicNews, gather
 from broker.cluster.tree_reader import TopicReader
 from broker.cluster.tree_values import DELETE_TOPICS, deletion_path
-from broker.world.turns import wait_for_turn
 from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
+from storage.waits import Lock, Signal
 
 log = logging.getLogger(__name__)
-
-_EVENTS_A_TURN: Final = 1024
-"""Events gathered between two turns: about a millisecond."""
 
 _FORESEEN: Final = (MetadataStoreError, KafkaError)
 
@@ -94,8 +89,8 @@ class ImageApplier:
         self._broker_id = broker_id
         self._reader = TopicReader(store)
         self._told: list[NodeEvent] = []
-        self._woken = trio.Event()
-        self._applying = trio.Lock()
+        self._woken: Signal[None] = Signal()
+        self._applying = Lock()
         self._hearing: list[dict[str, Outcome]] = []
         for path in WATCHED:
             store.watch(path, self._on_events)
@@ -103,7 +98,7 @@ class ImageApplier:
     def _on_events(self, events: Collection[NodeEvent]) -> None:
         self._told.extend(events)
         if not self._hearing:
-            self._woken.set()
+            self._woken.fire()
 
     # ------------------------------------------------------------------ start
 
@@ -130,9 +125,9 @@ class ImageApplier:
     # ------------------------------------------------------------------ while running
 
     async def run(self) -> None:
-        """Apply the changes of all writers, until cancelled."""
+        """Apply the changes of all writers, until ended."""
         while True:
-            await self._woken.wait()
+            await self._woken
             await self.catch_up()
 
     async def catch_up(self) -> None:
@@ -166,16 +161,14 @@ class ImageApplier:
         finally:
             self._hearing = [others for others in self._hearing if others is not outcomes]
             if self._told:
-                self._woken.set()
+                self._woken.fire()
 
     # ------------------------------------------------------------------ pieces
 
     async def _gather(self, news: dict[str, TopicNews]) -> None:
         events, self._told = self._told, []
-        self._woken = trio.Event()
-        for count, _ in enumerate(gather(events, news), 1):
-            if count % _EVENTS_A_TURN == 0:
-                await wait_for_turn()
+        self._woken = Signal()
+        await gather(events, news)
 
     async def _delta(self, name: str, news: TopicNews, *, is_first: bool = False) -> TopicDelta:
         """Return the delta from a topic in the image (`is_first`: from nothing) to the tree's."""

@@ -108,7 +108,7 @@ class MetadataStore(Protocol):
         ...
 
     async def get_many(self, paths: Sequence[str]) -> list[StoredNode | None]:
-        """`get` for each of some hundred paths at most."""
+        """`get` for each, one after the other."""
         ...
 
     async def children(self, path: str) -> list[str]:

@@ -1,8 +1,8 @@
 """The tree in memory, from which the embedded store answers reads, and the rules of changes.
 
-Synchronous and without I/O. `Planning` checks a list of operations against the current tree and
-computes what each node becomes; `NodeTree.installing` makes these changes and returns the events
-for watches. Between the two the embedded store writes to the disk, so memory is never ahead of it.
+Without I/O. `Planning` checks a list of operations against the current tree and computes what each
+node becomes; `NodeTree.install` makes these changes and returns the events for watches. Between the
+two the embedded store writes to the disk, so memory is never ahead of it.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -21,6 +21,7 @@ from broker.cluster.metadata_store import (
     Put,
     VersionMismatchError,
 )
+from storage.waits import PAUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +63,9 @@ class NodeTree:
         """Paths of the nodes that end with the session."""
         return [path for path, node in self._nodes.items() if node.ephemeral]
 
-    def install(self, changes: Changes) -> list[NodeEvent]:
-        """Make the changes; return the events for watches, in order."""
+    async def install(self, changes: Changes) -> list[NodeEvent]:
+        """Make the changes, node by node; return the events for watches, in order."""
         events: list[NodeEvent] = []
-        for _ in self.installing(changes, events):
-            pass
-        return events
-
-    def installing(self, changes: Changes, events: list[NodeEvent]) -> Iterator[None]:
-        """Make the changes, yielding after each node; fill `events`."""
         for path, node in changes.items():
             known = path in self._nodes
             if node is not None:
@@ -79,7 +74,8 @@ class NodeTree:
             elif known:
                 self._remove(path)
                 events.append(NodeEvent(path, NodeChange.DELETED))
-            yield
+            await PAUSE
+        return events
 
     def names_below(self, path: str) -> Collection[str]:
         """Names of the nodes right below `path`, in no order."""
@@ -118,8 +114,8 @@ class Planning:
         self._added: dict[str, list[str]] = {}
         """Paths of planned new nodes, by parent path."""
 
-    def steps(self, operations: Iterable[Operation]) -> Iterator[None]:
-        """Fill `changes`; yields between two nodes. Raises the errors of `metadata_store`."""
+    async def plan(self, operations: Iterable[Operation]) -> None:
+        """Fill `changes`. Raises the errors of `metadata_store`."""
         for operation in operations:
             match operation:
                 case Create():
@@ -130,8 +126,8 @@ class Planning:
                         operation.value, node.version + 1, node.ephemeral
                     )
                 case Delete():
-                    yield from self._delete(operation)
-            yield
+                    await self._delete(operation)
+            await PAUSE
 
     def _current(self, path: str) -> TreeNode | None:
         return self.changes[path] if path in self.changes else self._tree.get(path)
@@ -160,7 +156,7 @@ class Planning:
             self._make(path, TreeNode(b""))
         self._make(operation.path, TreeNode(operation.value, 0, operation.ephemeral))
 
-    def _delete(self, operation: Delete) -> Iterator[None]:
+    async def _delete(self, operation: Delete) -> None:
         if not operation.recursive:
             self._expect(operation.path, operation.version)
             if any(True for _ in self._alive_below(operation.path)):
@@ -173,10 +169,10 @@ class Planning:
             alive = list(self._alive_below(pending.pop()))
             found.extend(alive)
             pending.extend(alive)
-            yield
+            await PAUSE
         for path in reversed(found):  # deepest first
             self.changes[path] = None
-            yield
+            await PAUSE
 
     def _alive_below(self, path: str) -> Iterator[str]:
         known = (f"{path}/{name}" for name in self._tree.names_below(path))

@@ -24,7 +24,6 @@ from broker.cluster.tree_values import (
     decode_producer_id_block,
     encode_producer_id_block,
 )
-from broker.world.driver import Foreign
 from protocol.errors import ErrorCode, KafkaError
 from storage.waits import Lock
 
@@ -90,7 +89,7 @@ class ProducerIdAllocator:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
     async def _refill(self) -> None:
-        node = await Foreign(self._store.get(PRODUCER_ID_BLOCK))
+        node = await self._store.get(PRODUCER_ID_BLOCK)
         first = 0 if node is None else decode_producer_id_block(node.value) + 1
         if first < self._unused_from:
             log.warning(
@@ -108,9 +107,9 @@ class ProducerIdAllocator:
         value = encode_producer_id_block(self._broker_id, first, last)
         try:
             if node is None:
-                await Foreign(self._store.apply([Create(PRODUCER_ID_BLOCK, value)]))
+                await self._store.apply([Create(PRODUCER_ID_BLOCK, value)])
             else:
-                await Foreign(self._store.apply([Put(PRODUCER_ID_BLOCK, value, node.version)]))
+                await self._store.apply([Put(PRODUCER_ID_BLOCK, value, node.version)])
         except (NodeExistsError, VersionMismatchError):
             return  # Another broker took this block: look again.
         self._next, self._end = first, last + 1

@@ -5,9 +5,6 @@ Part of `broker.cluster.controller`, whose rules hold here.
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
-
-import trio
 
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.cluster.internal_topics import internal_topic
@@ -26,17 +23,11 @@ from broker.cluster.topic_names import CLUSTER_METADATA
 from broker.cluster.topic_plan import NewTopic, check_partitions_wished, plan_topic
 from broker.cluster.topic_writes import TopicWrites, creation_undone
 from broker.cluster.tree_changes import TreeChanges
-from broker.world.turns import Turns
 from broker.world.uuids import NewUuid
 from protocol.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from storage.clock import Clock
+from storage.waits import PAUSE
 
 log = logging.getLogger(__name__)
-
-_TOPICS_A_TURN: Final = 16
-"""Topics planned per turn: planning one with its own configs takes most of a millisecond."""
 
 
 class TopicCreation:
@@ -51,7 +42,6 @@ class TopicCreation:
         image: MetadataImage,
         configs: TopicLogConfigs,
         logs: LogEpochs,
-        clock: "Clock",
         new_uuid: NewUuid,
     ) -> None:
         self._changes = changes
@@ -60,7 +50,6 @@ class TopicCreation:
         self._image = image
         self._configs = configs
         self._logs = logs
-        self._clock = clock
         self._new_uuid = new_uuid
 
     async def create_topic(self, wish: NewTopic, *, validate_only: bool = False) -> TopicImage:
@@ -81,7 +70,6 @@ class TopicCreation:
         """
         check_partitions_wished(wishes, self._configs.broker)
         results: dict[str, TopicImage | KafkaError] = {}
-        turns = Turns(self._clock, items=_TOPICS_A_TURN)
         for some in batches(wishes, self._configs.broker.num_partitions):
             async with self._changes.one_at_a_time:
                 planned: dict[str, TopicImage] = {}
@@ -90,10 +78,9 @@ class TopicCreation:
                         planned[wish.name] = results[wish.name] = self._plan(wish, planned)
                     except KafkaError as error:
                         results[wish.name] = error
-                    await turns.next()
+                    await PAUSE
                 if planned and not validate_only:
-                    with trio.CancelScope(shield=True):
-                        results.update(await self._make(planned, turns))
+                    results.update(await self._make(planned))
         return results
 
     def _plan(self, wish: NewTopic, planned: Mapping[str, TopicImage]) -> TopicImage:
@@ -116,11 +103,11 @@ class TopicCreation:
         return topic
 
     async def _make(
-        self, planned: Mapping[str, TopicImage], turns: Turns
+        self, planned: Mapping[str, TopicImage]
     ) -> "dict[str, TopicImage | KafkaError]":
         operations: list[Operation] = []
         for topic in planned.values():
-            operations += await self._writes.creation(topic, turns)
+            operations += await self._writes.creation(topic)
         try:
             outcomes = await self._changes.write(operations)
         except KafkaError as error:
@@ -188,7 +175,6 @@ class TopicCreation:
         """
         known = self._image.topic(name)
         if known is not None:
-            await trio.lowlevel.checkpoint()
             return known
         if name == CLUSTER_METADATA:
             raise unknown_topic()

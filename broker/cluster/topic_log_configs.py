@@ -5,10 +5,8 @@ configuration: then its logs use the broker's defaults, and an error is logged.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
-
-import trio
 
 from broker.cluster.image import MetadataImage
 from broker.cluster.internal_topics import internal_topic
@@ -18,9 +16,6 @@ from config.topic_config import TopicConfig
 
 log = logging.getLogger(__name__)
 
-_LOGS_PER_TURN = 50
-"""Logs updated between two checkpoints when the broker's configuration changes: about 1 ms."""
-
 
 class LogConfigs(Protocol):
     """The part of `storage.log_manager.LogManager` that is used here."""
@@ -29,8 +24,8 @@ class LogConfigs(Protocol):
         """Use `config` for the logs of `topic` from now on."""
         ...
 
-    def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> Iterator[None]:
-        """Use `config_of` of its topic for every log; yields after each."""
+    async def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> None:
+        """Use `config_of` of its topic for every log."""
         ...
 
 
@@ -68,6 +63,4 @@ class TopicLogConfigs:
     async def follow_broker(self, broker: BrokerConfig) -> None:
         """The broker's configuration has changed: update the logs of all topics."""
         self.broker = broker
-        for turn, _ in enumerate(self._logs.update_all_configs(self.of_topic), 1):
-            if turn % _LOGS_PER_TURN == 0:
-                await trio.lowlevel.checkpoint()
+        await self._logs.update_all_configs(self.of_topic)

@@ -1,10 +1,11 @@
 """The changes of topics that a watch of the metadata tree reported: which nodes to read again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from broker.cluster.metadata_store import NodeChange, NodeEvent
 from broker.cluster.tree_values import DELETE_TOPICS, TOPIC_CONFIGS, TOPICS
+from storage.waits import PAUSE
 
 WATCHED = (TOPICS, TOPIC_CONFIGS, DELETE_TOPICS)
 """All nodes about topics are at these paths and below."""
@@ -28,8 +29,8 @@ class TopicNews:
     """Partitions whose leader or ISR has changed."""
 
 
-def gather(events: Iterable[NodeEvent], news: dict[str, TopicNews]) -> Iterator[None]:
-    """Sort events into `news`, topics in the order of their first event; yields after each."""
+async def gather(events: Iterable[NodeEvent], news: dict[str, TopicNews]) -> None:
+    """Sort events into `news`, topics in the order of their first event."""
     for event in events:
         parts = event.path.split("/")
         parent = "/".join(parts[:3])
@@ -44,4 +45,4 @@ def gather(events: Iterable[NodeEvent], news: dict[str, TopicNews]) -> Iterator[
                 topic.is_gone = event.change is NodeChange.DELETED
             elif len(parts) == _STATE_DEPTH and parts[5].isdecimal():
                 topic.states.add(int(parts[5]))
-        yield
+        await PAUSE

@@ -1,11 +1,6 @@
-"""The operations on the metadata tree that change topics, and those that undo them.
+"""The operations on the metadata tree that change topics, and those that undo them."""
 
-They are built in turns, because a topic may have ten thousand partitions.
-"""
-
-from collections.abc import Mapping
-from itertools import islice
-from typing import Final
+from collections.abc import Iterator, Mapping
 
 from broker.cluster.image import PartitionImage, TopicImage
 from broker.cluster.metadata_store import Create, Delete, MetadataStore, Operation, Put
@@ -17,10 +12,7 @@ from broker.cluster.tree_values import (
     topic_config_path,
     topic_path,
 )
-from broker.world.turns import Turns
-
-_PARTITIONS_PER_LOOK: Final = 64
-_STATES_AT_ONCE: Final = 256
+from storage.waits import PAUSE
 
 
 class TopicWrites:
@@ -30,34 +22,31 @@ class TopicWrites:
         self._store = store
         self.epoch = epoch
 
-    async def creation(self, topic: TopicImage, turns: Turns) -> list[Operation]:
+    async def creation(self, topic: TopicImage) -> list[Operation]:
         """Create a topic."""
         node = encode_topic(topic.topic_id, topic.partitions)
         return [
             Create(topic_config_path(topic.name), encode_config(topic.config)),
             Create(topic_path(topic.name), node),
-            *await self._states(topic.name, topic.partitions, turns),
+            *await _listed(self._states(topic.name, topic.partitions)),
         ]
 
     async def growth(
-        self, grown: TopicImage, added: Mapping[int, PartitionImage], turns: Turns
+        self, grown: TopicImage, added: Mapping[int, PartitionImage]
     ) -> list[Operation]:
         """Add the partitions `added`, which `grown` includes."""
         return [
             Put(topic_path(grown.name), encode_topic(grown.topic_id, grown.partitions)),
-            *await self._states(grown.name, added, turns),
+            *await _listed(self._states(grown.name, added)),
         ]
 
-    async def election(self, topic: TopicImage, turns: Turns) -> list[Operation]:
+    async def election(self, topic: TopicImage) -> list[Operation]:
         """Write leaders, leader epochs and ISRs of all partitions."""
-        left = iter(await self._states(topic.name, topic.partitions, turns))
         operations: list[Operation] = []
-        while some := list(islice(left, _STATES_AT_ONCE)):
-            known = await self._store.get_many([state.path for state in some])
-            operations.extend(
-                state if node is None else Put(state.path, state.value)
-                for state, node in zip(some, known, strict=True)
-            )
+        for state in self._states(topic.name, topic.partitions):
+            known = await self._store.get(state.path) is not None
+            operations.append(Put(state.path, state.value) if known else state)
+            await PAUSE
         return operations
 
     async def config(self, name: str, config: Mapping[str, str]) -> list[Operation]:
@@ -66,19 +55,21 @@ class TopicWrites:
         known = await self._store.get(path) is not None
         return [Put(path, value) if known else Create(path, value)]
 
-    async def _states(
-        self, name: str, partitions: Mapping[int, PartitionImage], turns: Turns
-    ) -> list[Create]:
-        operations: list[Create] = []
+    def _states(self, name: str, partitions: Mapping[int, PartitionImage]) -> Iterator[Create]:
         last: PartitionImage | None = None
         state = b""
-        for count, (index, partition) in enumerate(partitions.items(), 1):
+        for index, partition in partitions.items():
             if partition is not last:  # in a new topic mostly all are one value
                 last, state = partition, encode_partition_state(partition, self.epoch)
-            operations.append(Create(partition_state_path(name, index), state))
-            if not count % _PARTITIONS_PER_LOOK:
-                await turns.next()
-        return operations
+            yield Create(partition_state_path(name, index), state)
+
+
+async def _listed(states: Iterator[Create]) -> list[Create]:
+    operations = []
+    for state in states:
+        operations.append(state)
+        await PAUSE
+    return operations
 
 
 def creation_undone(name: str) -> list[Operation]:

@@ -5,19 +5,18 @@ For the controller: one change at a time, a write with its outcome, and a write 
 
 from collections.abc import Mapping, Sequence
 
-import trio
-
 from broker.cluster.image_applier import ImageApplier
 from broker.cluster.image_delta import Outcome
 from broker.cluster.metadata_store import MetadataStore, Operation
 from broker.cluster.refusals import store_errors_told
+from storage.waits import Lock
 
 
 class TreeChanges:
     """Writes the tree and waits for the applier."""
 
     def __init__(self, store: MetadataStore, applier: ImageApplier) -> None:
-        self.one_at_a_time = trio.Lock()
+        self.one_at_a_time = Lock()
         """Held from before a change is planned until it is applied."""
         self._store = store
         self._applier = applier

@@ -1,7 +1,6 @@
 """Reads topics from the metadata tree: whole, or only what has changed. Raises BadValueError."""
 
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from broker.cluster.image import PartitionImage, TopicImage
@@ -20,9 +19,7 @@ from broker.cluster.tree_values import (
     topic_path,
 )
 from protocol.types import ZERO_UUID
-
-_STATES_AT_ONCE: Final = 256
-"""Partition states read together; other tasks may run between two such reads."""
+from storage.waits import PAUSE
 
 _MOST_KNOWN: Final = 1024
 """The most cached values of state nodes, by which partitions with equal states share one value."""
@@ -37,9 +34,13 @@ class TopicReader:
 
     async def read_all(self) -> list[TopicImage]:
         """Every topic in the tree."""
-        names = await self._store.children(TOPICS)
-        found = [await self.read(name) for name in names]
-        return [topic for topic in found if topic is not None]
+        topics = []
+        for name in await self._store.children(TOPICS):
+            topic = await self.read(name)
+            if topic is not None:
+                topics.append(topic)
+            await PAUSE
+        return topics
 
     async def read(
         self, name: str, known: TopicImage | None = None, news: TopicNews | None = None
@@ -84,18 +85,17 @@ class TopicReader:
         )
 
     async def _read_states(
-        self, name: str, replicas: Mapping[int, tuple[int, ...]], wanted: Iterable[int]
+        self, name: str, replicas: Mapping[int, tuple[int, ...]], wanted: Sequence[int]
     ) -> dict[int, PartitionImage]:
-        left = iter(wanted)
+        nodes = await self._store.get_many([partition_state_path(name, i) for i in wanted])
         states: dict[int, PartitionImage] = {}
-        while some := list(islice(left, _STATES_AT_ONCE)):
-            nodes = await self._store.get_many([partition_state_path(name, i) for i in some])
-            for index, node in zip(some, nodes, strict=True):
-                states[index] = (
-                    new_partition(replicas[index], replicas[index])
-                    if node is None
-                    else self._decode(name, index, node.value, replicas[index])
-                )
+        for index, node in zip(wanted, nodes, strict=True):
+            states[index] = (
+                new_partition(replicas[index], replicas[index])
+                if node is None
+                else self._decode(name, index, node.value, replicas[index])
+            )
+            await PAUSE
         return states
 
     def _decode(

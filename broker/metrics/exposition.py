@@ -1,19 +1,19 @@
 """Metric families as Prometheus' text, without stalling the event loop.
 
 A broker with ten thousand partitions has two hundred thousand lines. They are made in chunks with a
-checkpoint after each: a thread that runs so much Python would hold the interpreter's lock and slow
+pause after each: a thread that runs so much Python would hold the interpreter's lock and slow
 down every request. The text stays in pieces, because joining twenty megabytes takes long.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-import trio
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
 
 from broker.metrics.lines import Lines
+from storage.waits import PAUSE
 
 CHUNK: Final = 200
 """Samples of a `Metric` that are rendered at once: about a millisecond."""
@@ -55,21 +55,22 @@ def _unregistered_gc_collector() -> GCCollector:
 
 
 async def render(families: Iterable[Metric | Lines | None]) -> list[bytes]:
-    """Return the text of all families, in pieces. A checkpoint after each chunk and each None."""
+    """Return the text of all families, in pieces. Pauses after each chunk and at each None."""
     pieces: list[bytes] = []
     small: list[bytes] = []
     size = 0
     for family in families:
-        for chunk in () if family is None else _chunks(family):
+        if family is None:
+            await PAUSE
+            continue
+        for chunk in _chunks(family):
             small.append(chunk)
             size += len(chunk)
             if size >= PIECE_BYTES:
                 pieces.append(b"".join(small))
                 small.clear()
                 size = 0
-            await trio.lowlevel.checkpoint()
-        if family is None:
-            await trio.lowlevel.checkpoint()
+            await PAUSE
     pieces.append(b"".join(small))
     return pieces
 

@@ -56,8 +56,8 @@ class Sources:
     """Every `TopicImage`."""
     brokers: Callable[[], Iterable[Any]]
     """Every `BrokerImage`."""
-    controller: Callable[[], Generator[None, None, Any]]
-    """`ControllerStatistics`, in steps."""
+    controller: Callable[[], Work[Any]]
+    """`ControllerStatistics`"""
     groups: Callable[[], Work[Any]]
     """`GroupStatistics`"""
     group_offsets: Callable[[], Iterable[Any]]
@@ -87,7 +87,7 @@ class Sources:
 def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
     """Yield every family; a None in between is a place for a pause."""
     yield from _server(sources)
-    state = yield from sources.controller()
+    state = yield from _steps(sources.controller())
     yield from _controller(state)
     replicas = yield from _steps(sources.replicas())
     yield from topic_families(replicas)

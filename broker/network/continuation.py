@@ -21,7 +21,7 @@ from typing import Any
 import trio
 
 from broker.fairness import CLIENT, Client
-from broker.world.driver import Driver, Foreign
+from broker.world.driver import Driver
 from protocol.errors import KafkaError
 from storage.clock import Clock
 from storage.waits import Call, Pause, Place, Until, Wait, Work
@@ -38,8 +38,6 @@ def is_long(wait: Wait) -> bool:
     """Whether work must not hold a handler worker any longer: it takes long, or is parked."""
     if isinstance(wait, Call):
         return wait.place is not Place.THREAD
-    if isinstance(wait, Foreign):
-        return wait.is_long
     return isinstance(wait, Pause) or is_parked(wait)
 
 

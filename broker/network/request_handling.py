@@ -132,7 +132,7 @@ class RequestHandling:
             while wait.__class__ is Pause and self._monotonic() - started < TURN_S:
                 wait = work.send(None)
         except StopIteration as end_of_work:
-            reply = end_of_work.value
+            wait, reply = None, end_of_work.value
         except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
             wait, reply = None, self.error_reply(route, context, request, error)
         activity.last = finished = self._monotonic()

@@ -11,7 +11,6 @@ not in the table ends the connection. All tables share the counters of an API.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from broker.network.adapted import adapted, is_old
 from broker.network.request_metrics import RequestMetrics
 from broker.request import Handler
 from protocol.api_keys import ApiKey
@@ -48,7 +47,6 @@ _END_WITH_CLIENT: Final = frozenset(
         ApiKey.FETCH,
         ApiKey.LIST_OFFSETS,
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        ApiKey.METADATA,
         ApiKey.OFFSET_FETCH,
         ApiKey.LIST_GROUPS,
         ApiKey.LIST_TRANSACTIONS,
@@ -60,7 +58,8 @@ _END_WITH_CLIENT: Final = frozenset(
     )
 )
 """APIs that change nothing, and Produce, whose appends are each done as a whole: long work for them
-ends when the client disconnects. All others are finished."""
+ends when the client disconnects. All others are finished; Metadata and FindCoordinator may make
+topics."""
 
 MOST_ELEMENTS: Final[Mapping[int, int]] = {
     ApiKey.PRODUCE: 10_000,
@@ -114,8 +113,7 @@ class Route:
         self.most_elements = MOST_ELEMENTS.get(key, MAX_ELEMENTS)
         self.in_workers = key in _IN_WORKERS
         self.ends_with_client = key in _END_WITH_CLIENT
-        work: Any = adapted(handler) if is_old(handler) else handler
-        self.handler: Callable[[Any, Any], Work[Any]] = work
+        self.handler: Callable[[Any, Any], Work[Any]] = handler
         self.error_response = handler.error_response
         self.flexible_header = response_header_is_flexible(key, version)
         self.may_carry_files = key in _MAY_CARRY_FILES

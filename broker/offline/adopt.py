@@ -25,8 +25,6 @@ from functools import partial
 from random import SystemRandom
 from typing import Any
 
-import trio
-
 from broker.cluster.adoption import TopicVerdict, take_over
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.metadata_store import MetadataStoreError
@@ -34,7 +32,6 @@ from broker.startup.directory_identity import locate_store, settle_identity
 from broker.world.metadata_medium import MetadataMedium, TransientMedium
 from broker.world.sqlite_medium import SqliteMedia
 from broker.world.uuids import random_uuid
-from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig, load_for_adoption
 from config.definition import ConfigError
 from config.properties import parse_override
@@ -49,6 +46,7 @@ from storage.errors import (
 )
 from storage.filesystem import FileSystem
 from storage.log_dir import LogDir
+from storage.waits import at_once
 
 _OPERATOR_ERRORS = (
     ConfigError,
@@ -80,8 +78,7 @@ async def adopt(config: BrokerConfig, fs: FileSystem, *, dry_run: bool = False) 
         def open_medium(path: str) -> MetadataMedium:
             return TransientMedium() if dry_run and not fs.exists(path) else media.open(path)
 
-        # No clients are served meanwhile, so the event loop may block.
-        store = await EmbeddedStore.open(open_medium, path, InlineWorkers())
+        store = await EmbeddedStore.open(open_medium, path)
         release.push_async_callback(store.close)
         new_uuid = partial(random_uuid, SystemRandom())
         identity = await settle_identity(
@@ -149,12 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         overrides = dict(parse_override(text) for text in args.override)
         config, hindrance = load_for_adoption(args.properties, overrides)
-        dry_run: bool = args.dry_run
-
-        async def run() -> dict[str, Any]:
-            return await adopt(config, OsFileSystem(), dry_run=dry_run)
-
-        summary = trio.run(run)
+        summary = at_once(adopt(config, OsFileSystem(), dry_run=args.dry_run))
     except _OPERATOR_ERRORS as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -53,7 +53,7 @@ class DelayedFetch(DelayedOperation):
             if partition is not None:
                 by_key[partition.topic_partition] = target
                 target.mark = partition.appended_bytes
-                target.segment_base = partition.log.end_base(self._isolation)
+                target.segment_base = partition.log.reader.end_base(self._isolation)
         self._targets = by_key
         self._counted: dict[Hashable, int] = {}
         if first.size:
@@ -85,10 +85,10 @@ class DelayedFetch(DelayedOperation):
         offset = target.fetch_offset
         if not log.log_start_offset <= offset <= log.log_end_offset:  # C
             return True
-        end = log.visible_end(self._isolation)
+        end = log.offsets.visible_end(self._isolation)
         if end < offset:  # E
             return True
-        if end > offset and log.end_base(self._isolation) > target.segment_base:  # E
+        if end > offset and log.reader.end_base(self._isolation) > target.segment_base:  # E
             return True
         if target.last_fetched_epoch >= 0 and _diverges(partition, target):  # F
             return True

@@ -14,14 +14,13 @@ import logging
 from collections.abc import Collection, Iterable
 from typing import Any, Final, Protocol
 
-import trio
-
 from broker.cluster.image import NO_LEADER, PartitionImage, TopicImage
 from broker.cluster.image_delta import Outcome, TopicDelta
 from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition
 from storage.errors import OutOfResources, StorageError
+from storage.waits import PAUSE
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +61,7 @@ async def apply_delta(
 ) -> Outcome:
     """Bring `table` from one image of a topic to the next.
 
-    `config` is for logs that are opened; None when none is. Has a checkpoint after each partition.
+    `config` is for logs that are opened; None when none is. Others may run after each partition.
     Known logs that cannot be opened are foreseen only with a KafkaError; any other error is raised,
     and so are errors of deletions.
     """
@@ -101,7 +100,7 @@ async def _open_new(
                 _close_new(table, topic.name, indexes)
                 return error
             failed[index] = error
-        await trio.lowlevel.checkpoint()
+        await PAUSE
     return None
 
 
@@ -117,7 +116,7 @@ async def _open_known(
             _lead(table, topic, index, config, is_new=False)
         except KafkaError as error:
             failed[index] = error
-        await trio.lowlevel.checkpoint()
+        await PAUSE
 
 
 def _lead(
@@ -134,7 +133,7 @@ def _lead(
 async def _delete(table: PartitionTable, topic: TopicImage) -> None:
     for index in topic.partitions:
         table.delete_partition(TopicPartition(topic.name, index))
-        await trio.lowlevel.checkpoint()
+        await PAUSE
     table.forget_topic(topic.name)
 
 

@@ -47,7 +47,7 @@ async def look_up_offset(
         _require_caught_up(partition, isolation)
         return TimestampOffset(
             timestamp=NO_TIMESTAMP,
-            offset=log.visible_end(isolation),
+            offset=log.offsets.visible_end(isolation),
             leader_epoch=partition.leader_epoch,
         )
     if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
@@ -55,10 +55,10 @@ async def look_up_offset(
     if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
         return None
     if timestamp == MAX_TIMESTAMP:
-        found = await log.search_max_timestamp(look)
+        found = await log.times.search_latest(look)
     else:
-        found = await log.search_timestamp(timestamp, isolation, look)
-    if found is None or found.offset >= log.visible_end(isolation):
+        found = await log.times.search(timestamp, isolation, look)
+    if found is None or found.offset >= log.offsets.visible_end(isolation):
         _require_caught_up(partition, isolation)
         return None
     return found
@@ -91,4 +91,4 @@ def offsets_before(partition: Partition, timestamp: int, limit: int) -> list[int
     at or before `timestamp`. Raises KafkaError.
     """
     partition.check_leader_epoch(UNDEFINED_EPOCH)
-    return partition.log.offsets_before(timestamp, max(limit, 0))
+    return partition.log.times.segments_before(timestamp, max(limit, 0))

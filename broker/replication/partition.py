@@ -280,7 +280,7 @@ class Partition:
         if required_acks == ALL_IN_SYNC:
             self.require_min_isr()
         log = self.log
-        pending = log.begin_append(
+        pending = log.appender.begin_append(
             records,
             leader_epoch=self.leader_epoch,
             origin=origin,
@@ -297,7 +297,7 @@ class Partition:
             # The partition was deleted, or its disk failed, while the thread was writing: do not
             # complete the append, which would touch files that are gone.
             self._expect_served()
-        info = log.complete_append(pending)
+        info = log.appender.complete_append(pending)
         self.appended(info)
         return info
 

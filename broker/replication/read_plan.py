@@ -65,7 +65,7 @@ class FetchTarget:
     mark: int = 0
     """Parked fetches: `Partition.appended_bytes` at which there was nothing to read yet."""
     segment_base: int = 0
-    """Parked fetches: `Log.end_base` when it was parked."""
+    """Parked fetches: `LogReader.end_base` when it was parked."""
 
 
 class FetchParams:
@@ -183,7 +183,7 @@ class FetchRead:
         isolation = self._isolation
         # The high watermark is at hand: most reads that find nothing new need not ask the log.
         at_end = offset == (
-            high_watermark if isolation is _HIGH_WATERMARK else log.visible_end(isolation)
+            high_watermark if isolation is _HIGH_WATERMARK else log.offsets.visible_end(isolation)
         )
         diverging = None
         if target.last_fetched_epoch >= 0:

@@ -41,7 +41,7 @@ async def copy_slice(
     pending = _begin(copy, batches)
     await call(pending.write)
     try:
-        copy.complete_append(pending)
+        copy.appender.complete_append(pending)
     except StorageError:
         wanted()  # raises if the copy is out of service because the move was cancelled
         raise
@@ -55,11 +55,11 @@ def _checked(records: FileSlice | bytes, name: str) -> FollowerBatches:
 
 def _begin(copy: Log, batches: FollowerBatches) -> "PendingAppend":
     try:
-        return copy.begin_append_as_follower(batches)
+        return copy.appender.begin_append_as_follower(batches)
     except UnexpectedAppendOffset as error:
         if copy.size:
             raise
         # The log start lies within a batch (records were deleted): the copy begins with the whole
         # batch.
         copy.truncate_fully_and_start_at(error.first_offset)
-        return copy.begin_append_as_follower(batches)
+        return copy.appender.begin_append_as_follower(batches)

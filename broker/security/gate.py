@@ -4,22 +4,18 @@
   names; they are checked in the order of the row. Otherwise the request is refused whole, with the
   code of the denied resource's type, in the API's own error response: a request that names one
   forbidden topic among ten touches none of them (decision 77).
-* The resources of a large request (`ctx.large`) are checked in turns.
+* Others may run while the resources of a large request (`ctx.large`) are checked.
 * With `AllowAll` there is no gate: the route holds the handler itself.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from broker.request import Handler, Reply, RequestContext
+from broker.request import Handler, RequestContext
 from broker.security.access import DENIED, Access
 from broker.security.authorizer import AllowAll, Authorizer
-from broker.world.clock import Clock
-from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
-
-NAMES_PER_LOOK: Final = 16
-"""Resources that are checked between two looks at the clock."""
+from storage.waits import PAUSE
 
 _AnyHandler = TypeVar("_AnyHandler", bound=Handler)
 
@@ -27,13 +23,10 @@ _AnyHandler = TypeVar("_AnyHandler", bound=Handler)
 class Gate:
     """Asks one authorizer, on behalf of all APIs."""
 
-    def __init__(
-        self, authorizer: Authorizer, topic_name: Callable[[bytes], str | None], clock: Clock
-    ) -> None:
+    def __init__(self, authorizer: Authorizer, topic_name: Callable[[bytes], str | None]) -> None:
         """`topic_name` returns the name of the topic with an id, None if there is no such topic."""
         self._authorizer = authorizer
         self._topic_name = topic_name
-        self._clock = clock
 
     def guard(self, handler: _AnyHandler, accesses: Iterable[Access]) -> "_AnyHandler | Guarded":
         """The handler behind this gate; the handler itself if there is nothing to ask."""
@@ -66,10 +59,6 @@ class Gate:
                     client.principal, client.peer_host, access.operation, access.resource, name
                 )
 
-    def turns(self) -> Turns:
-        """New turns, for a request that names many resources."""
-        return Turns(self._clock)
-
 
 class Guarded:
     """A handler that is called only when the gate lets the request through."""
@@ -79,20 +68,12 @@ class Guarded:
         self.accesses = accesses
         self._gate = gate
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The handler's reply. Raises KafkaError if access is denied."""
-        if ctx.large:
-            return self._in_turns(ctx, request)
         for _ in self._gate.questions(ctx, request, self.accesses):
-            pass
-        return self.handler(ctx, request)
-
-    async def _in_turns(self, ctx: RequestContext, request: Any) -> Reply:
-        turns = self._gate.turns()
-        for count, _ in enumerate(self._gate.questions(ctx, request, self.accesses)):
-            if not count % NAMES_PER_LOOK:
-                await turns.next()
-        return self.handler(ctx, request)
+            if ctx.large:
+                await PAUSE
+        return await self.handler(ctx, request)
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The handler's error response."""

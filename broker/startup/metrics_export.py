@@ -14,7 +14,6 @@ from broker.broker_state import BrokerState
 from broker.components import Components
 from broker.world.clock import Clock
 from broker.world.descriptors import DescriptorBudget
-from broker.world.loop_watch import attributed
 from broker.world.process_limits import disk_bytes
 from broker.world.transport import BindError, Transport
 
@@ -52,7 +51,7 @@ async def start_metrics(
         partitions=components.replica_manager.partitions,
         topics=components.image.topics,
         brokers=components.image.brokers,
-        controller=components.controller.statistics_in_steps,
+        controller=components.controller.statistics,
         groups=components.group_coordinator.statistics,
         group_offsets=components.group_coordinator.groups_at_a_time,
         high_watermark=components.replica_manager.high_watermark_of,
@@ -71,7 +70,7 @@ async def start_metrics(
 
     async def text() -> list[bytes]:
         work = render(chain(all_families(sources), process.collect()))
-        return await attributed(work, components.watch, lambda: "a scrape of the metrics")
+        return await components.channel.driver.run(work, lambda: "a scrape of the metrics")
 
     address = parse_address(config.metrics_http_listener)
     listener = MetricsListener(

@@ -37,12 +37,10 @@ PAUSES: Final = ITEMS
 class Foreign(Wait):
     """A coroutine that awaits trio, on behalf of work that does not."""
 
-    __slots__ = ("coroutine", "is_long")
+    __slots__ = ("coroutine",)
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], *, is_long: bool = False) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         self.coroutine = coroutine
-        self.is_long = is_long
-        """Whether it must not hold a handler worker."""
 
 
 class Driver:

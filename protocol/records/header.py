@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Final
 
 from protocol.records.compression import CompressionType
+from protocol.types import MAX_SEQUENCE
 
 LAYOUT: Final = {
     "base_offset": "q",
@@ -64,7 +65,6 @@ DELETE_HORIZON_BIT: Final = 0x40
 
 # crc, magic, attributes, key length, value length: the least a magic 0 message holds.
 MIN_LEGACY_SIZE: Final = 14
-_MAX_SEQUENCE: Final = 0x7FFFFFFF
 
 
 class TimestampType(IntEnum):
@@ -157,7 +157,7 @@ class BatchHeader:
         """Sequence of the last record; -1 without one. Wraps after 2147483647 to 0."""
         if self.base_sequence < 0:
             return -1
-        return (self.base_sequence + self.last_offset_delta) & _MAX_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) & MAX_SEQUENCE
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BatchHeader):

@@ -31,8 +31,8 @@ _head_of: Final = Struct("2Bx5B").unpack_from
 length and, if the key is null, two of the value's length. The attributes are left out."""
 _later_head_of: Final = Struct("<2BxBH3B").unpack_from
 """`_head_of` for two bytes of offset delta."""
-_LEAST_RECORD: Final = 7
-"""Bytes of an empty record."""
+LEAST_RECORD: Final = 7
+"""Bytes of an empty record: length, attributes, two deltas, two null lengths, header count."""
 _MOST_HEADERS: Final = 8
 _MOST_COLUMNS: Final = 8
 """The most bytes of a timestamp delta before its last one: with more, a sum could leave 64 bits."""
@@ -140,7 +140,7 @@ def delta_of_one(payload: bytes) -> int | None:
     """The timestamp delta of the one valid record that fills `payload`; None if that is not proved:
     it is invalid, or has headers, a delta of several bytes, or about a megabyte or more."""
     size = len(payload)
-    if size < _LEAST_RECORD:
+    if size < LEAST_RECORD:
         return None
     length, at = payload[0], 1
     if length > 0x7F:

@@ -21,6 +21,7 @@ Ints = npt.NDArray[np.int64]
 
 PAD: Final = 12
 """Bytes that must follow the last batch: lengths are read without checking where it ends."""
+PADDING: Final = bytes(PAD)
 
 _ROUND: Final = 15.0
 _WALK: Final = 8.0

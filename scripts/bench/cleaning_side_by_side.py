@@ -63,7 +63,9 @@ def fill(directory: Path, *, size: int, record: int, codec: CompressionType, key
         rows = [
             (NOW, b"key-%09d" % rng.randrange(keys), rng.choice(values), ()) for _ in range(each)
         ]
-        log.append_as_follower(build_batch(rows, base_offset=log.log_end_offset, codec=codec))
+        log.appender.append_as_follower(
+            build_batch(rows, base_offset=log.log_end_offset, codec=codec)
+        )
     log.roll()
     at_once(log.flush())
     at_once(log.close())
@@ -103,7 +105,7 @@ def ours(directory: Path) -> tuple[float, float]:
     clean_here(log, request)
     spent = time.perf_counter() - wall, time.process_time() - cpu
     at_once(log.close())
-    for pending in log.take_pending_deletions():
+    for pending in log.store.take_pending():
         Path(pending.path).unlink()
     return spent
 

@@ -31,7 +31,7 @@ import trio.testing
 from broker.network import connection, connection_state
 from broker.network.request_channel import RequestChannel
 from broker.network.sender import DiskReader
-from broker.request import ConnectionInfo, Pending
+from broker.request import ConnectionInfo
 from broker.world.clock import SystemClock
 from broker.world.sockets import SocketStream
 from broker.world.transport import Address
@@ -41,7 +41,7 @@ from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, Parti
 from protocol.messages.heartbeat import HeartbeatResponse
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFileSystem
-from tests.support.fake_handlers import FakeHandler
+from tests.support.fake_handlers import FakeHandler, Parking
 from tests.support.wire_client import request_frame
 
 HEARTBEAT_VERSION, FETCH_VERSION = 4, 12
@@ -65,14 +65,14 @@ class Behaviour:
 
     def __init__(self, kind: str, directory: str) -> None:
         self.kind = kind
-        self.parked: Pending | None = None
+        self.parked: Parking | None = None
         self.has_parked = trio.Event()
         self.file = OsFileSystem().open(f"{directory}/segment", create=True)
         self.file.pwrite(bytes(SLICES.get(kind, 1) + PARTITIONS), 0)
 
     def heartbeat(self, _: Any, __: Any) -> Any:
         if self.kind == "parked":
-            self.parked = Pending()
+            self.parked = Parking()
             self.has_parked.set()
             return self.parked
         return self._late() if self.kind == "coroutine" else HeartbeatResponse()

@@ -26,7 +26,7 @@ from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
-from broker.request import Pending, RequestContext
+from broker.request import RequestContext
 from broker.world.clock import SystemClock
 from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig
@@ -43,6 +43,8 @@ from protocol.types import TopicPartition
 from storage.log.results import FetchIsolation
 from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
+from storage.waits import at_once
+from tests.support.begun import begin
 from tests.support.transaction_harness import TransactionHarness
 
 VERSION_PRODUCE, VERSION_FETCH = 9, 12
@@ -136,7 +138,7 @@ def produce(broker, rounds, name, size, partitions):
         for _ in range(count):
             request, _ = parse(frame, view, 0, len(frame))
             unpatch(request)
-            build(handler(ctx, request), [].append)
+            build(at_once(handler(ctx, request)), [].append)
 
     def log_only(count):
         request, _ = parse(frame, view, 0, len(frame))
@@ -147,7 +149,7 @@ def produce(broker, rounds, name, size, partitions):
                     data.records, leader_epoch=0, request_version=VERSION_PRODUCE
                 )
 
-    reply = handler(ctx, parse(frame, view, 0, len(frame))[0])
+    reply = at_once(handler(ctx, parse(frame, view, 0, len(frame))[0]))
     assert all(not r.error_code for r in reply.responses[0].partition_responses), reply
 
     def codec_only(count):
@@ -196,7 +198,7 @@ def fetch(broker, rounds, name, partitions, idle, *, session):
     parse = codec.parse_at
     build = FetchResponse.codec(VERSION_FETCH).build_into
     everyone = range(partitions + idle)
-    opened = handler(ctx, request(0, 0 if session else -1, everyone))
+    opened = at_once(handler(ctx, request(0, 0 if session else -1, everyone)))
     message = request(
         opened.session_id, 1 if session else -1, range(partitions if session else len(leaders))
     )
@@ -209,7 +211,7 @@ def fetch(broker, rounds, name, partitions, idle, *, session):
             asked, _ = parse(frame, view, 0, len(frame))
             if kept is not None:
                 kept.epoch = 1
-            build(handler(ctx, asked), [].append)
+            build(at_once(handler(ctx, asked)), [].append)
 
     def log_only(count):
         for _ in range(count):
@@ -218,7 +220,7 @@ def fetch(broker, rounds, name, partitions, idle, *, session):
 
     if kept is not None:
         kept.epoch = 1
-    reply = handler(ctx, parse(frame, view, 0, len(frame))[0])
+    reply = at_once(handler(ctx, parse(frame, view, 0, len(frame))[0]))
     told = [p for t in reply.responses for p in t.partitions]
     assert sum(len(p.records) > 0 for p in told) == partitions, reply
 
@@ -259,17 +261,15 @@ def long_poll(broker, rounds, name, partitions):
 
     message = request(0, 0, dict.fromkeys(range(partitions), 0))
     message.max_wait_ms = 0
-    session = broker.sessions.get(handler(ctx, message).session_id)
+    session = broker.sessions.get(at_once(handler(ctx, message)).session_id)
 
     def everything(count):
         for _ in range(count):
-            pending = handler(
-                ctx, request(session.id, session.epoch, {0: leaders[0].log.log_end_offset})
-            )
-            assert type(pending) is Pending
+            asked = request(session.id, session.epoch, {0: leaders[0].log.log_end_offset})
+            work = begin(handler(ctx, asked))
             leaders[0].append_as_leader_nowait(bytearray(records))
             broker.replicas.wake(leaders[0])
-            assert pending.done
+            assert work.done
 
     def others(count):
         for _ in range(count):

@@ -96,7 +96,7 @@ def by_offset(log: Log, target: int) -> None:
 
 
 def by_time(log: Log, target: int) -> None:
-    found = at_once(log.search_timestamp(START_MS + target))
+    found = at_once(log.times.search(START_MS + target))
     assert found is not None and found.offset == target, (found, target)
 
 
@@ -121,7 +121,7 @@ def measure(where: Path, gigabytes: float, lookups: int) -> dict[str, float]:
     micros(log, chosen[:1000], by_time)
     by = min(micros(log, chosen[: lookups // 4], by_time) for _ in range(3))
     print(
-        f"{gigabytes:6} GB {log.segment_count:4} segments  first {first:8.1f}"
+        f"{gigabytes:6} GB {len(log.segments):4} segments  first {first:8.1f}"
         f"   by offset {offset:7.1f}   by time {by:7.1f}   microseconds each",
         flush=True,
     )

@@ -95,7 +95,7 @@ def repair_partition(
     log = load(job)
     at_once(log.flush())
     at_once(log.close())
-    for gone in log.take_pending_deletions():
+    for gone in log.store.take_pending():
         fs.unlink(gone.path, missing_ok=True)
     fs.fsync_dir(job.directory)
     return log.topic_partition, log.log_start_offset, log.log_end_offset

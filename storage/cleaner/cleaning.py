@@ -36,7 +36,7 @@ from storage.errors import StaleGeneration
 from storage.filesystem import FileSystem
 from storage.log.log import Log
 from storage.log.segment import LogSegment
-from storage.log.store import LEAST_INDEX_SIZE
+from storage.log.segment_files import LEAST_INDEX_SIZE
 from storage.paths import (
     CLEANED_SUFFIX,
     INDEX_SUFFIX,
@@ -45,6 +45,7 @@ from storage.paths import (
     join,
     log_file,
     parse_segment_file,
+    segment_file,
 )
 from storage.producers.last_records import last_records_in
 from storage.waits import Work, at_once
@@ -84,7 +85,7 @@ def request_for(  # noqa: PLR0913 - what the log does not know
     config = log.config
     if sources is None:
         places = closed_segments(log, first_uncleanable_offset)
-        sources = describe(log.file_system, log.dir, places)
+        sources = describe(log.store.fs, log.dir, places)
     clean = [s.last_modified_ms for s in sources if s.base_offset < first_dirty_offset]
     return CleanRequest(
         directory=log.dir,
@@ -106,7 +107,7 @@ def request_for(  # noqa: PLR0913 - what the log does not know
         active_producers=_last_records(log, first_uncleanable_offset)
         if active_producers is None
         else active_producers,
-        aborted=log.packed_aborted(first_uncleanable_offset),
+        aborted=log.reader.packed_aborted(first_uncleanable_offset),
     )
 
 
@@ -133,8 +134,8 @@ def describe(
             base_offset=base,
             size=size,
             last_modified_ms=fs.mtime_ms(log_file(directory, base)),
-            offset_index_size=sizes.get(f"{base:020d}{INDEX_SUFFIX}", 0),
-            time_index_size=sizes.get(f"{base:020d}{TIME_INDEX_SUFFIX}", 0),
+            offset_index_size=sizes.get(segment_file(base, INDEX_SUFFIX), 0),
+            time_index_size=sizes.get(segment_file(base, TIME_INDEX_SUFFIX), 0),
         )
         for base, size in places
     )
@@ -147,9 +148,9 @@ async def clean(
 
     Raises CleaningAborted, StorageError, and whatever `child` raises.
     """
-    generation = log.generation
+    generation = log.store.generation
     segments = _segments_of(log, request)
-    await child(work.begin, log.file_system, request)
+    await child(work.begin, log.store.fs, request)
     stats = CleanerStats()
     while True:
         mapped: MapStep = await child(work.map_some, step_bytes)
@@ -169,7 +170,7 @@ async def clean(
             assert step.cleaned is not None
             generation = _install(log, (step.cleaned,), old, generation)
         except BaseException:
-            _remove_cleaned(log.file_system, request.directory)
+            _remove_cleaned(log.store.fs, request.directory)
             raise
     await child(work.end)
     return stats
@@ -222,16 +223,16 @@ def _install(
     log: Log, cleaned: Sequence[CleanedSegment], old: Sequence[LogSegment], generation: int
 ) -> int:
     """Replace `old` by what was written; returns the log's new generation."""
-    new = [log.open_cleaned(one.base_offset, size=one.size) for one in cleaned]
+    new = [log.replacer.open_cleaned(one.base_offset, size=one.size) for one in cleaned]
     try:
-        log.replace_segments(new, old, generation=generation)
+        log.replacer.replace(new, old, generation=generation)
     except StaleGeneration as stale:
         raise CleaningAborted(str(stale)) from None
     for segment, one in zip(new, cleaned, strict=True):
         # The rewrite knows them, so no reader has to have the segment read through.
-        segment.aborted_sum = one.aborted_sum
-        segment.leaves_open = one.leaves_open
-    return log.generation
+        segment.aborted.sum = one.aborted_sum
+        segment.aborted.leaves_open = one.leaves_open
+    return log.store.generation
 
 
 def _remove_cleaned(fs: FileSystem, directory: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from storage.cleaner.request import SourceSegment
-from storage.log.segment import MAX_RELATIVE_OFFSET
+from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 
 Group = tuple[SourceSegment, ...]
 

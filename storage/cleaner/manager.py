@@ -237,8 +237,8 @@ class LogCleanerManager:
             ),
             state=self._states.get(log.topic_partition),
             uncleanable=self.why_uncleanable(log),
-            largest_timestamp_of=log.largest_timestamp_of,
-            first_timestamp_of=log.first_timestamp_of,
+            largest_timestamp_of=log.times.largest_timestamp_of,
+            first_timestamp_of=log.times.first_timestamp_of,
         )
 
     def verdict_of(self, log: Log) -> Verdict:

@@ -20,7 +20,7 @@ from protocol.records.errors import RecordsError, UnsupportedCompression
 from protocol.records.inflating import decompress
 from protocol.records.opened import open_chunks
 from protocol.records.scan_numpy import RecordColumns, read_columns
-from protocol.records.starts import PAD, starts_of_batches
+from protocol.records.starts import PADDING, starts_of_batches
 from storage.cleaner.errors import Uncleanable, UncleanableReason
 from storage.cleaner.retained import Columns, Flags
 from storage.reader.frames import Frames
@@ -35,7 +35,6 @@ _LARGE_COUNT: Final = 50_000
 _ENOUGH: Final = 1 << 22
 """Once so many bytes are inflated, no further batch is added to them."""
 _ENOUGH_RECORDS: Final = 100_000
-_PADDING: Final = bytes(PAD)
 _NO_LIMIT: Final = 1 << 62
 
 
@@ -163,7 +162,7 @@ class _Group:
         )
         self._frames = frames
         self._sizes = sizes
-        self._data = b"".join((frames.chunk, _PADDING)) if len(plain) else b""
+        self._data = b"".join((frames.chunk, PADDING)) if len(plain) else b""
         self._where = where
         self.begin(0)
 
@@ -216,7 +215,7 @@ class _Group:
                 payload = b"".join((*self._pieces, self._data))
                 bounds = _merged(inflated, _moved(bounds, self._inflated_size))
             else:
-                payload = b"".join((*self._pieces, _PADDING))
+                payload = b"".join((*self._pieces, PADDING))
                 bounds = inflated
         try:
             starts, ends, owners = starts_of_batches(

@@ -6,7 +6,7 @@ from storage.cleaner.request import CleanRequest
 from storage.filesystem import FileSystem
 from storage.index.transaction_index import Checksum
 from storage.log.segment import LogSegment
-from storage.log.store import LEAST_INDEX_SIZE
+from storage.log.segment_files import SegmentHome
 from storage.paths import CLEANED_SUFFIX
 
 
@@ -67,18 +67,16 @@ class CleanedWriter:
     def __init__(self, fs: FileSystem, request: CleanRequest, base_offset: int) -> None:
         """Removes files that an earlier attempt has left. Raises OSError."""
         self._fs = fs
-        self._segment = LogSegment(
+        home = SegmentHome(
             fs,
             request.directory,
-            base_offset,
-            size=0,
-            created_ms=request.now_ms,
             index_interval=request.index_interval_bytes,
-            index_size=max(request.segment_index_bytes, LEAST_INDEX_SIZE),
-            state=CLEANED_SUFFIX,
+            index_size=request.segment_index_bytes,
         )
-        for path in self._segment.paths:
-            fs.unlink(path, missing_ok=True)
+        self._segment = LogSegment(
+            home, base_offset, size=0, created_ms=request.now_ms, state=CLEANED_SUFFIX
+        )
+        self._segment.files.remove()
         self._segment.ensure_files()
         self._pieces: list[Any] = []
         self._noted: list[Placed] = []
@@ -117,20 +115,19 @@ class CleanedWriter:
         Raises OSError.
         """
         segment = self._segment
-        segment.txn_index.extend(aborted)
+        segment.aborted.index.extend(aborted)
         segment.become_inactive()
         segment.write_index_entries()
-        self._fs.set_mtime_ms(segment.path, modified_ms)
+        self._fs.set_mtime_ms(segment.files.path, modified_ms)
         segment.flush()
-        checksum = segment.txn_index.checksum
+        checksum = segment.aborted.index.checksum
         self.close()
         return checksum
 
     def discard(self) -> None:
         """Remove the files. Raises OSError."""
         self.close()
-        for path in self._segment.paths:
-            self._fs.unlink(path, missing_ok=True)
+        self._segment.files.remove()
 
     def close(self) -> None:
         """Close the files without writing anything more; they may have been removed already."""

@@ -17,7 +17,7 @@ from storage.cleaner.request import (
 from storage.cleaner.retained import Columns
 from storage.cleaner.walking import SegmentWalk
 from storage.filesystem import FileSystem
-from storage.log.segment import MAX_RELATIVE_OFFSET
+from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.reader.frames import Frames
 
 

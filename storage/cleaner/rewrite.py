@@ -48,7 +48,7 @@ from storage.cleaner.retained import (
 from storage.cleaner.transactions import TransactionWalk, control_types, judge_markers
 from storage.cleaner.walking import SegmentWalk
 from storage.filesystem import FileSystem
-from storage.log.segment import MAX_RELATIVE_OFFSET
+from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.reader.frames import Frames
 
 _PLACE: Final = Place._fields

@@ -17,13 +17,13 @@ kills the broker (decision 48).
 Appending never stores into a mapping, which on a full disk kills as well. Entries are gathered in
 memory and written some dozens at a time over zeros that were written before, so a full disk shows
 up as an OSError ahead of them. (Not by fallocate, which waits for ext4's journal.) If entries in
-memory are lost, with the process or by `release`, the index is sparser and still right.
+memory are lost, with the process or with this object, the index is sparser and still right.
 
 An entry is not believed before it is used: `LogSegment` compares it with the log (decision 49).
 
 Lazy (S-IDX-7): no file is touched before its first use; the first append makes it (or
 `trim_to_valid_size`, so that a cleanly closed log has its index files). At most one descriptor is
-held, the mapping's own, which `release` closes; renaming and deleting are safe.
+held, the mapping's own, which `close` closes; renaming and deleting the file are safe.
 
 Logs, recovery, the cleaner and the offline readers use indexes.
 """
@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from storage.errors import CorruptIndex, IndexOffsetOverflow
 from storage.filesystem import FileMapping, FileSystem
-from storage.paths import file_name, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +84,8 @@ class MappedIndex:
         self._max_entries = max_size // self.ENTRY_SIZE
         self._loaded = False
         self._map: FileMapping | None = None
-        self._tops: dict[int, array[int]] = {}
+        self._tops: dict[int, array[int]] | None = None
+        """See `_tops_of`; None until a search needs it, and whenever entries have gone."""
         self._entries = 0
         self._tail = bytearray()
         """The last entries, which are not in the file yet."""
@@ -153,7 +153,7 @@ class MappedIndex:
         self._padded = False
         self._unwritten = 0
         self._tail.clear()
-        self._tops.clear()
+        self._tops = None
         self._length = self._map_file()
         self._entries = max(self._length, 0) // self.ENTRY_SIZE
         last = self._entries - 1
@@ -271,9 +271,9 @@ class MappedIndex:
         8 bytes per 4 KB of index, searched without the mapping. If somebody changes the file, the
         cache leads to a wrong block, which is noticed as any wrong entry is.
         """
-        tops = self._tops.get(field)
-        if tops is None:
-            tops = self._tops[field] = array("q")
+        if self._tops is None:
+            self._tops = {}
+        tops = self._tops.setdefault(field, array("q"))
         if len(tops) < blocks:
             size = self.ENTRY_SIZE
             step = _WARM_BYTES // size * size
@@ -325,7 +325,7 @@ class MappedIndex:
             return
         kept = max(entries - self._stored, 0) * self.ENTRY_SIZE
         del self._tail[kept:]
-        self._tops.clear()
+        self._tops = None
         self._entries = entries
         # After a crash the dropped entries must not come back.
         self.trim_to_valid_size()
@@ -375,56 +375,18 @@ class MappedIndex:
         """
         return self.resize(self.entries * self.ENTRY_SIZE)
 
-    def release(self) -> None:
-        """Close a trimmed file that has all entries; the next use opens it again."""
-        if self._length == self._entries * self.ENTRY_SIZE and not self._tail:
-            self._forget()
-
     def _forget(self) -> None:
         self._loaded = False
         self._map = None
-        self._tops.clear()
+        self._tops = None
 
     # --- life of the file
-
-    def flush(self) -> None:
-        """Make the entries durable. Raises OSError."""
-        if not self._loaded or self._length <= 0:
-            return
-        self.write_entries()
-        try:
-            file = self._fs.open(self.path)
-        except FileNotFoundError:
-            # Renamed or deleted meanwhile, together with its segment, by a part that syncs what it
-            # has to; a lost index is rebuilt.
-            return
-        try:
-            file.fsync()
-        finally:
-            file.close()
 
     def close(self) -> None:
         """Trim and close the file. An index that was never used stays as it is. Raises OSError."""
         if self._loaded:
             self.trim_to_valid_size()
             self._forget()
-
-    def rename(self, path: str) -> None:
-        """Give the file another name; nothing happens on disk if it was never made."""
-        try:
-            self._fs.rename(self.path, path)
-        except FileNotFoundError:
-            if self._fs.exists(self.path):
-                raise  # the target's directory is missing
-        self.path = path
-
-    def update_parent_dir(self, directory: str) -> None:
-        """Note that the partition directory was renamed to `directory`."""
-        self.path = join(directory, file_name(self.path))
-
-    def delete(self) -> None:
-        """Remove the file; holders of this object may go on reading it."""
-        self._fs.unlink(self.path, missing_ok=True)
 
     # --- bulk access
 

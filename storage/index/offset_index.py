@@ -19,7 +19,7 @@ from storage.index.mapped_index import MAX_RELATIVE_OFFSET, MappedIndex
 ENTRY_SIZE: Final = 8
 
 _ENTRY: Final = Struct(">ii")
-_pack_entry = _ENTRY.pack
+pack_entry = _ENTRY.pack
 _unpack_entry = _ENTRY.unpack_from
 _unpack_int = Struct(">i").unpack_from
 _POSITION: Final = 4
@@ -103,7 +103,7 @@ class OffsetIndex(MappedIndex):
             raise IndexOffsetOverflow(self.path, self.base_offset, offset)
         if self._unwritten <= 0:
             self._reserve()
-        self._tail += _pack_entry(relative, position)
+        self._tail += pack_entry(relative, position)
         self._unwritten -= ENTRY_SIZE
         self._entries = entries + 1
         self._last_offset = offset

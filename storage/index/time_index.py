@@ -20,8 +20,12 @@ from storage.index.mapped_index import MappedIndex
 
 ENTRY_SIZE: Final = 12
 
+LOOKED_AT: Final = 1024 * 1024
+"""Bytes of the log after the last entry in which a later timestamp is looked for. If timestamps
+rise with offsets and an entry is missing, the next batch has one."""
+
 _ENTRY: Final = Struct(">qi")
-_pack_entry = _ENTRY.pack
+pack_entry = _ENTRY.pack
 _unpack_entry = _ENTRY.unpack_from
 _unpack_long = Struct(">q").unpack_from
 _unpack_int = Struct(">i").unpack_from
@@ -102,7 +106,7 @@ class TimeIndex(MappedIndex):
         relative = self.relative_offset(offset)
         if self._unwritten <= 0:
             self._reserve()
-        self._tail += _pack_entry(timestamp, relative)
+        self._tail += pack_entry(timestamp, relative)
         self._unwritten -= ENTRY_SIZE
         self._entries = entries + 1
         self._last_timestamp = timestamp

@@ -24,7 +24,6 @@ from crc32c import crc32c
 
 from storage.errors import CorruptIndex, InvalidIndexAppend
 from storage.filesystem import File, FileSystem
-from storage.paths import file_name, join
 
 VERSION: Final = 0
 
@@ -267,40 +266,6 @@ class TransactionIndex:
             if marker <= last or first > marker:
                 raise CorruptIndex(self.path, f"offsets {first}..{marker} follow {last}")
             last = marker
-
-    # --- life of the file
-
-    def flush(self) -> None:
-        """Sync the file, if there is one. Raises OSError."""
-        try:
-            file = self._fs.open(self.path)
-        except FileNotFoundError:
-            return
-        try:
-            file.fsync()
-        finally:
-            file.close()
-
-    def close(self) -> None:
-        """Drop the entries; the next use reads the file again."""
-        self._data = None
-
-    def rename(self, path: str) -> None:
-        """Give the file another name; nothing happens on disk if it was never made."""
-        try:
-            self._fs.rename(self.path, path)
-        except FileNotFoundError:
-            if self._fs.exists(self.path):
-                raise  # the target's directory is missing
-        self.path = path
-
-    def update_parent_dir(self, directory: str) -> None:
-        """Note that the partition directory was renamed to `directory`."""
-        self.path = join(directory, file_name(self.path))
-
-    def delete(self) -> None:
-        """Remove the file; entries that were read stay readable."""
-        self._fs.unlink(self.path, missing_ok=True)
 
     def _check(self) -> None:
         markers = [txn.last_offset for txn in self._iterate()]

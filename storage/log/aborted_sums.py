@@ -60,6 +60,11 @@ class AbortedSums:
         self._ends_at = 0
         """Base of the first segment that is not in `_ended`."""
 
+    @property
+    def written_down(self) -> tuple[int, int]:
+        """Changes whenever the recovery point or `line` does."""
+        return self._durability.recovery_point, self.learned
+
     def line(self, topic_id: bytes) -> str:
         """The line of the log below its current recovery point."""
         store, durability = self._store, self._durability
@@ -93,7 +98,7 @@ class AbortedSums:
             if following is None or following.base_offset > point:
                 last = (word_of(segment.base_offset, self._below(segment, point)),)
                 break
-            known = segment.aborted_sum if is_settled else None
+            known = segment.aborted.sum if is_settled else None
             words.append(word_of(segment.base_offset, known))
             self._ends_at = following.base_offset
         if words:
@@ -104,8 +109,8 @@ class AbortedSums:
         """The checksum of the entries below the recovery point, which the segment holds or ends at;
         None if not known."""
         if point >= self._offsets.end:
-            return segment.aborted_sum
+            return segment.aborted.sum
         try:
-            return segment.aborted_below(point)
+            return segment.aborted.sum_below(point)
         except OSError:
             return None  # the line is a hint; the next read of the index reports the disk error

@@ -8,7 +8,7 @@ This runs for every batch of every produce request, so calls are saved where pos
 """
 
 from config.topic_config import TopicConfig
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.records.batch import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT, verify_crc
 from protocol.records.errors import RecordsError
 from protocol.types import TopicPartition
@@ -21,14 +21,13 @@ from storage.log.guard import DiskGuard
 from storage.log.markers import marker_of
 from storage.log.offsets import LogOffsets
 from storage.log.opening import Opened, Opening
-from storage.log.results import AppendInfo, AppendOrigin, RollReason
+from storage.log.results import AppendInfo, AppendOrigin
 from storage.log.rolling import Roller
 from storage.log.store import SegmentStore
 from storage.log.validation import (
     LATEST_PRODUCE,
     Bytes,
     LeaderValidator,
-    RejectedRecords,
     bad_crc,
     refusal,
 )
@@ -49,7 +48,6 @@ class Appender:
         "_pending",
         "_producers",
         "_roller",
-        "_segment_ms",
         "_segments",
         "_topic_partition",
         "_validator",
@@ -81,12 +79,6 @@ class Appender:
     def configure(self, config: TopicConfig) -> None:
         """Use this topic configuration from now on."""
         self._config = config
-        # A compacted topic rolls early enough for its records to be cleaned in time (S-ROLL-2).
-        self._segment_ms = (
-            min(config.segment_ms, config.max_compaction_lag_ms)
-            if config.compact
-            else config.segment_ms
-        )
         self._validator = LeaderValidator(config, self._clock, str(self._topic_partition))
 
     @property
@@ -191,7 +183,9 @@ class Appender:
         try:
             if leader_epoch != self._epochs.latest:
                 self._epochs.assign(leader_epoch, first)
-            reason = self._make_room(len(data), first, last, header.max_timestamp)
+            reason = self._roller.reason_for(len(data), last, header.max_timestamp)
+            if reason is not None:
+                self._roller.roll(first, reason)
             info = AppendInfo(
                 first,
                 last,
@@ -224,7 +218,7 @@ class Appender:
                 pending.settled = True
             elif marker is not None and not marker.is_commit:
                 with self._guard.writing():
-                    pending.segment.txn_index.prepare()
+                    pending.segment.aborted.index.prepare()
         self._pending = pending
         return pending
 
@@ -273,7 +267,9 @@ class Appender:
             for header in batches.headers:
                 if header.magic >= 2 and header.partition_leader_epoch > self._epochs.latest:
                     self._epochs.assign(header.partition_leader_epoch, header.base_offset)
-            reason = self._make_room(len(batches.data), first, last, batches.max_timestamp)
+            reason = self._roller.reason_for(len(batches.data), last, batches.max_timestamp)
+            if reason is not None:
+                self._roller.roll(first, reason)
             info = AppendInfo(
                 first,
                 last,
@@ -292,31 +288,6 @@ class Appender:
         return pending
 
     # Both.
-
-    def _make_room(self, size: int, first: int, last: int, max_timestamp: int) -> RollReason | None:
-        """Roll the active segment if it cannot take `size` more bytes; returns why, or None.
-
-        Raises RECORD_LIST_TOO_LARGE, OSError.
-        """
-        config = self._config
-        if size > config.segment_bytes:
-            raise RejectedRecords(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size} bytes in append to partition "
-                f"{self._topic_partition}, which exceeds the maximum configured segment size of "
-                f"{config.segment_bytes}.",
-            )
-        reason = self._segments.active.roll_reason(
-            size,
-            max_timestamp,
-            last,
-            segment_bytes=config.segment_bytes,
-            segment_ms=self._segment_ms,
-            clock=self._clock,
-        )
-        if reason is not None:
-            self._roller.roll(first, reason)
-        return reason
 
     def complete_append(self, pending: PendingAppend) -> AppendInfo:
         """The last step: make the written batch part of the log. Raises KafkaError, StorageError.

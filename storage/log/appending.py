@@ -1,11 +1,11 @@
 """An append between its decision and its effect.
 
-`Log.begin_append` decides (offsets, segment, producer state), `PendingAppend.write` writes the
-bytes into the file, `Log.complete_append` makes them part of the log. Only the middle step may run
-in a thread, so that a big batch's checksum, the check of its records and a write that the kernel
-throttles do not stop the event loop. It uses an open file and a position, and nothing else of the
-log. It never raises: `complete_append` raises its error on the loop, where the log directory can be
-taken offline.
+`Appender.begin_append` decides (offsets, segment, producer state), `PendingAppend.write` writes the
+bytes into the file, `Appender.complete_append` makes them part of the log. Only the middle step may
+run in a thread, so that a big batch's checksum, the check of its records and a write that the
+kernel throttles do not stop the event loop. It uses an open file and a position, and nothing else
+of the log. It never raises: `complete_append` raises its error on the loop, where the log directory
+can be taken offline.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class PendingAppend:
         self.error: OSError | None = None
         self.refused: KafkaError | None = None
         """Why `write` refused the batch and wrote nothing."""
-        self._file: File = segment.opened_file or segment.file
+        self._file: File = segment.files.opened or segment.file
         self._position = segment.size
 
     @property

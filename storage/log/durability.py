@@ -134,10 +134,18 @@ class Durability:
         """Whether segments that were deleted stay so after a crash."""
         return not self._marks and not self._running
 
-    def cut_to(self, offset: int) -> None:
-        """Lower the recovery point: the log is truncated to `offset`, and later appends are not
-        synced."""
-        self.recovery_point = min(self.recovery_point, offset)
+    @property
+    def is_synced(self) -> bool:
+        """Whether a flush would find nothing to do."""
+        return self.recovery_point >= self._offsets.end and self.names_are_synced
+
+    def cut_to(self, offset: int) -> bool:
+        """Lower the recovery point to `offset`: the log is, or will be, truncated to it, and later
+        appends are not synced. True when it moved."""
+        if self.recovery_point <= offset:
+            return False
+        self.recovery_point = offset
+        return True
 
     async def flush(self, offset: int | None = None) -> None:
         """Sync everything below `offset`, by default the log end, and move the recovery point.
@@ -214,7 +222,7 @@ class Durability:
     def _paths_of(self, bases: Iterable[int]) -> list[str]:
         """All files of those segments that still exist."""
         found = (self._store.segments.get(base) for base in bases)
-        return [path for segment in found if segment is not None for path in segment.paths]
+        return [path for segment in found if segment is not None for path in segment.files.paths]
 
     def _directories(self, *, names_changed: bool) -> tuple[str, ...]:
         directory = self._store.directory

@@ -4,7 +4,7 @@ Checksums are compared, records are not opened (S-APP-9). The log must grow: bat
 or below its end, are refused with errors of their own, which the copying task handles (truncate,
 start over); they never reach a client.
 
-`Log.append_as_follower` and `broker.replication.slice_copy` call this.
+`Appender` and `broker.replication.slice_copy` call this.
 """
 
 from protocol.errors import ErrorCode, KafkaError

@@ -10,7 +10,6 @@ A scan takes and returns plain values: `storage.log.mending` runs it in a worker
 """
 
 from collections.abc import Sequence
-from struct import Struct
 from typing import Final
 
 from protocol.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader
@@ -20,15 +19,14 @@ from storage.errors import CorruptSnapshot
 from storage.filesystem import File, FileSystem
 from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.index.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
+from storage.index.offset_index import pack_entry as pack_offset
 from storage.index.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from storage.index.time_index import pack_entry as pack_time
 from storage.index.transaction_index import AbortedTxn
 from storage.log.markers import marker_of
 from storage.log.scan import Ended, Walk
 from storage.paths import log_file
 from storage.producers.snapshot import read_snapshot
-
-_pack_offset = Struct(">ii").pack
-_pack_time = Struct(">qi").pack
 
 _CHUNK: Final = 256 * 1024
 
@@ -121,7 +119,7 @@ class IndexScan:
             relative = last - self._base
             if relative <= MAX_RELATIVE_OFFSET:
                 if len(self.offset_entries) < self._most_offsets:
-                    self.offset_entries += _pack_offset(relative, position)
+                    self.offset_entries += pack_offset(relative, position)
                 if len(self.time_entries) < self._most_times:
                     self.add_time_entry()
             self.bytes_since_entry = 0
@@ -133,7 +131,7 @@ class IndexScan:
         known = int.from_bytes(entries[-12:-4], "big", signed=True) if entries else NO_TIMESTAMP
         relative = self.offset_of_max_timestamp - self._base
         if self.max_timestamp > known and 0 <= relative <= MAX_RELATIVE_OFFSET:
-            entries += _pack_time(self.max_timestamp, relative)
+            entries += pack_time(self.max_timestamp, relative)
 
     def _note_transaction(self, header: BatchHeader, chunk: memoryview, at: int) -> None:
         if header.magic < 2 or header.producer_id < 0:

@@ -185,7 +185,7 @@ class IndexMender:
             snapshots=tuple((offset, self._snapshots.path(offset)) for offset in at_most),
             is_compacted=store.config.compact,
             before=tuple((other.base_offset, other.size) for other in before),
-            names=tuple(temporary_file(path, store.unique()) for path in segment.paths[1:3]),
+            names=tuple(temporary_file(path, store.unique()) for path in segment.files.paths[1:3]),
         )
 
     def _stands(self, repair: "_Repair") -> bool:
@@ -208,16 +208,16 @@ class IndexMender:
                     _log.error(
                         "Damaged index, it is rebuilt from its log: %s held other aborted "
                         "transactions than the %d that there are",
-                        segment.txn_index.path,
+                        segment.aborted.index.path,
                         len(found.aborted),
                     )
-                segment.rewrite_aborted(found.aborted)
-            segment.know_aborted(leaves_open=scan.leaves_open or not scan.whole)
+                segment.aborted.rewrite(found.aborted)
+            segment.aborted.trust(leaves_open=scan.leaves_open or not scan.whole)
             self._aborted_sums.learned += 1
         else:
             if segment is not self._store.segments.active:
                 scan.add_time_entry()
-            segment.install_indexes(scan, found.new_files)
+            segment.indexes.install(scan, found.new_files)
         self._durability.note_change(segment)
         _log.info(
             "The %s index of %s, segment %d, is that of its log again",
@@ -234,7 +234,8 @@ class _Repair:
     fs: FileSystem
     directory: str
     segment: LogSegment
-    """For the loop only; `read` uses the values below."""
+    """For the loop. `read` knows of it only what never changes, its base offset; the rest are the
+    values below."""
     kind: IndexKind
     size: int
     sealed: bool
@@ -249,9 +250,9 @@ class _Repair:
     written: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.path = self.path or self.segment.path
-        self.txn_path = self.txn_path or self.segment.paths[3]
-        self.scan = self.scan or self.segment.new_scan({})
+        self.path = self.path or self.segment.files.path
+        self.txn_path = self.txn_path or self.segment.files.txn_index_path
+        self.scan = self.scan or self.segment.indexes.new_scan({})
 
     def read(self) -> _Scanned:
         """Read the segment up to `size`, from where the last call has ended. Raises OSError.

@@ -100,15 +100,6 @@ class LogOffsets:
             self.refresh_first_unstable()
         return True
 
-    def maybe_increment_high_watermark(self, offset: int) -> bool:
-        """As `update_high_watermark`, but never back. Raises ValueError beyond the log end."""
-        if offset > self.end:
-            raise ValueError(
-                f"High watermark {offset} of {self._topic_partition} would exceed the log end "
-                f"offset {self.end}"
-            )
-        return offset > self.high_watermark and self.update_high_watermark(offset)
-
     def maybe_increment_log_start_offset(self, offset: int, reason: StartOffsetReason) -> bool:
         """Raise the log start offset to `offset`; True when it moved (S-RET-6).
 

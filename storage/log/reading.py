@@ -166,7 +166,7 @@ class LogReader:
         if with_aborted:
             whole = segment is limit_segment and position + size == end
             upper = limit if whole else self._upper_bound(segment, position, size, limit)
-            marker = segment.marker_after(offset, MOST_ABORTED)
+            marker = segment.aborted.marker_after(offset, MOST_ABORTED)
             if marker is not None and marker < upper:
                 upper = marker
                 info.records = _before(segment, marker, position, size)
@@ -191,27 +191,32 @@ class LogReader:
         found: list[AbortedTxn] = []
         following: LogSegment | None = segment
         while following is not None:
-            some, complete = following.aborted_in(offset, upper)
+            some, complete = following.aborted.overlapping(offset, upper)
             found += some
-            if complete or not following.leaves_open:
+            if complete or not following.aborted.leaves_open:
                 break
             following = self._segments.higher(following.base_offset)
         return found
 
     def packed_aborted(self, end: int) -> bytes:
         """The index entries of aborted transactions with data below `end`, and perhaps of others,
-        in the order of their markers.
+        in the order of their markers; as bytes, because there may be millions.
 
-        `end` is a segment's base, not above the last stable offset. Raises IndexInDoubt.
+        `end` is a segment's base, not above the last stable offset. Raises BeingRepaired,
+        StorageError.
         """
+        with self._guard.reading():
+            return self._mender.answer(lambda: self._packed_aborted(end))
+
+    def _packed_aborted(self, end: int) -> bytes:
         segments = self._segments.between(0, end)
-        pieces = [segment.packed_aborted() for segment in segments]
+        pieces = [segment.aborted.packed() for segment in segments]
         last = segments[-1] if segments else None
         # The marker of a transaction that began below `end` may lie in a later segment.
-        while last is not None and last.leaves_open:
+        while last is not None and last.aborted.leaves_open:
             last = self._segments.higher(last.base_offset)
             if last is not None:
-                some, complete = last.aborted_in(0, end)
+                some, complete = last.aborted.overlapping(0, end)
                 pieces += [txn.pack() for txn in some]
                 if complete:
                     break
@@ -219,7 +224,7 @@ class LogReader:
 
     def _upper_bound(self, segment: LogSegment, position: int, size: int, limit: int) -> int:
         """An offset above all offsets in the `size` bytes at `position`."""
-        bound = segment.bound_of(position, size)
+        bound = segment.indexes.bound_of(position, size, segment.size)
         if bound is not None:
             return bound
         following = self._segments.higher(segment.base_offset)

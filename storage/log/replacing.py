@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from storage.errors import StaleGeneration
 from storage.log.deleting import SegmentDeleter
 from storage.log.durability import Durability
+from storage.log.guard import DiskGuard
 from storage.log.results import Deleted, DeletionReason
 from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
@@ -31,24 +32,41 @@ from storage.log.store import SegmentStore
 class Replacer:
     """Replaces segments of the log by those that a job has written."""
 
-    __slots__ = ("_deleter", "_durability", "_store")
+    __slots__ = ("_deleter", "_durability", "_guard", "_store")
 
     def __init__(
-        self, store: SegmentStore, durability: Durability, deleter: SegmentDeleter
+        self,
+        store: SegmentStore,
+        durability: Durability,
+        deleter: SegmentDeleter,
+        guard: DiskGuard,
     ) -> None:
         self._store = store
         self._durability = durability
         self._deleter = deleter
+        self._guard = guard
 
-    def replace_segments(
+    def open_cleaned(self, base_offset: int, *, size: int | None = None) -> LogSegment:
+        """A segment over `.cleaned` files; see `SegmentStore.open_cleaned`. Raises StorageError."""
+        with self._guard.writing():
+            return self._store.open_cleaned(base_offset, size=size)
+
+    def replace(
         self, new: Sequence[LogSegment], old: Sequence[LogSegment], *, generation: int
     ) -> list[Deleted]:
-        """Replace `old` by `new`; returns the segments taken out. Raises OSError.
+        """Replace `old` by `new`; returns the segments taken out. Raises StorageError.
 
-        `generation` is the log's at the time `old` was read. If it has changed, or any of `old` is
-        gone, raises StaleGeneration before anything is changed, and ValueError for segments that do
-        not fit; the caller then removes the `.cleaned` files.
+        `generation` is the store's at the time `old` was read. If it has changed, or any of `old`
+        is gone, raises StaleGeneration before anything is changed, and ValueError for the active
+        segment or segments that do not fit; the caller then removes the `.cleaned` files.
         """
+        self._guard.check()
+        with self._guard.writing():
+            return self._replace(new, old, generation)
+
+    def _replace(
+        self, new: Sequence[LogSegment], old: Sequence[LogSegment], generation: int
+    ) -> list[Deleted]:
         store = self._store
         new = sorted(new, key=lambda segment: segment.base_offset)
         old = sorted(old, key=lambda segment: segment.base_offset)

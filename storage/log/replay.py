@@ -8,13 +8,14 @@ control batches are opened, for their one small record.
 """
 
 from protocol.records.batch import CONTROL_BIT, BatchHeader
+from protocol.types import MAX_SEQUENCE
 from storage.index.transaction_index import AbortedTxn
 from storage.log.markers import marker_of
 from storage.log.scan import Walk
 from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
 from storage.log.validation import Bytes
-from storage.producers.entry import MAX_SEQUENCE, CompletedTxn
+from storage.producers.entry import CompletedTxn
 from storage.producers.state import ProducerStateManager
 
 
@@ -53,7 +54,7 @@ def settle(
 ) -> None:
     """Close a transaction that ended; if it was aborted, index it in `segment`, if given."""
     if segment is not None and completed.is_aborted:
-        segment.add_aborted(
+        segment.aborted.add(
             AbortedTxn(
                 producer_id=completed.producer_id,
                 first_offset=completed.first_offset,

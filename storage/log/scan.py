@@ -26,6 +26,9 @@ from storage.filesystem import File
 CHUNK: Final = 1024 * 1024
 """Large enough that the system call does not matter, small enough to stay in cache."""
 
+HEADERS: Final = 64 * 1024
+"""Bytes per read where only headers are needed: mostly one index interval."""
+
 
 class Ended(Enum):
     """Why a walk stopped."""

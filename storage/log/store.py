@@ -15,38 +15,31 @@ it; everything raises OSError.
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
-from typing import Final
 
 from config.topic_config import TopicConfig
 from storage.clock import Clock
 from storage.filesystem import FileSystem
 from storage.log.results import Deleted, DeletionReason, PendingDeletion
-from storage.log.segment import LogSegment, Openings
+from storage.log.segment import LogSegment
+from storage.log.segment_files import Openings, SegmentHome
 from storage.log.segments import LogSegments
 from storage.paths import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 
 _log = logging.getLogger(__name__)
-
-LEAST_INDEX_SIZE: Final = 24
-"""The least size of an index in bytes, for one entry of the time index and the one that a roll
-adds. Kafka accepts `segment.index.bytes=4` and then fails to open the log; here such a topic has
-short segments.
-"""
 
 
 class SegmentStore:
     """The segments of one log and their files."""
 
     __slots__ = (
+        "_home",
         "_pending",
-        "_random",
         "clock",
         "config",
         "dir_is_synced",
-        "directory",
         "fs",
         "generation",
-        "openings",
+        "random",
         "segments",
     )
 
@@ -58,24 +51,59 @@ class SegmentStore:
         config: TopicConfig,
         random: Random,
     ) -> None:
-        """`random`: for `segment.jitter.ms`; all logs may share one."""
+        """`random`: for `segment.jitter.ms` and names; all logs may share one."""
         self.fs = fs
         self.clock = clock
-        self.directory = directory
         self.config = config
         self.segments = LogSegments()
-        self._random = random
+        self._home = SegmentHome(
+            fs,
+            directory,
+            index_interval=config.index_interval_bytes,
+            index_size=config.segment_index_bytes,
+        )
+        self.random = random
         self._pending: list[PendingDeletion] = []
         self.dir_is_synced = False
         """Whether the directory's own name was synced, so that it survives a power loss."""
         self.generation = 0
-        self.openings: Openings | None = None
+
+    @property
+    def directory(self) -> str:
+        """The partition directory."""
+        return self._home.directory
+
+    @property
+    def openings(self) -> Openings | None:
+        """Notes which segments have files open; None: the log is not in service."""
+        return self._home.openings
 
     def connect(self, openings: Openings | None) -> None:
         """Have all segments note opened files with `openings`: the log is in service."""
-        self.openings = openings
+        for home in self._homes():
+            home.openings = openings
+        if openings is not None:
+            for segment in self.segments:
+                if segment.files.opened is not None:
+                    openings.note(segment)
+
+    def configure(self, config: TopicConfig) -> None:
+        """Use this configuration from now on. Open segments keep the size of their indexes."""
+        old = self._home
+        self.config = config
+        self._home = SegmentHome(
+            self.fs,
+            old.directory,
+            index_interval=config.index_interval_bytes,
+            index_size=config.segment_index_bytes,
+        )
+        self._home.openings = old.openings
+
+    def _homes(self) -> Iterator[SegmentHome]:
+        """That of new segments, and those of segments made under earlier configurations."""
+        yield self._home
         for segment in self.segments:
-            segment.connect(openings)
+            yield segment.files.home
 
     def open_segment(self, base_offset: int, *, size: int, state: str = "") -> LogSegment:
         """A segment over files that exist (or will be made at first use); not added to the list."""
@@ -85,30 +113,18 @@ class SegmentStore:
         self, found: Iterable[tuple[int, int]], *, state: str = ""
     ) -> Iterator[LogSegment]:
         """`open_segment` for many, given (base offset, size of the record file in bytes)."""
-        config, now_ms = self.config, self.clock.wall_ms()
-        index_size = max(config.segment_index_bytes, LEAST_INDEX_SIZE)
-        jitter = min(config.segment_jitter_ms, config.segment_ms)
+        now_ms = self.clock.wall_ms()
         for base_offset, size in found:
-            yield LogSegment(
-                self.fs,
-                self.directory,
-                base_offset,
-                size=size,
-                created_ms=now_ms,
-                index_interval=config.index_interval_bytes,
-                index_size=index_size,
-                jitter_ms=self._random.randrange(jitter) if jitter > 0 else 0,
-                state=state,
-            )
+            yield LogSegment(self._home, base_offset, size=size, created_ms=now_ms, state=state)
 
     def unique(self) -> int:
         """A number for the name of a temporary file."""
-        return self._random.getrandbits(64)
+        return self.random.getrandbits(64)
 
     def create(self, base_offset: int) -> LogSegment:
         """A new, empty active segment. Stray files of that name are deleted (S-ROLL-3)."""
         segment = self.open_segment(base_offset, size=0)
-        for path in segment.paths:
+        for path in segment.files.paths:
             if self.fs.exists(path):
                 _log.warning("Newly rolled segment file %s already exists; deleting it first", path)
                 self.fs.unlink(path)
@@ -116,7 +132,6 @@ class SegmentStore:
 
     def _begin(self, segment: LogSegment) -> LogSegment:
         """Make the files of an empty segment and add it to the log."""
-        segment.connect(self.openings)
         segment.ensure_files()
         if self.config.preallocate:
             segment.preallocate(self.config.segment_bytes)
@@ -206,8 +221,7 @@ class SegmentStore:
         """
         segment = self.open_segment(base_offset, size=size or 0, state=CLEANED_SUFFIX)
         if size is None:
-            for path in segment.paths:
-                self.fs.unlink(path, missing_ok=True)
+            segment.files.remove()
         return segment
 
     def replace(
@@ -220,15 +234,15 @@ class SegmentStore:
         gone = self.delete(old, reason)
         for segment in new:
             segment.rename("")
-            segment.aborted_sum = None  # its transaction index was not compared with the log yet
-            segment.connect(self.openings)
+            segment.aborted.sum = None  # its transaction index was not compared with the log yet
             self.segments.add(segment)
         return gone
 
     def moved_to(self, directory: str) -> None:
         """Note that the partition directory was renamed to `directory`."""
         self.generation += 1
-        self.directory = directory
         self.dir_is_synced = False
         for segment in self.segments:
-            segment.moved_to(directory)
+            segment.release()
+        for home in self._homes():
+            home.directory = directory

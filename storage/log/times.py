@@ -40,7 +40,7 @@ async def first_record_from(
     segment: LogSegment | None = segments.first
     while segment is not None:
         if segment.size and segment.largest_timestamp() >= timestamp:
-            start = segment.start_for(timestamp, start_offset)
+            start = segment.indexes.start_for(timestamp, start_offset, segment.size)
             file = segment.file
             for head in batch_heads(file, start, segment.size):
                 if head.max_timestamp >= timestamp and head.last_offset >= start_offset:
@@ -68,7 +68,7 @@ async def latest_record(segments: LogSegments, look: Look) -> TimestampOffset | 
     if best is None or segments.get(best.base_offset) is not best:
         return None  # deleted meanwhile, and its indexes with it
     wanted = best.max_timestamp
-    start = best.start_for(NO_TIMESTAMP, best.offset_of_max_timestamp)
+    start = best.indexes.start_for(NO_TIMESTAMP, best.offset_of_max_timestamp, best.size)
     file = best.file
     for head in batch_heads(file, start, best.size):
         if head.max_timestamp == wanted and head.magic:
@@ -103,7 +103,7 @@ def segments_before(
 ) -> list[int]:
     """ListOffsets v0: segment bases by the time of their last write, newest first (S-TS-5)."""
     offsets = [(max(s.base_offset, log_start_offset), s) for s in segments]
-    dated = [(offset, segment.last_modified_ms()) for offset, segment in offsets]
+    dated = [(offset, segment.files.last_modified_ms()) for offset, segment in offsets]
     if segments[-1].size:
         dated.append((high_watermark, _FUTURE))
     if timestamp == LATEST_TIMESTAMP:

@@ -51,6 +51,7 @@ from protocol.records.errors import (
 from protocol.records.header import MAGIC_OFFSET
 from protocol.records.message_set import frames
 from protocol.records.record_validation import validated_max_timestamp
+from protocol.records.runs import LEAST_RECORD
 from protocol.records.scan import NUMPY_FROM
 from protocol.types import NO_TIMESTAMP
 from storage.clock import Clock
@@ -108,8 +109,6 @@ _NO_BATCH: Final = (
 
 _ZSTD: Final = int(CompressionType.ZSTD)
 _NO_LIMIT: Final = 2**63 - 1
-_LEAST_RECORD: Final = 7
-"""Bytes of an empty record: length, attributes, two deltas, two null lengths, header count."""
 
 
 class Prepared:
@@ -280,7 +279,7 @@ class LeaderValidator:
         codec = attributes & CODEC_MASK
         if codec >= _ZSTD:
             check_codec(codec, request_version)
-        if codec == 0 and header.record_count * _LEAST_RECORD > size:
+        if codec == 0 and header.record_count * LEAST_RECORD > size:
             raise InvalidRecord(f"{header.record_count} records do not fit a batch of {size} bytes")
         return records
 

@@ -58,7 +58,9 @@ def _recovery_point(log: Log) -> int:
 def _log_start(log: Log) -> int | None:
     """The log start, unless it is the first segment's base and a crash cannot change that."""
     start = log.log_start_offset
-    if start > log.first_segment_base or (start > 0 and not log.names_are_synced):
+    if start > log.segments.first.base_offset or (
+        start > 0 and not log.durability.names_are_synced
+    ):
         return start
     return None
 
@@ -137,7 +139,7 @@ class Checkpoints:
                     if offset is not None:
                         offsets[name].append((log.topic_partition, offset))
                 if RECOVERY_POINT_CHECKPOINT in files:
-                    lines.append(log.aborted_line)
+                    lines.append(log.aborted_sums.line(log.topic_id))
             await PAUSE
         await self._finish(log_dir, begun, gone)
 

@@ -73,7 +73,7 @@ class Deletions:
 
     def collect(self, log: Log) -> None:
         """Take over the files that the log has renamed."""
-        for pending in log.take_pending_deletions():
+        for pending in log.store.take_pending():
             heapq.heappush(self._files, (pending.due_ms, pending.path))
 
     async def remove_due(self) -> int:

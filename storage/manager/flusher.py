@@ -57,7 +57,7 @@ class Flusher:
         """Sync every log whose last sync is `flush.ms` ago."""
         now = self._clock.wall_ms()
         for log in self._table.everything():
-            if now - log.last_flush_ms >= log.config.flush_ms:
+            if now - log.durability.last_flush_ms >= log.config.flush_ms:
                 await _logged(log, log.flush())
             await PAUSE
 

@@ -92,7 +92,7 @@ class LogLoader:
         for job in () if self._loading is None else self._loading.jobs:
             points.setdefault(job.log_dir, {})[job.topic_partition] = job.synced_to
             # Read after the offset, so that the line's recovery point is not below it.
-            line = job.line if job.log is None else job.log.aborted_line
+            line = job.line if job.log is None else job.log.aborted_sums.line(job.log.topic_id)
             lines.setdefault(job.log_dir, []).append(line)
         for log_dir, offsets in points.items():
             await self._checkpoints.write_loading(log_dir, offsets, filter(None, lines[log_dir]))

@@ -1,11 +1,12 @@
 """Topic configurations that change while logs are in service or being opened (S-CFG-5)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from storage.log.log import Log
 from storage.manager.log_table import LogTable
+from storage.waits import PAUSE
 
 
 class LogConfigs:
@@ -36,10 +37,10 @@ class LogConfigs:
             if log.topic_partition.topic == topic:
                 log.update_config(config)
 
-    def update_all(self, config_of: Callable[[str], TopicConfig]) -> Iterator[None]:
-        """Give every log the configuration that `config_of` returns for its topic; one per step."""
+    async def update_all(self, config_of: Callable[[str], TopicConfig]) -> None:
+        """Give every log the configuration that `config_of` returns for its topic."""
         for topic_partition in self._initializing:
             self._initializing[topic_partition] = config_of(topic_partition.topic)
         for log in self._table.everything():
             log.update_config(config_of(log.topic_partition.topic))
-            yield
+            await PAUSE

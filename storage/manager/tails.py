@@ -56,7 +56,7 @@ class Tails:
         self._flusher = flusher
         self._tails: dict[Log, _Tail] = {}
         self._written: dict[Log, tuple[int, int]] = {}
-        """`Log.written_down` of each log when its checkpoint was last begun."""
+        """`AbortedSums.written_down` of each log when its checkpoint was last begun."""
         self._next_look = 0.0
         self._next_write = 0.0
 
@@ -68,7 +68,7 @@ class Tails:
         self._next_look = now + IDLE_S
         earlier, self._tails = self._tails, {}
         for log in self._table.everything():
-            if not log.is_synced:
+            if not log.durability.is_synced:
                 tail, end = earlier.get(log), log.log_end_offset
                 if tail is not None and (tail.end == end or now - tail.since >= OLD_S):
                     await self._flusher.settle(log, is_idle=tail.end == end)
@@ -89,7 +89,7 @@ class Tails:
         moved: dict[str, None] = {}
         written: dict[Log, tuple[int, int]] = {}
         for log in logs:
-            written[log] = now_said = log.written_down
+            written[log] = now_said = log.aborted_sums.written_down
             if self._written.get(log) != now_said:
                 moved[parent_dir(log.dir)] = None
             await PAUSE

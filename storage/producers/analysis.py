@@ -23,14 +23,14 @@ from typing import Final
 
 from protocol.records.batch import TRANSACTIONAL_BIT, BatchHeader
 from protocol.records.control import EndTransactionMarker
-from protocol.types import NO_PRODUCER_EPOCH
+from protocol.types import MAX_SEQUENCE, NO_PRODUCER_EPOCH
 from storage.errors import (
     InvalidProducerEpoch,
     InvalidTransactionState,
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from storage.producers.entry import MAX_SEQUENCE, BatchMetadata, ProducerStateEntry
+from storage.producers.entry import BatchMetadata, ProducerStateEntry
 
 _MAX_EPOCH: Final = 2**15 - 1
 

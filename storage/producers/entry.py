@@ -8,10 +8,9 @@ ProducerStateEntry and BatchMetadata. Made and changed by `storage.producers.sta
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from protocol.types import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
+from protocol.types import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 
 BATCHES_TO_RETAIN: Final = 5
-MAX_SEQUENCE: Final = 2**31 - 1
 NO_OFFSET: Final = -1
 
 

@@ -102,7 +102,7 @@ assert _HEADER.itemsize == BATCH_OVERHEAD
 _MAX_INT32: Final = 0x7FFFFFFF
 MANY: Final = 1 << 18
 """Records that are decoded together; a batch that claims more is opened in pieces."""
-_INFLATED: Final = 64 << 20
+INFLATED: Final = 64 << 20
 """Uncompressed bytes after which a chunk is cut; its last batch may exceed them."""
 _PIECE: Final = 1 << 20
 """Bytes of a piece of a batch with more than `MANY` records."""
@@ -320,7 +320,7 @@ def _lay_out(
     base = len(data)
     unreadable: list[tuple[int, str]] = []
     for index in (first + np.flatnonzero((~single & (counts != 0))[first:end])).tolist():
-        if base - len(data) > _INFLATED:
+        if base - len(data) > INFLATED:
             end = index
             kept = alone < end
             starts[0], ends[0], owners[0] = starts[0][kept], ends[0][kept], alone[kept]

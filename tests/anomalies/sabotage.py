@@ -97,7 +97,7 @@ def without_ranges_that_span(put: Put) -> None:
     from storage.log.reading import LogReader
 
     def here(self: Any, segment: Any, offset: int, upper: int) -> list[Any]:
-        return list(segment.txn_index.collect_aborted(offset, upper)[0])
+        return list(segment.aborted.index.collect_aborted(offset, upper)[0])
 
     put(LogReader, "aborted", here)
 

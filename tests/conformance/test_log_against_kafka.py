@@ -71,7 +71,7 @@ def write_log(directory: Path, *, clean: bool) -> Log:
             )
             log.append_as_leader(marker, leader_epoch=at // 25, origin=AppendOrigin.COORDINATOR)
         log.update_high_watermark(log.log_end_offset)
-    assert log.segment_count >= 3
+    assert len(log.segments) >= 3
     log._check()
     if clean:
         at_once(log.flush())

@@ -27,7 +27,7 @@ def only_appended_to() -> Workload:
     """Several segments, flushed; then one more batch, without a roll: there is no mark."""
     work = Workload(Random(5), config=CONFIG)
     work.begin()
-    while work.log.segment_count < 2 or not work.log.names_are_synced:
+    while len(work.log.segments) < 2 or not work.log.durability.names_are_synced:
         work.flush()
         work.append()
     return work
@@ -125,7 +125,7 @@ def interrupt_flush(make: Callable[[], Workload], interloper: Interloper, moment
     lose_power(work)
     work.flush()
     assert work.log.recovery_point == work.log.log_end_offset
-    assert work.log.names_are_synced
+    assert work.log.durability.names_are_synced
     assert Calls(work.log.flush()).done
     lose_power(work)
 

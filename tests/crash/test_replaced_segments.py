@@ -82,7 +82,7 @@ def replaced(pieces: int, keep: Keep, old: slice) -> tuple[Workload, int, tuple[
     after = tuple(b for b in before if not first <= b.base < end or keep(b.base))
 
     def go() -> Truth:
-        log.replace_segments(new, doomed, generation=log.generation)
+        log.replacer.replace(new, doomed, generation=log.store.generation)
         return work._grown(after)
 
     work.act("replace", go)

@@ -17,7 +17,7 @@ from config.topic_config import TopicConfig
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
 from protocol.records.control import ControlType, build_end_transaction_marker
-from storage.log.segment import MAX_RELATIVE_OFFSET
+from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.paths import (
     CLEAN_SHUTDOWN_FILE,
     LEADER_EPOCH_CHECKPOINT,

@@ -1,13 +1,10 @@
 """Requests that parse but make no sense: handlers answer, nothing breaks, good clients go on."""
 
-from inspect import iscoroutine
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.api.delete_records import DeleteRecordsHandler
 from broker.api.offset_for_leader_epoch import OffsetForLeaderEpochHandler
-from broker.request import Pending
 from protocol.errors import ErrorCode
 from protocol.messages import (
     delete_records,
@@ -30,13 +27,9 @@ def asked_of(module, version, message, handler):
     name = "".join(part.title() for part in module.__name__.rpartition(".")[2].split("_"))
     request, response = getattr(module, f"{name}Request"), getattr(module, f"{name}Response")
     parsed = request.codec(version).parse(bytearray(request.codec(version).build(message)))
-    reply = handler(context(version), parsed)
-    if iscoroutine(reply):
-        begun = begin(reply)
-        reply = begun.reply if begun.done else begun.leave()
-    if isinstance(reply, Pending):
-        reply.on_abandon()
-    elif reply is not None:
+    begun = begin(handler(context(version), parsed))
+    reply = begun.reply if begun.done else begun.leave()
+    if reply is not None:
         for topic in getattr(reply, "responses", ()):
             for partition in getattr(topic, "partitions", ()):
                 if not isinstance(partition.records, bytes):

@@ -1,7 +1,6 @@
 """An image that follows the watch, however many changes it hears of at once, is the image that a
 start would read; and what is led is what the image shows."""
 
-import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from broker.cluster.metadata_store import Create, Delete, MetadataStoreError, Op
 from broker.cluster.tree_reader import read_topics
 from broker.cluster.tree_values import encode_config, encode_partition_state, encode_topic
 from protocol.types import TopicPartition
+from storage.waits import at_once
 from tests.support.cluster_fakes import Cluster, FakeCoordinator, start_cluster
 
 NAMES = st.sampled_from(["t", "u"])
@@ -96,4 +96,4 @@ def test_the_image_becomes_what_the_tree_says(changes: list) -> None:
                 assert wanted[TopicPartition("t", index)][1] == epoch
         await cluster.store.close()
 
-    trio.run(scenario)
+    at_once(scenario())

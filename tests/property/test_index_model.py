@@ -58,7 +58,7 @@ class IndexMachine(RuleBasedStateMachine):
     def trim(self) -> None:
         self.offsets.trim_to_valid_size()
         self.times.trim_to_valid_size()
-        self.offsets.release()
+        self.offsets.close()
 
     @rule()
     def reopen(self) -> None:
@@ -70,8 +70,8 @@ class IndexMachine(RuleBasedStateMachine):
 
     @rule()
     def kill(self) -> None:
-        self.offsets.flush()
-        self.times.flush()
+        self.offsets.write_entries()
+        self.times.write_entries()
         self.fs = self.fs.crash(keep_unsynced=True)
         self.open()
 

@@ -138,7 +138,7 @@ class LogMachine(RuleBasedStateMachine):
             first += len(values)
         if len(data) > self.config.segment_bytes:
             return
-        info = self.log.append_as_follower(data + data[:20])
+        info = self.log.appender.append_as_follower(data + data[:20])
         assert info.last_offset == first - 1
         for base, stamps in grown:
             self._grown(base, stamps, values)
@@ -210,7 +210,7 @@ class LogMachine(RuleBasedStateMachine):
         self.start_offset = self.log.log_start_offset
         if self.config.retention_bytes >= 0 and gone and self.log.size:
             assert self.log.size >= 0
-        for pending in self.log.take_pending_deletions():
+        for pending in self.log.store.take_pending():
             self.fs.unlink(pending.path, missing_ok=True)
 
     # Stopping and starting.
@@ -329,8 +329,8 @@ class LogMachine(RuleBasedStateMachine):
     def log_is_sound(self) -> None:
         self.log._check()
         for segment in self.log.segments:
-            segment.offset_index._check()
-            segment.time_index._check()
+            segment.indexes.offset._check()
+            segment.indexes.time._check()
 
 
 LogMachine.TestCase.settings = settings(

@@ -1,7 +1,5 @@
 """The metadata tree against the obvious model: a dict of paths."""
 
-from collections import deque
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +15,7 @@ from broker.cluster.metadata_store import (
     VersionMismatchError,
 )
 from broker.cluster.node_tree import NodeTree, Planning
+from storage.waits import at_once
 
 names = st.sampled_from(["a", "b", "c"])
 paths = st.lists(names, min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts))
@@ -69,13 +68,13 @@ def test_the_tree_agrees_with_a_dict(batches: list[list[Operation]]) -> None:
             expected = type(error)
         try:
             planning = Planning(tree)
-            deque(planning.steps(batch), maxlen=0)
+            at_once(planning.plan(batch))
         except MetadataStoreError as error:
             assert type(error) is expected
             continue
         assert expected is None
         model = attempt
-        tree.install(planning.changes)
+        at_once(tree.install(planning.changes))
         tree._check()
         for path in model:
             node = tree.get(path)

@@ -1,15 +1,11 @@
 """Calls a handler as a client does: request and response pass the codecs of their version."""
 
-import inspect
 from typing import Any
 
-import trio
-
-from broker.network.adapted import is_old
-from broker.request import ConnectionInfo, LargeReply, RequestContext
+from broker.request import ConnectionInfo, RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import request_codec, response_codec
-from tests.support.driving import driver
+from storage.waits import at_once
 
 CONNECTION = ConnectionInfo(
     connection_id="127.0.0.1:9092-127.0.0.1:5000-0",
@@ -52,20 +48,10 @@ async def acall(
     """Return the response that a client decodes after sending `request` in `version`."""
     codec = request_codec(key, version)
     parsed = codec.parse(codec.build(request))
-    reply = handler(context(key, version, connection=connection), parsed)
-    if not is_old(handler):
-        reply = await driver().run(reply)
-    elif inspect.iscoroutine(reply):
-        reply = await reply
-    if isinstance(reply, LargeReply):
-        reply = reply.message
+    reply = await handler(context(key, version, connection=connection), parsed)
     return over_the_wire(key, version, reply)
 
 
 def call(handler: Any, key: ApiKey, version: int, request: Any, **options: Any) -> Any:
-    """As `acall`, from a test that runs no event loop."""
-
-    async def main() -> Any:
-        return await acall(handler, key, version, request, **options)
-
-    return trio.run(main)
+    """As `acall`, from a test that runs nothing else."""
+    return at_once(acall(handler, key, version, request, **options))

@@ -18,15 +18,15 @@ def cleaned(
     log: Log, old: Sequence[LogSegment], keep: Keep = keep_all, base_offset: int | None = None
 ) -> LogSegment:
     """Write the batches of `old` that stay into one segment of synced `.cleaned` files."""
-    new = log.open_cleaned(old[0].base_offset if base_offset is None else base_offset)
+    new = log.replacer.open_cleaned(old[0].base_offset if base_offset is None else base_offset)
     new.ensure_files()
     for segment in old:
         for position, header, _, _ in Walk(segment.file, 0, segment.size):
             if keep(header.base_offset):
                 new.write(segment.file.pread(header.size, position))
                 new.note_batch(header.size, header.last_offset, header.max_timestamp)
-        for aborted in segment.txn_index.all_aborted() if new.size else ():
-            new.txn_index.append(aborted)
+        for aborted in segment.aborted.index.all_aborted() if new.size else ():
+            new.aborted.index.append(aborted)
     new.become_inactive()
     new.flush()
     return new

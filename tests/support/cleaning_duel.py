@@ -171,7 +171,7 @@ def _different_numbers(kafka: Answer, stats: CleanerStats) -> list[str]:
 
 
 def _remove_deleted(log: Log) -> None:
-    for pending in log.take_pending_deletions():
+    for pending in log.store.take_pending():
         Path(pending.path).unlink()
 
 

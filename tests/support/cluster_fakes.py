@@ -1,6 +1,6 @@
 """Fakes of the parts that the controller commands, and a controller ready to use."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,10 +88,9 @@ class FakeLogConfigs:
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
         self.updates.append((topic, config))
 
-    def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> Iterator[None]:
+    async def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> None:
         for topic in self.topics:
             self.updates.append((topic, config_of(topic)))
-            yield
 
     def latest_epoch(self, tp: TopicPartition) -> int | None:
         return self.epochs.get(tp)

@@ -52,7 +52,7 @@ class CompactedLog(LogBuilder):
         """Append one batch that a compacted topic would refuse from a client."""
         now, base = self.clock.wall_ms(), self.log.log_end_offset
         data = build_batch([(now, key, value, ()) for key, value in pairs], base_offset=base)
-        self.log.append_as_follower(data)
+        self.log.appender.append_as_follower(data)
         self.log.update_high_watermark(self.log.log_end_offset)
 
     def keys(self, *keys: int, **fields: Any) -> AppendInfo:

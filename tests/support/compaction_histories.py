@@ -206,7 +206,7 @@ class HistoryWriter:
                 self._step(log, turn)
             log.update_high_watermark(log.log_end_offset)
             # The first read of a transaction index drops entries whose data is gone.
-            log.packed_aborted(log.log_end_offset)
+            log.reader.packed_aborted(log.log_end_offset)
             log._check()
         finally:
             at_once(log.flush())
@@ -231,7 +231,7 @@ class HistoryWriter:
             log.roll()
         if rng.random() < 0.03:
             self.leader_epoch += 1
-        log.append_as_follower(self._batch(at, turn))
+        log.appender.append_as_follower(self._batch(at, turn))
 
     def _batch(self, at: int, turn: Turn) -> bytes:
         rng, shape = self.history.rng, self.history.shape

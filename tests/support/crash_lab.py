@@ -185,7 +185,7 @@ class Workload:
             self.clock.advance(ms=random.randint(0, 5000))
             if kind == "follower":
                 sent = self._copied()
-                self.log.append_as_follower(b"".join(batch.data for batch in sent))
+                self.log.appender.append_as_follower(b"".join(batch.data for batch in sent))
             else:
                 sent = [self._produced(kind)]
             self.log.update_high_watermark(self.log.log_end_offset)
@@ -513,9 +513,9 @@ def _check_times(manager: LogManager, log: Log, found: list[Sent]) -> None:
 
 def _check_indexes(log: Log) -> None:
     for segment in log.segments:
-        segment.offset_index._check()
-        segment.time_index._check()
-        segment.txn_index._check()
+        segment.indexes.offset._check()
+        segment.indexes.time._check()
+        segment.aborted.index._check()
 
 
 def check_aborted_sums(log: Log) -> int:
@@ -525,7 +525,7 @@ def check_aborted_sums(log: Log) -> int:
     """
     believed = 0
     for segment in log.segments:
-        known = segment.aborted_sum
+        known = segment.aborted.sum
         if known is None:
             continue
         believed += 1
@@ -537,13 +537,13 @@ def check_aborted_sums(log: Log) -> int:
         right = b"".join(one.pack() for one in found.scan.aborted)
         if known != (len(right), crc32c(right)):
             # The last stable offset of an entry depends on the other producers known then.
-            index = segment.txn_index
+            index = segment.aborted.index
             assert known == index.checksum, (segment, known, found.scan.aborted)
             there = {_shown_aborted(one) for one in index.all_aborted()}
             seen = {_shown_aborted(one) for one in found.scan.aborted}
             # If a transaction began in a segment that is deleted, with its snapshot, the log does
             # not show it any more.
-            gone = {one for one in there - seen if one[1] < log.first_segment_base}
+            gone = {one for one in there - seen if one[1] < log.segments.first.base_offset}
             assert there - gone == seen, (segment, there, seen)
     return believed
 
@@ -557,7 +557,7 @@ def _check_producers(log: Log, line: tuple[Sent, ...]) -> None:
     everything = _replayed(line)
     left = _replayed(tuple(b for b in line if b.last >= log.log_start_offset))
     # A replay also reads records of the first segment that are below the log start.
-    readable = _replayed(tuple(b for b in line if b.base >= log.first_segment_base))
+    readable = _replayed(tuple(b for b in line if b.base >= log.segments.first.base_offset))
     known = {producer_id: _shown(entry) for producer_id, entry in log.producers.producers.items()}
     for producer_id, shown in known.items():
         possible = [state.get(producer_id) for state in (everything, left, readable)]

@@ -89,8 +89,10 @@ class FakeLog:
         self.aborted = []
         self.pending = None
         self.reads = 0
-        self.times: list[tuple[int, int]] = []
+        self.dated: list[tuple[int, int]] = []
         self.asked_before = []
+        # It is its own parts.
+        self.appender = self.offsets = self.reader = self.times = self
 
     @property
     def last_stable_offset(self):
@@ -150,7 +152,7 @@ class FakeLog:
         self.leader_epochs.assign(info.leader_epoch, info.first_offset)
         self.batches.append((info.first_offset, len(self.data), len(pending.records)))
         self.data += pending.records
-        self.times.append((info.max_timestamp, info.first_offset))
+        self.dated.append((info.max_timestamp, info.first_offset))
         self.log_end_offset = info.last_offset + 1
         return info
 
@@ -203,25 +205,25 @@ class FakeLog:
         aborted = list(self.aborted) if committed else None
         return ReadInfo(offset, records, 0, position, incomplete, aborted)
 
-    async def search_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END, look=None):
+    async def search(self, timestamp, isolation=FetchIsolation.LOG_END, look=None):
         await PAUSE
-        for found, offset in self.times:
+        for found, offset in self.dated:
             if found >= timestamp:
                 return TimestampOffset(timestamp=found, offset=offset, leader_epoch=0)
         return None
 
-    async def search_max_timestamp(self, look=None):
+    async def search_latest(self, look=None):
         await PAUSE
-        if not self.times:
+        if not self.dated:
             return None
-        best = max(found for found, _ in self.times)
+        best = max(found for found, _ in self.dated)
         return next(
             TimestampOffset(timestamp=found, offset=offset, leader_epoch=0)
-            for found, offset in self.times
+            for found, offset in self.dated
             if found == best
         )
 
-    def offsets_before(self, timestamp, most):
+    def segments_before(self, timestamp, most):
         self.asked_before.append((timestamp, most))
         return [self.high_watermark, self.log_start_offset][:most]
 

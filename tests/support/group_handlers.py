@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import trio
-
 from broker.api.delete_groups import DeleteGroupsHandler
 from broker.api.describe_groups import DescribeGroupsHandler
 from broker.api.find_coordinator import FindCoordinatorHandler
@@ -20,7 +18,7 @@ from broker.request import RequestContext
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.registry import request_codec, spec
-from storage.waits import Until, Work
+from storage.waits import PAUSE, Until, Work
 from tests.support.api_calls import context, over_the_wire
 from tests.support.begun import begin
 from tests.support.group_harness import GroupHarness
@@ -50,7 +48,7 @@ class TopicMaker:
         self.refusal: KafkaError | None = None
 
     async def ensure_topic(self, name: str) -> TopicImage:
-        await trio.lowlevel.checkpoint()
+        await PAUSE
         if self.refusal is not None:
             raise self.refusal
         self.made.append(name)

@@ -4,6 +4,7 @@ from collections.abc import Generator
 from types import SimpleNamespace as Stub
 from typing import Any
 
+from broker.cluster.controller_statistics import ControllerStatistics
 from broker.cluster.image import BrokerImage, TopicImage
 from broker.cluster.leadership import ElectionStatistics
 from broker.coordinator.group.data.offsets import CommittedOffset
@@ -78,15 +79,7 @@ def sources(**changes: Any) -> Sources:
         "partitions": lambda: [led("t", 0, isr=(1,)), led("t", 1, replicas=(2, 1), isr=(1,))],
         "topics": lambda: [TopicImage(name="t", topic_id=b"", partitions={0: None, 1: None})],
         "brokers": lambda: [BrokerImage(broker_id=1, endpoints=(LISTENER,))],
-        "controller": lambda: at_once(
-            active_controller_count=1,
-            global_topic_count=1,
-            global_partition_count=1,
-            offline_partitions_count=0,
-            preferred_replica_imbalance_count=2,
-            elections=ElectionStatistics(isr_shrinks=3, isr_expands=4, unclean=5),
-            topics_to_delete_count=0,
-        ),
+        "controller": controller_statistics,
         "groups": group_statistics,
         "group_offsets": lambda: [
             GroupOffsets(group_id='a "group"', members=2, offsets={"t": committed(3, 9, -1)})
@@ -178,3 +171,15 @@ def at_once(**fields: Any) -> Generator[None, None, Any]:
 async def gathered(**fields: Any) -> Any:
     """Gather statistics."""
     return Stub(**fields)
+
+
+async def controller_statistics() -> ControllerStatistics:
+    return ControllerStatistics(
+        active_controller_count=1,
+        global_topic_count=1,
+        global_partition_count=1,
+        offline_partitions_count=0,
+        preferred_replica_imbalance_count=2,
+        elections=ElectionStatistics(isr_shrinks=3, isr_expands=4, unclean=5),
+        topics_to_delete_count=0,
+    )

@@ -48,9 +48,9 @@ def state_of(log: Log) -> object:
     entry = log.producers.entry(7)
     assert entry is not None
     return (
-        [segment.offset_index.entry(at) for at in range(segment.offset_index.entries)],
-        [segment.time_index.entry(at) for at in range(segment.time_index.entries)],
-        [(txn.producer_id, txn.last_offset) for txn in segment.txn_index.all_aborted()],
+        [segment.indexes.offset.entry(at) for at in range(segment.indexes.offset.entries)],
+        [segment.indexes.time.entry(at) for at in range(segment.indexes.time.entries)],
+        [(txn.producer_id, txn.last_offset) for txn in segment.aborted.index.all_aborted()],
         (segment.max_timestamp, segment.offset_of_max_timestamp),
         (entry.last_sequence, entry.batches[-1]),  # a snapshot holds the last one only
         log.leader_epochs.entries,

@@ -5,7 +5,6 @@ from random import Random
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.world.sqlite_medium import SqliteMedia, SqliteMedium
 from broker.world.uuids import random_uuid
-from broker.world.workers import InlineWorkers
 
 IN_MEMORY = ":memory:"
 
@@ -14,7 +13,7 @@ _opened: list[SqliteMedium] = []
 
 async def open_store(path: str = IN_MEMORY) -> EmbeddedStore:
     """Open a store without a thread. It is closed when the test ends, if not before."""
-    return await EmbeddedStore.open(_open, path, InlineWorkers())
+    return await EmbeddedStore.open(_open, path)
 
 
 def _open(path: str) -> SqliteMedium:

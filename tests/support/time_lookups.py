@@ -8,10 +8,10 @@ from storage.waits import at_once
 def offset_for_timestamp(
     log: Log, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
 ) -> TimestampOffset | None:
-    """Perform `Log.search_timestamp`."""
-    return at_once(log.search_timestamp(timestamp, isolation))
+    """Perform `TimeLookups.search`."""
+    return at_once(log.times.search(timestamp, isolation))
 
 
 def max_timestamp(log: Log) -> TimestampOffset | None:
-    """Perform `Log.search_max_timestamp`."""
-    return at_once(log.search_max_timestamp())
+    """Perform `TimeLookups.search_latest`."""
+    return at_once(log.times.search_latest())

@@ -4,6 +4,7 @@ tree and its logs."""
 from broker.cluster.image import PartitionImage
 from broker.cluster.metadata_store import Create, Operation, Put
 from broker.cluster.tree_values import encode_config, encode_partition_state, encode_topic
+from storage.waits import Work, at_once
 from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
 from tests.whole.plain import fetched, produced
 
@@ -23,6 +24,10 @@ def state(name: str, index: int) -> Create:
     return Create(path, encode_partition_state(ALONE, 1))
 
 
+async def write(broker: WholeBroker, change: Work[None]) -> None:
+    await broker.server.components.channel.driver.run(change)
+
+
 def nobody_hears(broker: WholeBroker) -> None:
     """The broker dies between a write of the tree and what it would do about it."""
     broker.server.store._watchers.clear()
@@ -35,18 +40,18 @@ def directories(broker: WholeBroker, name: str) -> list[str]:
 @whole_broker()
 async def test_a_topic_that_another_controller_writes_is_served(broker: WholeBroker) -> None:
     client, store = broker.client(), broker.server.store
-    await store.apply(topic_nodes("t", range(2)))
+    await write(broker, store.apply(topic_nodes("t", range(2))))
     await broker.clock.sleep(1)
     assert await produced(client, "t-1", "a") == 0
     grown = encode_topic(TOPIC_ID, dict.fromkeys(range(3), ALONE))
-    await store.apply([Put("/brokers/topics/t", grown), state("t", 2)])
-    await store.create("/config/topics/t", encode_config({"segment.ms": "77"}))
+    await write(broker, store.apply([Put("/brokers/topics/t", grown), state("t", 2)]))
+    await write(broker, store.create("/config/topics/t", encode_config({"segment.ms": "77"})))
     await broker.clock.sleep(1)
     assert await produced(client, "t-2", "b") == 0
     log = broker.server.components.replica_manager.find(("t", 1))
     assert log is not None
     assert log.log.config.segment_ms == 77
-    await store.create("/admin/delete_topics/t")
+    await write(broker, store.create("/admin/delete_topics/t"))
     await broker.clock.sleep(120)
     assert broker.server.components.image.topic("t") is None
     assert directories(broker, "t") == []
@@ -59,7 +64,7 @@ async def test_a_topic_that_was_written_and_not_opened_is_opened_by_the_next_sta
 ) -> None:
     await broker.create_topic("old")
     nobody_hears(broker)
-    await broker.server.store.apply(topic_nodes("t", range(2)))
+    await write(broker, broker.server.store.apply(topic_nodes("t", range(2))))
     await broker.clock.sleep(1)
     assert directories(broker, "t") == []
     broker.lose_power()
@@ -77,13 +82,13 @@ async def test_a_topic_that_was_marked_and_not_deleted_is_deleted_by_the_next_st
     await broker.create_topic("t", 2)
     assert await produced(broker.client(), "t-1", "a") == 0
     nobody_hears(broker)
-    await broker.server.store.create("/admin/delete_topics/t")
+    await write(broker, broker.server.store.create("/admin/delete_topics/t"))
     await broker.clock.sleep(1)
     assert len(directories(broker, "t")) == 2
     broker.kill()
     await broker.start()
     assert broker.server.components.image.topic("t") is None
-    assert await broker.server.store.children("/brokers/topics") == []
+    assert at_once(broker.server.store.children("/brokers/topics")) == []
     await broker.clock.sleep(120)
     assert directories(broker, "t") == []
     await broker.create_topic("t", 1)

@@ -13,11 +13,11 @@ from protocol.records.header import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
+from protocol.types import MAX_SEQUENCE
 from storage.reader.columns import Columns
 
 TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 _CODECS: Final = tuple(CompressionType.name_of(codec) for codec in range(CODEC_MASK + 1))
-_MAX_SEQUENCE: Final = 0x7FFFFFFF
 _WORDS: Final = ("false", "true")
 
 _TEMPLATE: Final = (
@@ -33,7 +33,7 @@ def lines_of(batches: Columns, valid: npt.NDArray[np.bool_], *, as_json: bool) -
     attributes = batches["attributes"]
     sequences = batches["base_sequence"].astype(np.int64)
     deltas = batches["last_offset"] - batches["base_offset"]
-    lasts = np.where(sequences < 0, -1, (sequences + deltas) & _MAX_SEQUENCE)
+    lasts = np.where(sequences < 0, -1, (sequences + deltas) & MAX_SEQUENCE)
     flags = [
         (attributes & TRANSACTIONAL_BIT) != 0,
         (attributes & CONTROL_BIT) != 0,

@@ -1,8 +1,8 @@
 """The group coordinator: the entrance for requests (Kafka's `GroupCoordinatorService`).
 
 It finds the partition of a group, lets that partition's shard decide, and has the runtime carry the
-outcome out (`broker.coordinator.runtime`). All requests are synchronous: one that has to wait
-leaves its `Answer` in the group.
+outcome out (`broker.coordinator.runtime`). All requests are plain functions: one that has to wait
+leaves its `Answer` in the group, and its handler awaits the signal that this fires.
 
 * A commit is answered when its records are durable, and is visible from then on (S-GRP-4).
 * Requests to a partition that is not served here raise KafkaError: COORDINATOR_LOAD_IN_PROGRESS,

@@ -3,7 +3,7 @@
 It finds the shard of a transactional id, lets it decide (`shard.py`, which calls `decisions.py`),
 and has the runtime carry that out: record, replay, answer (`broker.coordinator.runtime`). After the
 replay, `completion.py` writes the markers that are due; `upkeep.py` does what depends on time and
-not on a request. All requests are synchronous; `done` is called once, and before they return if
+not on a request. All requests are plain functions; `done` is called once, and before they return if
 this broker is alone in the ISR.
 
 * EndTxn is answered when the decision is durable, before the markers are written: from then on

@@ -8,7 +8,7 @@ decompressed and joined.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,9 @@ from protocol.records.batch import (
 from protocol.records.errors import InvalidRecord, RecordsError
 from protocol.records.inflating import decompress
 from protocol.records.scan_numpy import RecordColumns, read_columns
-from protocol.records.starts import PAD, BadBatch, starts_of_batches
+from protocol.records.starts import PAD, PADDING, BadBatch, starts_of_batches
 from storage.reader.columns import (
+    INFLATED,
     Columns,
     batch_columns,
     end_of_group,
@@ -37,9 +38,6 @@ from storage.reader.scan import ScanTask
 
 Ints = npt.NDArray[np.int64]
 
-_PADDING: Final = bytes(PAD)
-_INFLATED: Final = 64 * 1024 * 1024
-"""Decompressed bytes that are handled at once; a single batch may be larger."""
 
 Complain = Callable[[int, int, str], Exception]
 """(base offset of a batch, its position in the file, message) -> the exception to raise."""
@@ -182,8 +180,8 @@ def _padded(frames: Frames) -> bytes:
     whole = frames.chunk.obj
     if len(frames.starts) > 1 and type(whole) is bytes:
         # A chunk of several batches is the start of what was read (`FrameWalk`).
-        return whole if len(whole) - len(frames.chunk) >= PAD else whole + _PADDING
-    return bytes(frames.chunk) + _PADDING
+        return whole if len(whole) - len(frames.chunk) >= PAD else whole + PADDING
+    return bytes(frames.chunk) + PADDING
 
 
 def _inflated(
@@ -212,7 +210,7 @@ def _inflated(
         lengths.append(len(piece))
         part.append(index)
         total += len(piece)
-        if total >= _INFLATED:
+        if total >= INFLATED:
             yield _joined(pieces, lengths, part)
             pieces, lengths, part, total = [], [], [], 0
     if part:
@@ -224,7 +222,7 @@ def _joined(
 ) -> tuple[bytes, Ints, Ints, Ints]:
     ends = np.cumsum(lengths, dtype=np.int64)
     return (
-        b"".join([*pieces, _PADDING]),
+        b"".join([*pieces, PADDING]),
         ends - np.array(lengths, np.int64),
         ends,
         np.array(part, np.int64),

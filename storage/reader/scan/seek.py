@@ -20,6 +20,7 @@ from protocol.types import TopicPartition
 from storage.errors import CorruptIndex
 from storage.filesystem import File, FileSystem
 from storage.index.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from storage.index.time_index import LOOKED_AT
 from storage.log.position import NO_ENTRY, Astray, BatchPosition, batch_heads, find_batch
 from storage.reader.scan.errors import CorruptLog
 from storage.reader.scan.segments import SegmentPlace
@@ -28,10 +29,6 @@ from storage.reader.segment import SegmentView
 Ints = npt.NDArray[np.int64]
 
 _MISSING: Final = np.empty(0, np.int64)
-
-_LOOKED_AT: Final = 1024 * 1024
-"""Bytes after the last time index entry that are checked for a newer batch, as a broker does
-(`storage.log.segment`)."""
 
 
 class SegmentSeeker:
@@ -161,7 +158,7 @@ class SegmentSeeker:
         """Whether the log agrees that its last time index entry names the newest record.
 
         A time index that was cut, or is older than the log, lacks entries: then a batch after the
-        last one is newer, and mostly the next. So look at `_LOOKED_AT` bytes after it.
+        last one is newer, and mostly the next. So look at `LOOKED_AT` bytes after it.
         """
         try:
             found = self.find(offset)
@@ -170,7 +167,7 @@ class SegmentSeeker:
             heads = batch_heads(self.file, found.position, self.size)
             if next(heads).max_timestamp != timestamp:
                 return False
-            near = takewhile(lambda head: head.position - found.position < _LOOKED_AT, heads)
+            near = takewhile(lambda head: head.position - found.position < LOOKED_AT, heads)
             return all(head.max_timestamp <= timestamp for head in near)
         except (CorruptLog, RecordsError, StopIteration):
             return False

@@ -25,7 +25,8 @@ from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from storage.log_manager import LogManager
-from storage.waits import Signal
+from storage.waits import Signal, at_once
+from tests.support.begun import begin
 from tests.support.cluster_fakes import start_cluster
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -102,8 +103,9 @@ def test_all_logs_take_the_new_configs_of_their_topics() -> None:
         for topic in ("t", "u")
     ]
     sizes = {"t": 1000, "u": 2000}
-    steps = manager.update_all_configs(lambda topic: TopicConfig(segment_bytes=sizes[topic]))
-    assert len(list(steps)) == 2
+    work = begin(manager.update_all_configs(lambda topic: TopicConfig(segment_bytes=sizes[topic])))
+    assert work.done
+    assert work.pauses == 2
     assert [log.config.segment_bytes for log in logs] == [1000, 2000]
     manager.reconfigure(BrokerConfig.parse({"log.dirs": "/a", "producer.id.expiration.ms": "7"}))
     assert [log.producers.expiration_ms for log in logs] == [7, 7]
@@ -154,7 +156,7 @@ def test_a_change_reaches_every_part() -> None:
         assert parts.controller.topic_config("t").retention_ms == 77
         assert not parts.transaction_coordinator.settings.verify_partitions
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_background_threads_can_be_more_or_fewer() -> None:

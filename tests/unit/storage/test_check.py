@@ -52,7 +52,7 @@ class Bench:
             )
             log.append_as_leader(batch, leader_epoch=at // 25)
             log.update_high_watermark(log.log_end_offset)
-        assert log.segment_count >= 4
+        assert len(log.segments) >= 4
         self.bases = log.segments.base_offsets
         at_once(manager.checkpoint_high_watermarks())
         at_once(manager.shutdown())
@@ -454,8 +454,8 @@ def test_a_log_that_grows_while_it_is_read_is_sound(bench: Bench, suffix: str) -
             bench.clock.advance(1)
             batch = build_batch([(bench.clock.wall_ms(), b"k", b"v" * 150, ())])
             log.append_as_leader(batch, leader_epoch=3)
-        log.segments.active.offset_index.write_entries()
-        log.segments.active.time_index.write_entries()
+        log.segments.active.indexes.offset.write_entries()
+        log.segments.active.indexes.time.write_entries()
 
     grow()
     check = LogDirCheck(Meanwhile(suffix, grow), bench.clock, Random(1), [str(bench.path)])

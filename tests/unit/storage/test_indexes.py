@@ -159,7 +159,6 @@ def test_s_idx_7_nothing_is_opened_before_the_first_question(fs: MemoryFileSyste
     fs.operations.clear()
     index = OffsetIndex(fs, "/d/i", 0, MAX_SIZE)
     repr(index)
-    index.flush()
     index.close()
     assert fs.operations == []
     assert index.lookup(5) == (0, 0)
@@ -168,25 +167,14 @@ def test_s_idx_7_nothing_is_opened_before_the_first_question(fs: MemoryFileSyste
     assert fs.exists("/d/i")
 
 
-def test_s_idx_7_deleting_and_renaming_are_safe_while_it_is_used(offsets: OffsetIndex) -> None:
+def test_s_idx_7_deleting_and_renaming_are_safe_while_it_is_used(
+    fs: MemoryFileSystem, offsets: OffsetIndex
+) -> None:
     fill(offsets, 10)
-    offsets.rename("/d/i.deleted")
+    fs.rename("/d/i", "/d/i.deleted")
     assert offsets.lookup(155) == (150, 20500)
-    offsets.delete()
-    offsets.flush()
+    fs.unlink("/d/i.deleted")
     assert offsets.lookup(155) == (150, 20500)
-    offsets.delete()
-
-
-def test_renaming_an_index_that_was_never_made(fs: MemoryFileSystem, offsets: OffsetIndex) -> None:
-    offsets.rename("/d/other")
-    assert offsets.path == "/d/other"
-    offsets.append(110, 1)
-    assert fs.exists("/d/other")
-    with pytest.raises(FileNotFoundError):
-        offsets.rename("/missing/i")
-    offsets.update_parent_dir("/e")
-    assert offsets.path == "/e/other"
 
 
 def test_s_roll_4_trim_cuts_the_file_and_appending_goes_on(offsets: OffsetIndex) -> None:
@@ -194,7 +182,7 @@ def test_s_roll_4_trim_cuts_the_file_and_appending_goes_on(offsets: OffsetIndex)
     offsets.trim_to_valid_size()
     assert offsets._fs.size("/d/i") == 40
     assert offsets.lookup(155) == (150, 20500)
-    offsets.release()
+    offsets.close()
     assert offsets.lookup(125) == (120, 8200)
     offsets.append(200, 30000)
     assert offsets._fs.size("/d/i") == MAX_SIZE
@@ -254,7 +242,7 @@ def test_s_idx_5_cut_entries_do_not_come_back_after_a_crash(
     fill(offsets, 10)
     offsets.truncate_to(130)
     offsets.append(131, 20000)
-    offsets.flush()
+    offsets.write_entries()
     after = OffsetIndex(fs.crash(keep_unsynced=True), "/d/i", 100, MAX_SIZE)
     assert [after.entry(n) for n in range(after.entries)] == [
         (110, 4100),
@@ -350,7 +338,7 @@ def test_an_index_holds_one_descriptor_at_most(tmp_path: Path) -> None:
     assert descriptors(path) == 1
     index.trim_to_valid_size()
     assert descriptors(path) == 1
-    index.release()
+    index.close()
     assert descriptors(path) == 0
 
 
@@ -418,8 +406,8 @@ def test_s_idx_8_a_presized_file_after_a_kill_shows_its_real_entries_but_is_not_
     fill(offsets, 1000)
     for n in range(1, 500):
         times.maybe_append(n, 100 + n)
-    offsets.flush()
-    times.flush()
+    offsets.write_entries()
+    times.write_entries()
     after = fs.crash(keep_unsynced=True)
     offsets = OffsetIndex(after, "/d/i", 100, MAX_SIZE)
     times = TimeIndex(after, "/d/t", 100, MAX_SIZE)
@@ -503,10 +491,3 @@ def test_entries_as_a_numpy_array(offsets: OffsetIndex, times: TimeIndex) -> Non
         offsets.entry(4)
     with pytest.raises(IndexError):
         times.entry(-1)
-
-
-def test_flush_makes_entries_durable(fs: MemoryFileSystem, offsets: OffsetIndex) -> None:
-    fill(offsets, 3)
-    assert OffsetIndex(fs.crash(), "/d/i", 100, MAX_SIZE).entries == 0
-    offsets.flush()
-    assert OffsetIndex(fs.crash(), "/d/i", 100, MAX_SIZE).entries == 3

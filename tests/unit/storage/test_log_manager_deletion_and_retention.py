@@ -89,14 +89,14 @@ def test_s_ret_1_retention_follows_the_cleanup_policy() -> None:
         return log
 
     plain, both, compacted = filled("delete"), filled("compact", "delete"), filled("compact")
-    kept = compacted.segment_count
+    kept = len(compacted.segments)
     managed.clock.advance(30 * 86_400)
     run_task(managed.manager, log_tasks.RETENTION)
-    assert (plain.segment_count, plain.log_start_offset) == (1, 16)
-    assert (both.segment_count, both.log_start_offset) == (kept, 0)
+    assert (len(plain.segments), plain.log_start_offset) == (1, 16)
+    assert (len(both.segments), both.log_start_offset) == (kept, 0)
     at_once(managed.manager.apply_retention_to_compacted())
-    assert (both.segment_count, both.log_start_offset) == (1, 16)
-    assert (compacted.segment_count, compacted.log_start_offset) == (kept, 0)
+    assert (len(both.segments), both.log_start_offset) == (1, 16)
+    assert (len(compacted.segments), compacted.log_start_offset) == (kept, 0)
 
 
 @pytest.mark.parametrize("policy", [{"compact", "delete"}, {"compact"}])
@@ -109,9 +109,9 @@ def test_s_ret_4_what_lies_below_the_log_start_goes_from_compacted_logs_too(
     managed.fill(log)
     log.maybe_increment_log_start_offset(9, StartOffsetReason.CLIENT_RECORD_DELETION)
     run_task(managed.manager, log_tasks.RETENTION)
-    assert log.first_segment_base == 0
+    assert log.segments.first.base_offset == 0
     at_once(managed.manager.apply_retention_to_compacted())
-    assert 0 < log.first_segment_base <= 9
+    assert 0 < log.segments.first.base_offset <= 9
 
 
 def test_s_ret_7_segment_files_are_unlinked_when_due() -> None:

@@ -25,7 +25,7 @@ def connected(most: int, appends: int = 0) -> tuple[LogBuilder, OpenFiles]:
 
 
 def open_segments(builder: LogBuilder) -> list[int]:
-    return [s.base_offset for s in builder.log.segments if s.opened_file is not None]
+    return [s.base_offset for s in builder.log.segments if s.files.opened is not None]
 
 
 def test_rolled_segments_let_go_of_their_files_oldest_first() -> None:
@@ -45,7 +45,7 @@ def test_what_was_let_go_of_is_read_and_appended_to_as_ever() -> None:
         segment._check()
         assert segment.read_end()[1]
     active = builder.log.segments.active
-    assert active.opened_file is None or active.offset_index.entries >= 0
+    assert active.files.opened is None or active.indexes.offset.entries >= 0
     for number in range(12, 15):
         builder.append(value=b"%d" % number * 60)
     assert len(builder.records()) == 15
@@ -59,7 +59,7 @@ def test_a_slice_outlives_the_closing_of_its_file() -> None:
     before = records.read()
     for number in range(3, 15):
         builder.append(value=b"%d" % number * 60)
-    assert builder.log.segments.first.opened_file is None
+    assert builder.log.segments.first.files.opened is None
     assert records.read() == before
 
 
@@ -72,17 +72,17 @@ def test_an_active_segment_that_grows_is_spared_once() -> None:
             failed=lambda *_: None, rolled=lambda *_: None, lowered=None, openings=openings
         )
         assert other.log.segments.active.file
-    assert first.log.segments.active.opened_file is not None
-    assert others[0].log.segments.active.opened_file is None
+    assert first.log.segments.active.files.opened is not None
+    assert others[0].log.segments.active.files.opened is None
 
 
 def test_indexes_are_as_after_a_clean_stop_when_an_active_segment_lets_go() -> None:
     builder, _ = connected(2, appends=2)
     active = builder.log.segments.active
-    entries = active.offset_index.entries
+    entries = active.indexes.offset.entries
     active.let_go()
-    assert builder.fs.size(active.paths[1]) == 8 * entries
-    assert active.offset_index.entries == entries
+    assert builder.fs.size(active.files.offset_index_path) == 8 * entries
+    assert active.indexes.offset.entries == entries
     at_once(builder.log.close())
     assert len(builder.open(clean=True).segments) == 1
 
@@ -96,7 +96,7 @@ def test_trouble_with_a_closed_one_is_not_the_trouble_of_the_opened_one() -> Non
     third.log.connect(failed=lambda *_: None, rolled=lambda *_: None, openings=openings)
     for each in (other, third):
         each.append(value=b"x")
-    assert builder.log.segments.active.opened_file is None
+    assert builder.log.segments.active.files.opened is None
     builder.fs.heal()
     assert len(builder.records()) == 1
     builder.append(value=b"y")
@@ -119,6 +119,6 @@ def test_who_finds_no_descriptor_makes_room_for_the_next() -> None:
     with pytest.raises(OutOfResources):
         builder.log.read(0, 1)
     assert len(openings) == before - before // 4
-    assert builder.log.segments.active.opened_file is not None
+    assert builder.log.segments.active.files.opened is not None
     assert builder.log.read(0, 1).records
     assert len(builder.records()) == 24

@@ -24,7 +24,7 @@ def test_s_rec_1_a_clean_stop_is_believed_without_reading_the_log() -> None:
 def test_s_rec_3_everything_is_rebuilt_after_a_kill() -> None:
     built = filled()
     wanted = [
-        (list(s.offset_index.as_array()), s.time_index.last_entry) for s in built.log.segments
+        (list(s.indexes.offset.as_array()), s.indexes.time.last_entry) for s in built.log.segments
     ]
     for base in (0, 8, 16):
         for kind in ("index", "timeindex"):
@@ -34,8 +34,8 @@ def test_s_rec_3_everything_is_rebuilt_after_a_kill() -> None:
         if name.endswith(".snapshot"):
             built.fs.unlink(f"{DIRECTORY}/{name}")
     log = built.killed()
-    assert [list(s.offset_index.as_array()) for s in log.segments] == [w[0] for w in wanted]
-    assert [s.time_index.last_entry for s in log.segments][:2] == [w[1] for w in wanted][:2]
+    assert [list(s.indexes.offset.as_array()) for s in log.segments] == [w[0] for w in wanted]
+    assert [s.indexes.time.last_entry for s in log.segments][:2] == [w[1] for w in wanted][:2]
     assert log.leader_epochs.entries == [(0, 0)]
     entry = log.producers.entry(7)
     assert entry is not None
@@ -142,7 +142,7 @@ def test_s_idx_8_and_6_a_padded_index_below_the_recovery_point_is_rebuilt() -> N
     built.fs.write_bytes(path(0, "index"), wanted[:8] + bytes(800))
     log = built.killed(recovery_point=24)
     assert log.log_end_offset == 24
-    assert list(log.segments.first.offset_index.as_array()["position"]) == [
+    assert list(log.segments.first.indexes.offset.as_array()["position"]) == [
         int.from_bytes(wanted[at + 4 : at + 8], "big") for at in range(0, len(wanted), 8)
     ]
 
@@ -173,7 +173,7 @@ def test_s_rec_9_any_index_of_an_empty_segment_is_emptied(kind: str) -> None:
     assert (active.base_offset, active.size) == (8, 0)
     built.append(1)
     assert offset_for_timestamp(built.log, 0) is not None
-    entries = [active.offset_index, active.time_index]
+    entries = [active.indexes.offset, active.indexes.time]
     assert [len(index.as_array()) for index in entries] == [0, 0]
     assert not (f"{8:020d}.txnindex" in built.names() and built.fs.size(path(8, "txnindex")))
 
@@ -186,7 +186,7 @@ def test_s_rec_9_an_index_longer_than_its_log() -> None:
     log = built.open(clean=True)
     assert log.log_end_offset == 20
     assert offsets(built) == list(range(20))
-    assert log.segments.active.offset_index.last_offset < 20
+    assert log.segments.active.indexes.offset.last_offset < 20
 
 
 def test_s_rec_9_a_txn_index_cut_in_an_entry() -> None:

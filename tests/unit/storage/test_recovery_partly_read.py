@@ -107,7 +107,7 @@ def test_s_rec_3_what_was_lost_between_the_recovery_point_and_the_next_segment_e
     for kind, size in (("log", synced), ("index", 0), ("timeindex", 12)):
         built.fs.write_bytes(path(0, kind), built.fs.read_bytes(path(0, kind))[:size])
     log = built.open(clean=False, recovery_point=1)
-    assert (log.log_end_offset, log.segment_count) == (1, 1)
+    assert (log.log_end_offset, len(log.segments)) == (1, 1)
 
 
 @pytest.mark.parametrize("interval", [0, 150, 1000])
@@ -163,7 +163,7 @@ def test_s_txn_6_an_aborted_transaction_below_the_recovery_point_stays_aborted()
     built.fs = built.fs.crash(forget_names=True)
     log = built.open(clean=False, recovery_point=3)
     assert log.recovery_point == 3
-    assert [txn.producer_id for txn in log.segments.first.txn_index.all_aborted()] == [1]
+    assert [txn.producer_id for txn in log.segments.first.aborted.index.all_aborted()] == [1]
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -264,6 +264,6 @@ def test_what_is_not_read_of_a_segment_is_not_known_of_its_aborted_transactions(
     log = built.killed(recovery_point=5)
     assert log.recovery_point == 5
     log.update_high_watermark(log.log_end_offset)
-    assert log.segments.first.aborted_sum is None
+    assert log.segments.first.aborted.sum is None
     found = log.read(0, 1 << 20, FetchIsolation.TXN_COMMITTED)
     assert [txn.producer_id for txn in found.aborted or ()] == [1]

@@ -77,7 +77,7 @@ def test_s_roll_4_the_last_time_entry_of_a_segment_rolled_after_its_sync_is_sync
     at_once(log.flush())
     built.fs = built.fs.crash()
     log = built.open(clean=False, recovery_point=2)
-    assert log.segments.first.time_index.last_entry == (now, 0)
+    assert log.segments.first.indexes.time.last_entry == (now, 0)
     found = offset_for_timestamp(log, now)
     assert found is not None
     assert found.offset == 0
@@ -163,7 +163,7 @@ def test_s_rec_10_what_took_long_to_recover_is_synced_to_its_end() -> None:
     options = LoadOptions(config=built.config, clean=False, synced=lambda at, _: told.append(at))
     log = load_log(built.fs, SlowClock(), DIRECTORY, TP, options, Random(0))
     assert told == [16]
-    assert (log.recovery_point, log.is_synced) == (24, True)
+    assert (log.recovery_point, log.durability.is_synced) == (24, True)
 
 
 @pytest.mark.parametrize(("above_s", "point"), [(2, 24), (3, 16)])
@@ -180,4 +180,4 @@ def test_s_rec_10_a_start_may_sync_what_took_long_to_recover(above_s: float, poi
 
     options = LoadOptions(config=built.config, clean=False, recovery_point=16, sync_above_s=above_s)
     log = load_log(built.fs, Clock(), DIRECTORY, TP, options, Random(0))
-    assert (log.recovery_point, log.is_synced) == (point, point == 24)
+    assert (log.recovery_point, log.durability.is_synced) == (point, point == 24)

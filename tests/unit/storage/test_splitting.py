@@ -8,8 +8,8 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.records.message_set import build_message_set
+from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.log.results import FetchIsolation
-from storage.log.segment import MAX_RELATIVE_OFFSET
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 FAR = 2**31 + 5
@@ -44,7 +44,7 @@ def check(built: LogBuilder, *bases: int) -> None:
         assert whole
         assert end - 1 - segment.base_offset <= MAX_RELATIVE_OFFSET
         batches = len([o for o in offsets(built) if segment.base_offset <= o < end]) // 2
-        assert segment.offset_index.entries == max(batches - 1, 0)
+        assert segment.indexes.offset.entries == max(batches - 1, 0)
     for offset in offsets(built):
         assert log.read(offset, 10, FetchIsolation.LOG_END).records
 
@@ -68,7 +68,7 @@ def test_s_idx_4_the_last_offset_of_a_batch_decides() -> None:
     built = overflown(0, fits)
     built.open(clean=False)
     assert built.log.segments.base_offsets == [0]
-    assert built.log.segments.active.offset_index.last_offset == MAX_RELATIVE_OFFSET
+    assert built.log.segments.active.indexes.offset.last_offset == MAX_RELATIVE_OFFSET
     built = overflown(0, fits + 1)
     built.open(clean=False)
     check(built, 0, fits + 1)
@@ -140,7 +140,7 @@ def test_s_txn_3_aborted_transactions_are_in_the_piece_of_their_marker() -> None
     built.fs.write_bytes(path(0), data)
     log = built.open(clean=False)
     assert log.segments.base_offsets == [0, FAR]
-    assert [segment.txn_index.last_offset for segment in log.segments] == [1, FAR + 1]
+    assert [segment.aborted.index.last_offset for segment in log.segments] == [1, FAR + 1]
     assert log.producers.snapshots.offsets == (FAR, FAR + 2)
 
 
@@ -148,7 +148,7 @@ def test_pieces_are_as_old_as_the_segment() -> None:
     built = overflown(0, FAR)
     built.fs.set_mtime_ms(path(0), 12_345)
     log = built.open(clean=False)
-    assert [segment.last_modified_ms() for segment in log.segments] == [12_345, 12_345]
+    assert [segment.files.last_modified_ms() for segment in log.segments] == [12_345, 12_345]
 
 
 @pytest.mark.parametrize("suffix", [".cleaned", ".swap"])

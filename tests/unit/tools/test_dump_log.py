@@ -262,7 +262,7 @@ def test_a_log_in_use_has_no_problems(
     log = manager.get_or_create_log(TopicPartition("t", 0), bytes(range(16)), TopicConfig())
     for number in range(batches):
         log.append_as_leader(build_batch([(number, b"k", b"v" * 5000, ())]), leader_epoch=0)
-    log.segments.active.time_index.resize(12_000)
+    log.segments.active.indexes.time.resize(12_000)
     (copy := tmp_path / "copy").mkdir()
     shutil.copytree(tmp_path / "logs/t-0", copy / "t-0")
     assert main(["dump-log", option, str(tmp_path / "logs/t-0")]) == 0

@@ -4,12 +4,12 @@ Decisions make them and replay applies them; `serde.py` turns them into Kafka's 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.coordinator.group.data.offsets import CommittedOffset, OffsetKey
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetRecord:
+class OffsetRecord(NamedTuple):
     """An offset was committed; `committed` None: it was deleted (tombstone)."""
 
     key: OffsetKey

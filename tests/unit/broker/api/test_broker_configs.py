@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trio
 
 from broker.api.alter_configs import AlterConfigsHandler
 from broker.cluster.topic_plan import NewTopic
@@ -15,6 +14,7 @@ from config.topic_keys import TOPIC_KEYS
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import alter_configs as alter_messages
+from storage.waits import at_once
 from tests.support.api_calls import acall
 from tests.support.cluster_fakes import Cluster, start_cluster
 from tests.unit.broker.api.test_configs import (
@@ -69,7 +69,7 @@ def test_s_cfg_2_sources_of_a_broker_config() -> None:
         assert await alter(cluster, (DELETE, "max.connections", None)) == (0, None)
         assert await seen() == ("100", STATIC, below)
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_what_is_set_for_the_cluster_is_described_alone() -> None:
@@ -88,7 +88,7 @@ def test_what_is_set_for_the_cluster_is_described_alone() -> None:
         mine = by_name(await describe(cluster, BROKER, "0"))["own.x"]
         assert (mine.value, mine.config_source) == (None, DYNAMIC_DEFAULT)
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -107,7 +107,7 @@ def test_rates_that_only_tools_set_are_shown_and_other_unknown_keys_are_not(vers
         if version >= 3:
             assert shown.config_type == 5
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_what_has_no_effect_says_so_in_its_documentation_and_nothing_else_does() -> None:
@@ -134,7 +134,7 @@ def test_what_has_no_effect_says_so_in_its_documentation_and_nothing_else_does()
         assert await alter(cluster, (SET, "cluster.plugin", "x"), broker="") == (0, None)
         assert await silent(BROKER, "") == {"cluster.plugin"}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_topics_follow_the_brokers_defaults() -> None:
@@ -158,7 +158,7 @@ def test_topics_follow_the_brokers_defaults() -> None:
         await cluster.controller.create_topic(NewTopic(name="v"))
         assert cluster.controller.topic_config("v").retention_ms == 77
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_configs_set_while_running_hold_after_a_restart(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_configs_set_while_running_hold_after_a_restart(tmp_path: Path) -> None:
         assert other.configs.current.log_roll_ms == 50, "what was set for broker 0 is its own"
         await other.store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_what_the_store_holds_and_nobody_can_use_is_left_out(
@@ -198,7 +198,7 @@ def test_what_the_store_holds_and_nobody_can_use_is_left_out(
         assert again.configs.current.log_roll_ms == 9
         await again.store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
     assert "Left out of /config/brokers/0: Cannot update these configs dynamically" in caplog.text
     assert "Invalid value x for configuration max.connections" in caplog.text
 
@@ -234,7 +234,7 @@ def test_what_cannot_be_changed_on_a_broker() -> None:
         assert cluster.configs.layers.broker == {}
         assert cluster.configs.layers.cluster == {}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_lists_of_a_broker_grow_and_shrink_from_what_holds() -> None:
@@ -245,7 +245,7 @@ def test_lists_of_a_broker_grow_and_shrink_from_what_holds() -> None:
         assert (await alter(cluster, (SUBTRACT, "log.cleanup.policy", "delete")))[0] == 0
         assert cluster.configs.layers.broker == {"log.cleanup.policy": "compact"}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_alter_configs_replaces_what_was_set() -> None:
@@ -268,7 +268,7 @@ def test_alter_configs_replaces_what_was_set() -> None:
         assert [result.error_code for result in response.responses] == [0, BAD]
         assert cluster.configs.layers.broker == {"log.roll.ms": "8"}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 @pytest.fixture
@@ -314,4 +314,4 @@ def test_levels_of_loggers(some_logger: logging.Logger) -> None:
             assert await change((SET, name, "ERROR"), refused) in (code, BAD)
             assert some_logger.level == logging.NOTSET, "a request changes all or nothing"
 
-    trio.run(scenario)
+    at_once(scenario())

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-import trio
 
 from broker.api import alter_configs, describe_configs, incremental_alter_configs
 from broker.api.alter_configs import AlterConfigsHandler
@@ -19,6 +18,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import alter_configs as alter_messages
 from protocol.messages import incremental_alter_configs as incremental_messages
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from storage.waits import at_once
 from tests.support.api_calls import acall, context, over_the_wire
 from tests.support.cluster_fakes import Cluster, start_cluster
 
@@ -95,7 +95,7 @@ def test_s_cfg_3_every_topic_config_is_described(version: int) -> None:
             assert (policy.config_type, retention.config_type, size.config_type) == (7, 5, 3)
             assert all(config.documentation for config in configs.values())
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 @pytest.mark.parametrize("version", range(describe_configs.VERSIONS[1] + 1))
@@ -125,7 +125,7 @@ def test_s_cfg_3_every_broker_config_is_described(version: int) -> None:
             assert configs["my.plugin.secret"].config_type == 0
             assert configs["ssl.key.password"].config_type == 9
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_describe_only_what_was_asked_for() -> None:
@@ -139,7 +139,7 @@ def test_describe_only_what_was_asked_for() -> None:
         assert all(not config.synonyms for config in everything.configs)
         assert all(config.documentation is None for config in everything.configs)
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_what_cannot_be_described() -> None:
@@ -163,7 +163,7 @@ def test_what_cannot_be_described() -> None:
             assert list(result.configs) == []
         assert list((await describe(cluster, BROKER, "")).configs) == []
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 async def incremental(
@@ -223,7 +223,7 @@ def test_incremental_changes(version: int) -> None:
         assert await change((DELETE, "segment.ms", None), (DELETE, "flush.ms", None)) == 0
         assert own(cluster) == {"cleanup.policy": "compact"}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_cfg_4_what_incremental_changes_refuse() -> None:
@@ -258,7 +258,7 @@ def test_s_cfg_4_what_incremental_changes_refuse() -> None:
         for kind, name in ((TOPIC, ""), (BROKER, "8"), (LOGGER, "8"), (16, "m"), (99, "")):
             assert (await incremental(cluster, good, kind=kind, name=name))[0] == bad_request
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def alter_request(*resources: tuple[str, dict[str, str | None]], validate_only: bool) -> Any:
@@ -305,7 +305,7 @@ def test_alter_configs_replaces_everything(version: int) -> None:
         assert await alter(("t", {})) == [0]
         assert own(cluster) == {}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_error_responses_fit_every_version() -> None:
@@ -332,4 +332,4 @@ def test_error_responses_fit_every_version() -> None:
             reply = changer.error_response(context(key, version), asked, code)
             assert over_the_wire(key, version, reply).responses[0].error_code == code
 
-    trio.run(scenario)
+    at_once(scenario())

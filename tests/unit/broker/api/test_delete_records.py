@@ -13,6 +13,7 @@ from protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from storage.errors import StorageError
+from storage.waits import at_once
 from tests.support.broker_bench import Bench, batch, context
 
 
@@ -30,7 +31,7 @@ def delete(bench, offset, *, topic="t", version=2, error=None):
     message = codec.parse(codec.build(message))
     handler = DeleteRecordsHandler(bench.replicas)
     if error is None:
-        response = handler(context(version), message)
+        response = at_once(handler(context(version), message))
     else:
         response = handler.error_response(context(version), message, error)
     codec = DeleteRecordsResponse.codec(version)

@@ -1,10 +1,10 @@
 import pytest
-import trio
 
 from broker.api.describe_cluster import VERSIONS, DescribeClusterHandler
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DescribeClusterRequest
+from storage.waits import at_once
 from tests.support.api_calls import acall, context, over_the_wire
 from tests.support.cluster_fakes import start_cluster
 
@@ -33,7 +33,7 @@ def test_the_cluster_in_every_version(version: int) -> None:
         error = handler.error_response(context(KEY, version), asked, ErrorCode.UNKNOWN_SERVER_ERROR)
         assert over_the_wire(KEY, version, error).error_code == -1
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_this_is_no_controller_endpoint() -> None:
@@ -48,4 +48,4 @@ def test_this_is_no_controller_endpoint() -> None:
             assert response.error_code == code
             assert response.error_message
 
-    trio.run(scenario)
+    at_once(scenario())

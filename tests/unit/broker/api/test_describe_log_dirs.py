@@ -3,7 +3,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from broker.api.describe_log_dirs import VERSIONS, DescribeLogDirsHandler
-from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -51,7 +50,7 @@ class FakeVolumes:
         return 1000, 400
 
 
-HANDLER = DescribeLogDirsHandler(FakeDirectories(), FakeVolumes(), InlineWorkers())
+HANDLER = DescribeLogDirsHandler(FakeDirectories(), FakeVolumes())
 
 
 @pytest.mark.parametrize("version", range(VERSIONS[1] + 1))

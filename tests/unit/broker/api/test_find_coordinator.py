@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-import trio
 
 from broker.cluster.image import BrokerImage, PartitionImage, TopicImage
 from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import FindCoordinatorRequest
+from storage.waits import at_once
 from tests.support.api_calls import acall
 from tests.support.group_handlers import OTHER_ID, GroupApi, versions
 
@@ -28,7 +28,7 @@ def ask(api: GroupApi, version: int, *keys: str, kind: int = 0) -> list[Any]:
         request = FindCoordinatorRequest(**fields)
         return await acall(api.handlers[KEY], KEY, version, request)
 
-    response = trio.run(call)
+    response = at_once(call())
     results = response.coordinators if version >= 4 else [response]
     if version >= 4:
         assert [one.key for one in results] == list(keys)

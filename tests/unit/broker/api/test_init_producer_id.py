@@ -1,13 +1,13 @@
 from typing import Any
 
 import pytest
-import trio
 
 from broker.api.init_producer_id import VERSIONS, InitProducerIdHandler
 from broker.cluster.producer_ids import ProducerIdAllocator
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest
+from storage.waits import at_once
 from tests.support.api_calls import acall
 from tests.support.cluster_fakes import start_cluster
 from tests.support.transaction_harness import TransactionHarness
@@ -41,7 +41,7 @@ def test_each_idempotent_producer_gets_its_own_id(version: int) -> None:
             response = await acall(handler, KEY, version, request(producer_id=1, producer_epoch=0))
             assert (response.producer_id, response.producer_epoch) == (3, 0)
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 @pytest.mark.parametrize("version", range(VERSIONS[1] + 1))
@@ -66,7 +66,7 @@ def test_s_txn_4_each_owner_of_a_transactional_id_gets_the_next_epoch(version: i
             assert response.error_code == fenced
             assert (response.producer_id, response.producer_epoch) == (-1, -1)
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_half_a_pair_and_an_empty_transactional_id_are_invalid() -> None:
@@ -81,4 +81,4 @@ def test_half_a_pair_and_an_empty_transactional_id_are_invalid() -> None:
             response = await acall(handler, KEY, 4, asked)
             assert response.error_code == ErrorCode.INVALID_REQUEST
 
-    trio.run(scenario)
+    at_once(scenario())

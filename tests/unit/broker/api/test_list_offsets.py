@@ -157,7 +157,7 @@ def test_a_failing_disk_is_reported():
     async def broken(*_):
         raise StorageError("/data", "EIO")
 
-    asked.partitions[0].log.search_timestamp = broken
+    asked.partitions[0].log.times.search = broken
     assert asked.one(5).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert asked.bench.logs.failed == ["/data"]
 
@@ -205,7 +205,7 @@ def test_a_child_that_cannot_be_had_is_answered_so_that_clients_try_again(versio
 
     bench = Bench()
     (partition,) = bench.topic()
-    partition.log.search_timestamp = a_large_batch
+    partition.log.times.search = a_large_batch
     handler = ListOffsetsHandler(bench.replicas, no_child)
     asked = ListOffsetsRequest(
         replica_id=-1,

@@ -1,7 +1,6 @@
 import dataclasses
 
 import pytest
-import trio
 
 from broker.api.metadata import VERSIONS, MetadataHandler
 from broker.cluster.image import BrokerImage, PartitionImage, TopicImage
@@ -11,6 +10,7 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.types import ZERO_UUID
+from storage.waits import at_once
 from tests.support.api_calls import CONNECTION, acall, context, over_the_wire
 from tests.support.cluster_fakes import Cluster, start_cluster
 
@@ -65,7 +65,7 @@ def test_every_version_describes_the_cluster(version: int) -> None:
         if version >= 10:
             assert topic.topic_id == made.topic_id
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_meta_1_null_means_all_and_an_empty_list_none() -> None:
@@ -82,7 +82,7 @@ def test_s_meta_1_null_means_all_and_an_empty_list_none() -> None:
             assert len(nothing.brokers) == 1
         assert codes(await acall(handler, KEY, 0, MetadataRequest(topics=[]))) == {"t": 0}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_meta_1_auto_creation_only_when_request_and_broker_allow_it() -> None:
@@ -103,7 +103,7 @@ def test_s_meta_1_auto_creation_only_when_request_and_broker_allow_it() -> None:
             assert codes(response) == {"a": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         assert list(off.image.topics()) == []
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_meta_1_auto_creation_that_is_refused_says_why() -> None:
@@ -119,7 +119,7 @@ def test_s_meta_1_auto_creation_that_is_refused_says_why() -> None:
         response = await acall(handler, KEY, 9, names("b@d"))
         assert codes(response) == {"b@d": ErrorCode.INVALID_TOPIC_EXCEPTION}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_meta_1_colliding_names_are_not_auto_created() -> None:
@@ -130,7 +130,7 @@ def test_s_meta_1_colliding_names_are_not_auto_created() -> None:
         response = await acall(handler, KEY, 9, names("a_b", "a.b", create=True))
         assert codes(response) == {"a_b": ErrorCode.INVALID_TOPIC_EXCEPTION, "a.b": 0}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_the_group_topic_is_auto_created_as_such() -> None:
@@ -142,7 +142,7 @@ def test_the_group_topic_is_auto_created_as_such() -> None:
         assert response.topics[0].is_internal
         assert len(response.topics[0].partitions) == 50
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_topic_named_twice_is_described_once() -> None:
@@ -151,7 +151,7 @@ def test_a_topic_named_twice_is_described_once() -> None:
         response = await acall(handler_of(cluster), KEY, 9, names("t", "t", create=True))
         assert [topic.name for topic in response.topics] == ["t"]
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_by_id_from_v12() -> None:
@@ -171,7 +171,7 @@ def test_by_id_from_v12() -> None:
             unknown = next(topic for topic in response.topics if topic.name is None)
             assert unknown.topic_id == b"?" * 16
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_ids_and_null_names_are_an_invalid_request_before_v12() -> None:
@@ -189,7 +189,7 @@ def test_ids_and_null_names_are_an_invalid_request_before_v12() -> None:
         response = await acall(handler, KEY, 13, neither)
         assert response.error_code == ErrorCode.INVALID_REQUEST
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_authorized_operations_when_asked() -> None:
@@ -206,7 +206,7 @@ def test_authorized_operations_when_asked() -> None:
             assert response.topics[0].topic_authorized_operations == 0xDF8
             assert response.cluster_authorized_operations == 0x1FA0
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_clients_are_told_the_address_they_connected_to() -> None:
@@ -218,7 +218,7 @@ def test_clients_are_told_the_address_they_connected_to() -> None:
             response = await acall(handler, KEY, 9, names(), connection=connection)
             assert (response.brokers[0].host, response.brokers[0].port) == (told, 4711)
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_advertised_listeners_by_the_listener_of_the_client() -> None:
@@ -250,7 +250,7 @@ def test_advertised_listeners_by_the_listener_of_the_client() -> None:
         response = await acall(handler, KEY, 5, names("t"), connection=third)
         assert response.topics[0].partitions[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_partition_without_leader_says_so() -> None:
@@ -265,7 +265,7 @@ def test_a_partition_without_leader_says_so() -> None:
         assert described.error_code == ErrorCode.LEADER_NOT_AVAILABLE
         assert list(described.offline_replicas) == [0]
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_error_response_fits_every_version() -> None:
@@ -278,7 +278,7 @@ def test_error_response_fits_every_version() -> None:
             parsed = over_the_wire(KEY, version, response)
             assert codes(parsed) == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_the_name_of_kafkas_metadata_log_is_never_created() -> None:
@@ -292,4 +292,4 @@ def test_the_name_of_kafkas_metadata_log_is_never_created() -> None:
             "t": ErrorCode.NONE,
         }
 
-    trio.run(scenario)
+    at_once(scenario())

@@ -1,14 +1,12 @@
 """CreateTopics, DeleteTopics, CreatePartitions."""
 
 import pytest
-import trio
 
 from broker.api import create_partitions, create_topics, delete_topics
 from broker.api.create_partitions import CreatePartitionsHandler
 from broker.api.create_topics import CreateTopicsHandler
 from broker.api.delete_topics import DeleteTopicsHandler
 from broker.cluster.topic_plan import NewTopic
-from broker.world.clock import SystemClock
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
@@ -24,6 +22,7 @@ from protocol.messages.create_topics import (
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.types import ZERO_UUID
+from storage.waits import at_once
 from tests.support.api_calls import acall, context, over_the_wire
 from tests.support.cluster_fakes import start_cluster
 
@@ -49,7 +48,7 @@ def creation(*topics: object, validate_only: bool = False) -> object:
 def test_create_topics_in_every_version(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
         response = await acall(
             handler,
             ApiKey.CREATE_TOPICS,
@@ -80,13 +79,13 @@ def test_create_topics_in_every_version(version: int) -> None:
             assert results["a"].topic_id == made.topic_id
             assert results["d"].topic_id == ZERO_UUID
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_meta_2_defaults_duplicates_and_assignments() -> None:
     async def scenario() -> None:
         cluster = await start_cluster(num_partitions="4")
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
         manual = topic("manual", -1, -1)
         manual.assignments = [  # type: ignore[attr-defined]
             CreatableReplicaAssignment(partition_index=index, broker_ids=[0]) for index in (0, 1)
@@ -117,13 +116,13 @@ def test_s_meta_2_defaults_duplicates_and_assignments() -> None:
         assert again.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
         assert again.topics[0].error_message == "Topic 'manual' already exists."
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_cfg_4_configs_of_a_new_topic() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
         response = await acall(
             handler,
             ApiKey.CREATE_TOPICS,
@@ -137,13 +136,13 @@ def test_s_cfg_4_configs_of_a_new_topic() -> None:
         assert [r.error_code for r in response.topics] == [ErrorCode.INVALID_CONFIG] * 3
         assert response.topics[0].error_message == "Unknown topic config name: no.such"
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_cfg_4_validate_only_describes_and_changes_nothing() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
         for version in range(1, 8):
             response = await acall(
                 handler, ApiKey.CREATE_TOPICS, version, creation(topic("t", 3), validate_only=True)
@@ -153,7 +152,7 @@ def test_s_cfg_4_validate_only_describes_and_changes_nothing() -> None:
         assert response.topics[0].topic_id == ZERO_UUID
         assert list(cluster.image.topics()) == []
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_the_name_of_kafkas_metadata_log_is_no_topics() -> None:
@@ -161,7 +160,7 @@ def test_the_name_of_kafkas_metadata_log_is_no_topics() -> None:
 
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
         wanted = CreatableTopic(name="__cluster_metadata", num_partitions=1, replication_factor=1)
         for validate_only in (True, False):
             request = CreateTopicsRequest(topics=[wanted], validate_only=validate_only)
@@ -171,7 +170,7 @@ def test_the_name_of_kafkas_metadata_log_is_no_topics() -> None:
             assert result.error_message.endswith("is prohibited.")
         assert not list(cluster.image.topics())
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 @pytest.mark.parametrize("version", range(delete_topics.VERSIONS[1] + 1))
@@ -203,7 +202,7 @@ def test_delete_topics_in_every_version(version: int) -> None:
             assert told == [ids["a"], ZERO_UUID, ZERO_UUID, ZERO_UUID]
         assert [topic.name for topic in cluster.image.topics()] == ["b"]
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_delete_topics_by_id() -> None:
@@ -230,7 +229,7 @@ def test_delete_topics_by_id() -> None:
         ]
         assert response.responses[0].topic_id == ids["a"]
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_meta_2_deletion_switched_off() -> None:
@@ -246,14 +245,14 @@ def test_s_meta_2_deletion_switched_off() -> None:
             response = await acall(handler, ApiKey.DELETE_TOPICS, version, request)
             assert response.responses[0].error_code == code
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 @pytest.mark.parametrize("version", range(create_partitions.VERSIONS[1] + 1))
 def test_s_meta_2_create_partitions_answers_once_per_topic(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreatePartitionsHandler(cluster.controller, cluster.image, SystemClock())
+        handler = CreatePartitionsHandler(cluster.controller, cluster.image)
         for name in ("a", "b", "c"):
             await cluster.controller.create_topic(NewTopic(name=name, partitions=2))
 
@@ -296,14 +295,14 @@ def test_s_meta_2_create_partitions_answers_once_per_topic(version: int) -> None
         assert a is not None
         assert len(a.partitions) == 4
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_error_responses_fit_every_version() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
         code = ErrorCode.UNKNOWN_SERVER_ERROR
-        creator = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
+        creator = CreateTopicsHandler(cluster.controller, cluster.configs)
         for version in range(8):
             ctx = context(ApiKey.CREATE_TOPICS, version)
             reply = creator.error_response(ctx, creation(topic("a")), code)
@@ -317,11 +316,11 @@ def test_error_responses_fit_every_version() -> None:
             reply = remover.error_response(context(ApiKey.DELETE_TOPICS, version), request, code)
             parsed = over_the_wire(ApiKey.DELETE_TOPICS, version, reply)
             assert parsed.responses[0].error_code == code
-        grower = CreatePartitionsHandler(cluster.controller, cluster.image, SystemClock())
+        grower = CreatePartitionsHandler(cluster.controller, cluster.image)
         for version in range(4):
             asked = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a", count=3)])
             reply = grower.error_response(context(ApiKey.CREATE_PARTITIONS, version), asked, code)
             parsed = over_the_wire(ApiKey.CREATE_PARTITIONS, version, reply)
             assert parsed.results[0].error_code == code
 
-    trio.run(scenario)
+    at_once(scenario())

@@ -4,13 +4,13 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
-import trio
 
 from broker.api.update_features import VERSIONS, UpdateFeaturesHandler
 from broker.cluster.features import FeatureUpdate, UpgradeType
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from storage.waits import PAUSE
 from tests.support.api_calls import call
 
 
@@ -23,7 +23,7 @@ class FakeFeatures:
     async def update(
         self, updates: Collection[FeatureUpdate], *, validate_only: bool = False
     ) -> None:
-        await trio.lowlevel.checkpoint()
+        await PAUSE
         self.asked.append((tuple(updates), validate_only))
         if any(one.level > 2 for one in updates):
             raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, "too high")

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import trio
 
 from broker.cluster.adoption import FIRST_PRODUCER_ID, Action, ConfigSource, take_over
 from broker.cluster.embedded_store import EmbeddedStore
@@ -34,7 +33,7 @@ from protocol.types import uuid_to_text
 from storage.errors import DirectoryLocked
 from storage.log_dir import LogDir, MetaProperties, write_meta_properties
 from storage.os_filesystem import OsFileSystem
-from tests.support.driving import driver
+from storage.waits import at_once
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.stores import new_uuid, open_store
 
@@ -94,11 +93,11 @@ def run(
         topics = await read_topics(opened)
         return {v.name: v.action for v in verdicts}, {topic.name: topic for topic in topics}
 
-    return trio.run(scenario)
+    return at_once(scenario())
 
 
 def new_store() -> EmbeddedStore:
-    return trio.run(open_store)
+    return at_once(open_store())
 
 
 def test_directories_become_topics_with_their_own_ids() -> None:
@@ -224,7 +223,7 @@ def test_kraft_tells_partitions_configs_and_ids() -> None:
         assert verdicts["old"].topic is not None
         assert verdicts["old"].topic.topic_id == OTHER_ID
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_metadata_log_in_a_directory_of_its_own_is_read() -> None:
@@ -243,7 +242,7 @@ def test_a_metadata_log_in_a_directory_of_its_own_is_read() -> None:
         assert verdict.topic is not None
         assert dict(verdict.topic.config) == {"retention.ms": "5"}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_the_newest_whole_snapshot_counts_and_what_follows_it() -> None:
@@ -288,13 +287,13 @@ def test_producer_ids_go_on_where_kafka_never_comes() -> None:
     async def scenario() -> None:
         store = await open_store()
         await take_over(store, directories("/a/t-0"), ("/a",), CONFIG, 3, new_uuid=new_uuid)
-        assert await driver().run(ProducerIdAllocator(store, 3).take()) == FIRST_PRODUCER_ID
+        assert await ProducerIdAllocator(store, 3).take() == FIRST_PRODUCER_ID
         await take_over(
             store, directories("/a/t-0", "/a/u-0"), ("/a",), CONFIG, 3, new_uuid=new_uuid
         )
-        assert await driver().run(ProducerIdAllocator(store, 3).take()) == FIRST_PRODUCER_ID + 1000
+        assert await ProducerIdAllocator(store, 3).take() == FIRST_PRODUCER_ID + 1000
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 # ---- the command
@@ -318,7 +317,7 @@ def test_adopt_keeps_the_identity_of_the_directory(tmp_path: object, version: in
     )
     write_meta_properties(fs, root, meta)
     before = fs.read_bytes(f"{root}/meta.properties")
-    summary = trio.run(adopt, config, fs)
+    summary = at_once(adopt(config, fs))
     assert (summary["broker_id"], summary["cluster_id"]) == (7, "c" * 22)
     assert fs.read_bytes(f"{root}/meta.properties") == before
     assert json.loads(json.dumps(summary))["topics"][0]["action"] == "adopted"
@@ -332,10 +331,10 @@ def test_a_dry_run_leaves_nothing_but_the_lock_file(tmp_path: object) -> None:
         summary = await adopt(config, fs, dry_run=True)
         return [topic["action"] for topic in summary["topics"]]
 
-    assert trio.run(dry) == ["adopted"]
+    assert at_once(dry()) == ["adopted"]
     assert sorted(fs.list_dir(root)) == [".lock", "t-0", "t-1"]
-    trio.run(adopt, config, fs)
-    assert trio.run(dry) == ["known already"]
+    at_once(adopt(config, fs))
+    assert at_once(dry()) == ["known already"]
 
 
 def test_adopt_refuses_what_is_not_kafkas_before_it_writes(tmp_path: Path) -> None:
@@ -350,9 +349,9 @@ def test_adopt_refuses_what_is_not_kafkas_before_it_writes(tmp_path: Path) -> No
         ((f"{kafkas}/t-0",), "is a partition's directory"),
     ):
         with pytest.raises(ConfigError, match=said):
-            trio.run(adopt, BrokerConfig.parse({"log.dirs": ",".join(paths)}), fs)
+            at_once(adopt(BrokerConfig.parse({"log.dirs": ",".join(paths)}), fs))
     assert sorted(tmp_path.rglob("*")) == before
-    summary = trio.run(adopt, BrokerConfig.parse({"log.dirs": f"{empty},{kafkas}"}), fs)
+    summary = at_once(adopt(BrokerConfig.parse({"log.dirs": f"{empty},{kafkas}"}), fs))
     assert [topic["action"] for topic in summary["topics"]] == ["adopted"]
 
 
@@ -362,7 +361,7 @@ def test_adopt_refuses_a_directory_in_use_and_one_that_is_not_there(tmp_path: ob
     lock = LogDir(fs, root)
     lock.lock()
     with pytest.raises(DirectoryLocked):
-        trio.run(adopt, config, fs)
+        at_once(adopt(config, fs))
     lock.unlock()
     with pytest.raises(ConfigError):
-        trio.run(adopt, BrokerConfig.parse({"log.dirs": f"{root}/nowhere"}), fs)
+        at_once(adopt(BrokerConfig.parse({"log.dirs": f"{root}/nowhere"}), fs))

@@ -14,7 +14,9 @@ from config.listener import Listener
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, uuid_from_text
 from storage.errors import OutOfResources, StorageError
+from storage.waits import at_once, together
 from tests.support.cluster_fakes import Cluster, FakeCoordinator, start_cluster
+from tests.support.driving import drive, driver
 
 ALONE = PartitionImage(leader=0, leader_epoch=0, replicas=(0,), isr=(0,))
 
@@ -62,7 +64,7 @@ def test_a_new_topic_is_stored_led_and_visible() -> None:
             "config": {"retention.ms": "5"},
         }
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_the_image_is_rebuilt_after_a_restart_with_new_leader_epochs(tmp_path: Path) -> None:
@@ -88,7 +90,7 @@ def test_the_image_is_rebuilt_after_a_restart_with_new_leader_epochs(tmp_path: P
         assert (await node(third, "/controller"))["brokerid"] == 0
         await third.store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "ä", "x" * 250, "a/b"])
@@ -99,7 +101,7 @@ def test_s_meta_1_illegal_names_are_refused(name: str) -> None:
             ErrorCode.INVALID_TOPIC_EXCEPTION, cluster.controller.create_topic(NewTopic(name=name))
         )
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_meta_1_names_that_differ_by_dot_and_underscore_collide() -> None:
@@ -114,7 +116,7 @@ def test_s_meta_1_names_that_differ_by_dot_and_underscore_collide() -> None:
         await cluster.controller.create_topic(NewTopic(name="x" * 249))
         await cluster.controller.create_topic(NewTopic(name="ab.c"))
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_meta_2_counts_and_assignments() -> None:
@@ -144,7 +146,7 @@ def test_s_meta_2_counts_and_assignments() -> None:
         assert list(manual.partitions) == [0, 1]
         await refused(ErrorCode.TOPIC_ALREADY_EXISTS, create(NewTopic(name="manual")))
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_cfg_4_bad_configs_are_refused_and_validate_only_changes_nothing() -> None:
@@ -179,7 +181,7 @@ def test_s_cfg_4_bad_configs_are_refused_and_validate_only_changes_nothing() -> 
         )
         assert cluster.image.topic("t") is made
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_concurrent_creations_of_one_topic_have_one_winner() -> None:
@@ -196,28 +198,25 @@ def test_concurrent_creations_of_one_topic_have_one_winner() -> None:
         async def ensure() -> None:
             results.append((await cluster.controller.ensure_topic("auto")).topic_id)
 
-        async with trio.open_nursery() as nursery:
-            for _ in range(5):
-                nursery.start_soon(create)
-                nursery.start_soon(ensure)
+        await together(*(work() for _ in range(5) for work in (create, ensure)))
         assert results.count(ErrorCode.TOPIC_ALREADY_EXISTS) == 4
         assert len({result for result in results if isinstance(result, bytes)}) == 1
 
-    trio.run(scenario)
+    drive(scenario())
 
 
 def test_a_client_that_goes_away_does_not_leave_half_a_topic() -> None:
     async def scenario() -> None:
-        cluster = await start_cluster()
+        run = driver().run
+        cluster = await run(start_cluster())
+        creation = cluster.controller.create_topic(NewTopic(name="t", partitions=30))
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(
-                    cluster.controller.create_topic, NewTopic(name="t", partitions=30)
-                )
+                nursery.start_soon(run, creation)
                 await trio.testing.wait_all_tasks_blocked()
                 scope.cancel()
         topic = cluster.image.topic("t")
-        assert (topic is None) == (await cluster.store.children("/brokers/topics") == [])
+        assert (topic is None) == (await run(cluster.store.children("/brokers/topics")) == [])
         assert topic is None or len(cluster.replicas.leading) == 30
 
     trio.run(scenario)
@@ -241,7 +240,7 @@ def test_s_ret_8_a_deleted_topic_is_gone_and_can_be_made_again() -> None:
         again = await cluster.controller.create_topic(NewTopic(name="t"))
         assert again.topic_id != first.topic_id
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start(tmp_path: Path) -> None:
@@ -263,7 +262,7 @@ def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start(tmp_path:
         await again.controller.create_topic(NewTopic(name="t"))
         await again.store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_meta_2_deletion_can_be_switched_off() -> None:
@@ -272,7 +271,7 @@ def test_s_meta_2_deletion_can_be_switched_off() -> None:
         await cluster.controller.create_topic(NewTopic(name="t"))
         await refused(ErrorCode.TOPIC_DELETION_DISABLED, cluster.controller.delete_topic("t"))
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_meta_2_partitions_only_grow() -> None:
@@ -295,7 +294,7 @@ def test_s_meta_2_partitions_only_grow() -> None:
         assert (await node(cluster, "/brokers/topics/t"))["partitions"]["3"] == [0]
         assert (await node(cluster, "/brokers/topics/t/partitions/3/state"))["leader"] == 0
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_cfg_5_a_config_change_reaches_the_logs_and_the_store() -> None:
@@ -307,17 +306,15 @@ def test_s_cfg_5_a_config_change_reaches_the_logs_and_the_store() -> None:
                 "t", lambda old: {**old, "max.message.bytes": "77"}
             )
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(cluster.controller.create_topic, NewTopic(name="t", partitions=3))
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.start_soon(change)
+        await cluster.controller.create_topic(NewTopic(name="t", partitions=3))
+        await change()
         assert cluster.log_configs.updates[-1][1].max_message_bytes == 77
         topic = cluster.image.topic("t")
         assert topic is not None
         assert topic.config == {"max.message.bytes": "77"}
         assert (await node(cluster, "/config/topics/t"))["config"] == {"max.message.bytes": "77"}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_grp_5_internal_topics_are_clamped_to_the_live_brokers() -> None:
@@ -336,7 +333,7 @@ def test_s_grp_5_internal_topics_are_clamped_to_the_live_brokers() -> None:
         assert state.config["min.insync.replicas"] == "1"
         assert state.config["compression.type"] == "uncompressed"
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_partition_whose_disk_failed_has_no_leader_and_the_rest_serves_on() -> None:
@@ -356,9 +353,9 @@ def test_a_partition_whose_disk_failed_has_no_leader_and_the_rest_serves_on() ->
         assert topic is not None
         assert [p.leader for p in topic.partitions.values()] == [0, -1, 0]
         assert topic.partitions[1].offline_replicas == (0,)
-        assert cluster.controller.statistics().offline_partitions_count == 1
+        assert (await cluster.controller.statistics()).offline_partitions_count == 1
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 @pytest.mark.parametrize(
@@ -382,7 +379,7 @@ def test_a_topic_that_cannot_be_opened_is_not_made(error: Exception) -> None:
         cluster.replicas.fail.clear()
         assert len((await cluster.controller.create_topic(wish)).partitions) == 3
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_what_was_made_on_a_disk_that_failed_stays_and_is_no_success() -> None:
@@ -405,7 +402,7 @@ def test_what_was_made_on_a_disk_that_failed_stays_and_is_no_success() -> None:
         assert topic is not None
         assert [topic.partitions[index].leader for index in (3, 4)] == [NO_LEADER, 0]
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_partitions_that_cannot_be_opened_are_not_added() -> None:
@@ -425,7 +422,7 @@ def test_partitions_that_cannot_be_opened_are_not_added() -> None:
         await cluster.controller.create_partitions("t", 4)
         assert len(cluster.replicas.leading) == 4
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_leading_goes_on_above_the_epochs_that_another_broker_left_in_a_log(
@@ -445,7 +442,7 @@ def test_leading_goes_on_above_the_epochs_that_another_broker_left_in_a_log(
         assert cluster.replicas.leading[TopicPartition("t", 1)][1] == 42
         assert (await node(cluster, "/brokers/topics/t/partitions/1/state"))["leader_epoch"] == 42
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_the_broker_is_registered_with_the_ports_it_got() -> None:
@@ -457,4 +454,4 @@ def test_the_broker_is_registered_with_the_ports_it_got() -> None:
         assert value["endpoints"] == ["PLAINTEXT://127.0.0.1:4711"]
         assert (value["host"], value["port"], value["version"]) == ("127.0.0.1", 4711, 5)
 
-    trio.run(scenario)
+    at_once(scenario())

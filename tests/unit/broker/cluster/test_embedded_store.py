@@ -18,6 +18,8 @@ from broker.cluster.metadata_store import (
     StoreUnavailableError,
     VersionMismatchError,
 )
+from storage.waits import at_once, together
+from tests.support.driving import drive, driver
 from tests.support.stores import open_store
 
 
@@ -41,7 +43,7 @@ def test_nodes_survive_a_restart_and_ephemeral_ones_do_not(tmp_path: Path) -> No
         again._tree._check()
         await again.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_apply_is_all_or_nothing() -> None:
@@ -58,7 +60,7 @@ def test_apply_is_all_or_nothing() -> None:
         store._tree._check()
         await store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_what_the_tree_refuses() -> None:
@@ -79,7 +81,7 @@ def test_what_the_tree_refuses() -> None:
         store._tree._check()
         await store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_watch_hears_of_the_node_and_all_below_in_the_order_of_the_changes() -> None:
@@ -114,7 +116,7 @@ def test_a_watch_hears_of_the_node_and_all_below_in_the_order_of_the_changes() -
         assert len(heard) == 2
         await store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_watch_is_told_before_the_writer_goes_on_and_finds_what_was_written() -> None:
@@ -131,16 +133,14 @@ def test_a_watch_is_told_before_the_writer_goes_on_and_finds_what_was_written() 
             await store.apply([Create(f"/a/{name}/{number}") for number in range(1500)])
             assert f"/a/{name}/1499" in heard
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(write, "x")
-            nursery.start_soon(write, "y")
+        await together(write("x"), write("y"))
         runs = [path.split("/")[2] for path in heard if path.count("/") == 3]
         assert runs in (["x"] * 1500 + ["y"] * 1500, ["y"] * 1500 + ["x"] * 1500)
         some = await store.get_many(["/a/x/7", "/nowhere", "/a"])
         assert some == [StoredNode(b"", 0), None, StoredNode(b"", 0)]
         await store.close()
 
-    trio.run(scenario)
+    drive(scenario())
 
 
 def test_a_change_that_failed_is_not_told() -> None:
@@ -153,21 +153,22 @@ def test_a_change_that_failed_is_not_told() -> None:
         assert heard == []
         await store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_cancelled_writer_leaves_memory_and_disk_in_step(tmp_path: Path) -> None:
     async def scenario() -> None:
         path = str(tmp_path / "m.sqlite")
-        store = await open_store(path)
+        run = driver().run
+        store = await run(open_store(path))
         for number in range(5):
             with trio.move_on_after(0 if number % 2 else 1):
-                await store.create(f"/n{number}")
-        names = await store.children("")
-        await store.close()
-        again = await open_store(path)
-        assert await again.children("") == names
-        await again.close()
+                await run(store.create(f"/n{number}"))
+        names = await run(store.children(""))
+        await run(store.close())
+        again = await run(open_store(path))
+        assert await run(again.children("")) == names
+        await run(again.close())
 
     trio.run(scenario)
 
@@ -180,11 +181,11 @@ def test_a_closed_store_takes_nothing(tmp_path: Path) -> None:
             await store.create("/after-close")
         assert await store.get("/after-close") is None
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_medium_that_cannot_be_used_is_told_plainly(tmp_path: Path) -> None:
     foreign = tmp_path / "foreign"
     foreign.write_bytes(b"not a database, but long enough to be looked at" * 50)
     with pytest.raises(MetadataStoreError, match="cannot be used"):
-        trio.run(open_store, str(foreign))
+        at_once(open_store(str(foreign)))

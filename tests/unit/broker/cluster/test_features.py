@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-import trio
 
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.features import TRANSACTION_VERSION, Features, FeatureUpdate, UpgradeType
 from broker.cluster.metadata_store import MetadataStoreError
 from broker.cluster.tree_values import FEATURES, encode_features
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import at_once
 from tests.support.stores import open_store
 
 UP, SAFE, UNSAFE = UpgradeType
@@ -34,7 +34,7 @@ def test_s_txn_7_a_new_cluster_begins_with_transactions_of_version_2() -> None:
         assert features.epoch == 0
         await store.close()
 
-    trio.run(main)
+    at_once(main())
 
 
 def test_what_was_settled_survives_and_the_epoch_grows(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_what_was_settled_survives_and_the_epoch_grows(tmp_path: Path) -> None:
         assert json.loads(node.value) == {"version": 2, "status": 1, "features": {}}
         await store.close()
 
-    trio.run(main)
+    at_once(main())
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_is_refused_changes_nothing_of_the_request(update: FeatureUpdate, r
         assert (dict(features.levels), features.epoch) == ({TRANSACTION_VERSION: 2}, 0)
         await store.close()
 
-    trio.run(main)
+    at_once(main())
 
 
 def test_up_is_no_downgrade_and_the_same_level_is_either() -> None:
@@ -96,7 +96,7 @@ def test_up_is_no_downgrade_and_the_same_level_is_either() -> None:
         assert dict(features.levels) == {TRANSACTION_VERSION: 1}
         await store.close()
 
-    trio.run(main)
+    at_once(main())
 
 
 def test_a_store_that_fails_leaves_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_a_store_that_fails_leaves_the_level(monkeypatch: pytest.MonkeyPatch) ->
         assert dict(features.levels) == {TRANSACTION_VERSION: 2}
         await store.close()
 
-    trio.run(main)
+    at_once(main())
 
 
 def test_levels_of_a_newer_software_are_taken_as_far_as_they_are_known() -> None:
@@ -125,4 +125,4 @@ def test_levels_of_a_newer_software_are_taken_as_far_as_they_are_known() -> None
         assert dict(features.levels) == {TRANSACTION_VERSION: 2}
         await store.close()
 
-    trio.run(main)
+    at_once(main())

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-import trio
 
 from broker.cluster.identity import (
     choose_store_directory,
@@ -13,7 +12,8 @@ from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from protocol.errors import KafkaError
 from protocol.types import uuid_from_text, uuid_to_text
-from tests.support.driving import driver
+from storage.waits import at_once, together
+from tests.support.driving import drive
 from tests.support.stores import new_uuid, open_store
 
 
@@ -30,7 +30,7 @@ def test_s_start_7_the_cluster_id_is_made_once(tmp_path: Path) -> None:
         assert await resolve_cluster_id(again, new_uuid) == cluster_id
         await again.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_start_7_a_directory_of_kafka_keeps_its_cluster_id() -> None:
@@ -42,7 +42,7 @@ def test_s_start_7_a_directory_of_kafka_keeps_its_cluster_id() -> None:
         )
         assert await resolve_cluster_id(store, new_uuid) == "MkU3OEVBNTcwNTJENDM2Qg"
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_s_start_6_ids_are_generated_above_the_reserved_ones(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_s_start_6_ids_are_generated_above_the_reserved_ones(tmp_path: Path) -> 
         assert await resolve_broker_id(store, high) == 5003
         await store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_producer_ids_never_repeat_over_restarts(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_producer_ids_never_repeat_over_restarts(tmp_path: Path) -> None:
             allocator = ProducerIdAllocator(store, 0)
             with pytest.raises(ProducerIdsUsedUp):
                 allocator.next_id()
-            seen += [await driver().run(allocator.take()) for _ in range(1001)]
+            seen += [await allocator.take() for _ in range(1001)]
             assert allocator.next_id() == seen[-1] + 1
             seen.append(seen[-1] + 1)
             await store.close()
@@ -81,7 +81,7 @@ def test_producer_ids_never_repeat_over_restarts(tmp_path: Path) -> None:
         assert seen[0] == 0
         assert seen[1002] == 2000
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
@@ -91,13 +91,13 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
 
     async def scenario() -> None:
         store = await open_store(str(tmp_path / "older.sqlite"))
-        assert [await driver().run(ProducerIdAllocator(store, 0).take()) for _ in range(2)] == [
+        assert [await ProducerIdAllocator(store, 0).take() for _ in range(2)] == [
             0,
             1000,
         ]
         after = ProducerIdAllocator(store, 0)
         after.note_used(999)
-        assert await driver().run(after.take()) == 2000, "within the blocks that were recorded"
+        assert await after.take() == 2000, "within the blocks that were recorded"
         after.note_used(2004)
         assert after.next_id() == 2005
         after.note_used(7_000)
@@ -105,15 +105,15 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
         with pytest.raises(ProducerIdsUsedUp):
             after.next_id()
         assert "older than the logs" not in caplog.text
-        assert await driver().run(after.take()) == 7_001
+        assert await after.take() == 7_001
         assert "older than the logs" in caplog.text
         assert after.next_id() == 7_002
-        assert await driver().run(ProducerIdAllocator(store, 0).take()) == 8_001, "it was recorded"
+        assert await ProducerIdAllocator(store, 0).take() == 8_001, "it was recorded"
         after.note_used(2**63 - 2)  # Some client made it up.
         assert after.next_id() == 7_003
         await store.close()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_producers_that_ask_at_once_get_different_ids() -> None:
@@ -123,14 +123,12 @@ def test_producers_that_ask_at_once_get_different_ids() -> None:
         got: list[int] = []
 
         async def take() -> None:
-            got.append(await driver().run(allocator.take()))
+            got.append(await allocator.take())
 
-        async with trio.open_nursery() as nursery:
-            for _ in range(20):
-                nursery.start_soon(take)
+        await together(*(take() for _ in range(20)))
         assert sorted(got) == list(range(20))
 
-    trio.run(scenario)
+    drive(scenario())
 
 
 def test_the_metadata_store_is_never_started_anew_while_it_may_lie_on_a_dead_disk() -> None:
@@ -152,10 +150,10 @@ def test_without_the_store_no_producer_id_is_handed_out() -> None:
         store = await open_store()
         await store.close()
         with pytest.raises(KafkaError):
-            await driver().run(ProducerIdAllocator(store, 0).take())
+            await ProducerIdAllocator(store, 0).take()
         damaged = await open_store()
         await damaged.create("/latest_producer_id_block", b"{}")
         with pytest.raises(KafkaError):
-            await driver().run(ProducerIdAllocator(damaged, 0).take())
+            await ProducerIdAllocator(damaged, 0).take()
 
-    trio.run(scenario)
+    at_once(scenario())

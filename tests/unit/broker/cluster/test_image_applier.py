@@ -15,7 +15,9 @@ from broker.cluster.tree_values import encode_config, encode_partition_state, en
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.errors import StorageError
+from storage.waits import at_once, together
 from tests.support.cluster_fakes import Cluster, FakeCoordinator, start_cluster
+from tests.support.driving import drive, driver
 
 ALONE = PartitionImage(leader=0, leader_epoch=0, replicas=(0,), isr=(0,))
 ELSEWHERE = PartitionImage(leader=9, leader_epoch=1, replicas=(9, 0), isr=(9, 0))
@@ -44,20 +46,22 @@ async def write(cluster: Cluster, *operations: Operation) -> None:
 
 def test_whatever_is_written_is_applied_by_the_task() -> None:
     async def scenario() -> None:
-        cluster = await start_cluster()
+        run = driver().run
+        cluster = await run(start_cluster())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(cluster.applier.run)
-            await cluster.store.apply(creation("t", {0: ALONE, 1: ALONE}))
+            nursery.start_soon(run, cluster.applier.run())
+            await run(cluster.store.apply(creation("t", {0: ALONE, 1: ALONE})))
             await trio.testing.wait_all_tasks_blocked()
             topic = cluster.image.topic("t")
             assert topic is not None
             assert topic.partitions == {0: ALONE, 1: ALONE}
             assert cluster.replicas.leading[TopicPartition("t", 1)][3] is True
-            await cluster.store.create("/config/topics/t", encode_config({"retention.ms": "7"}))
+            config = encode_config({"retention.ms": "7"})
+            await run(cluster.store.create("/config/topics/t", config))
             await trio.testing.wait_all_tasks_blocked()
             assert cluster.controller.topic_config("t").retention_ms == 7
             assert cluster.log_configs.updates[-1][0] == "t"
-            await cluster.store.create("/admin/delete_topics/t")
+            await run(cluster.store.create("/admin/delete_topics/t"))
             await trio.testing.wait_all_tasks_blocked()
             assert cluster.image.topic("t") is None
             assert cluster.replicas.leading == {}
@@ -79,7 +83,7 @@ def test_what_was_written_before_the_applier_looks_is_applied_together() -> None
         }
         assert cluster.replicas.deleted == []
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_topic_made_anew_under_its_name_is_deleted_first() -> None:
@@ -100,7 +104,7 @@ def test_a_topic_made_anew_under_its_name_is_deleted_first() -> None:
         assert topic is not None
         assert topic.topic_id == b"u" * 16
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_partitions_are_led_and_resigned_as_their_states_say_and_coordinators_hear_of_it() -> None:
@@ -125,7 +129,7 @@ def test_partitions_are_led_and_resigned_as_their_states_say_and_coordinators_he
         await write(cluster, Create("/admin/delete_topics/t"))
         assert own.deleted == other.deleted == [("t",)]
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_the_image_shows_a_topic_when_it_can_be_written_to_and_forgets_it_before_its_logs_go() -> (
@@ -158,7 +162,7 @@ def test_the_image_shows_a_topic_when_it_can_be_written_to_and_forgets_it_before
         await write(cluster, Create("/admin/delete_topics/t"))
         assert shown == [("made", False), ("elected", True), ("deleted", False), ("gone", False)]
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_partition_without_a_leader_is_not_tried_again_because_of_something_else() -> None:
@@ -175,7 +179,7 @@ def test_a_partition_without_a_leader_is_not_tried_again_because_of_something_el
         assert [topic.partitions[index].leader for index in range(3)] == [0, NO_LEADER, 0]
         assert TopicPartition("t", 1) not in cluster.replicas.leading
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_what_is_refused_is_not_in_the_image_and_heard_by_who_asked() -> None:
@@ -202,22 +206,23 @@ def test_what_is_refused_is_not_in_the_image_and_heard_by_who_asked() -> None:
         assert list(outcomes) == ["t", "u"]
         assert cluster.replicas.leading.keys() == {TopicPartition("t", 0), TopicPartition("u", 0)}
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_what_is_refused_of_somebody_elses_is_not_taken_back_by_the_controller() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
         cluster.replicas.fail[TopicPartition("theirs", 0)] = KafkaError(ErrorCode.INVALID_CONFIG)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(cluster.controller.create_topic, NewTopic(name="ours"))
-            nursery.start_soon(cluster.store.apply, creation("theirs", {0: ALONE}))
+        await together(
+            cluster.controller.create_topic(NewTopic(name="ours")),
+            cluster.store.apply(creation("theirs", {0: ALONE})),
+        )
         await cluster.applier.catch_up()
         assert cluster.image.topic("ours") is not None
         assert cluster.image.topic("theirs") is None
         assert await cluster.store.get("/brokers/topics/theirs") is not None
 
-    trio.run(scenario)
+    drive(scenario())
 
 
 def test_each_hears_until_its_own_block_ends() -> None:
@@ -229,17 +234,18 @@ def test_each_hears_until_its_own_block_ends() -> None:
             await write(cluster, *creation("t", {0: ALONE}))
         assert (list(outer), list(inner)) == (["t"], [])
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_what_a_writer_heard_of_and_did_not_have_applied_is_applied_by_the_task() -> None:
     async def scenario() -> None:
-        cluster = await start_cluster()
+        run = driver().run
+        cluster = await run(start_cluster())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(cluster.applier.run)
+            nursery.start_soon(run, cluster.applier.run())
             await trio.testing.wait_all_tasks_blocked()
             with cluster.applier.heard() as outcomes:
-                await cluster.store.apply(creation("t", {0: ALONE}))
+                await run(cluster.store.apply(creation("t", {0: ALONE})))
                 await trio.testing.wait_all_tasks_blocked()
                 assert outcomes == {}
             await trio.testing.wait_all_tasks_blocked()
@@ -259,7 +265,7 @@ def test_a_partition_that_the_topic_has_no_more_is_served_no_more_and_its_log_st
         assert cluster.replicas.deleted == []
         assert own.resigned == [1]
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_node_that_cannot_be_read_holds_up_nothing_else() -> None:
@@ -271,7 +277,7 @@ def test_a_node_that_cannot_be_read_holds_up_nothing_else() -> None:
         assert cluster.image.topic("bad") is None
         assert cluster.image.topic("t") is not None
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_bug_that_nobody_asked_for_ends_the_task() -> None:
@@ -282,7 +288,7 @@ def test_a_bug_that_nobody_asked_for_ends_the_task() -> None:
         with pytest.raises(ValueError, match="a bug"):
             await cluster.applier.run()
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_marked_topic_does_not_come_back_by_a_change_of_its_other_nodes() -> None:
@@ -296,4 +302,4 @@ def test_a_marked_topic_does_not_come_back_by_a_change_of_its_other_nodes() -> N
         await write(cluster, Delete("/admin/delete_topics/t"))
         assert cluster.image.topic("t") is not None
 
-    trio.run(scenario)
+    at_once(scenario())

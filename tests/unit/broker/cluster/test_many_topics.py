@@ -9,7 +9,9 @@ from broker.cluster.topic_batches import PARTITIONS_AT_ONCE, TOPICS_AT_ONCE
 from broker.cluster.topic_plan import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
+from storage.waits import at_once
 from tests.support.cluster_fakes import Cluster, start_cluster
+from tests.support.driving import driver
 
 
 def count_writes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -36,7 +38,7 @@ def test_small_topics_share_a_sync(monkeypatch: pytest.MonkeyPatch) -> None:
         assert writes == [3 * TOPICS_AT_ONCE, 3 * TOPICS_AT_ONCE, 3]
         assert len(cluster.replicas.leading) == len(wishes)
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_topics_with_many_partitions_are_written_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +52,7 @@ def test_topics_with_many_partitions_are_written_alone(monkeypatch: pytest.Monke
         assert writes == [size + 2] * 3
         assert cluster.image.partition_count() == 3 * size
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_more_partitions_than_a_request_may_make(
         assert str(caught.value) == "Excessively large number of partitions per request."
         assert cluster.image.topic_count() == 0
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_numbers_that_are_no_number_of_partitions_do_not_count() -> None:
@@ -92,7 +94,7 @@ def test_numbers_that_are_no_number_of_partitions_do_not_count() -> None:
         assert isinstance(planned, TopicImage)
         assert len(planned.partitions) == MAX_PARTITIONS_PER_REQUEST
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_a_topic_gets_no_more_partitions_at_once_than_a_request_may_make() -> None:
@@ -105,7 +107,7 @@ def test_a_topic_gets_no_more_partitions_at_once_than_a_request_may_make() -> No
         assert caught.value.code == ErrorCode.POLICY_VIOLATION
         await cluster.controller.create_partitions("t", most, validate_only=True)
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_names_that_collide_within_a_request() -> None:
@@ -117,7 +119,7 @@ def test_names_that_collide_within_a_request() -> None:
         assert isinstance(second, KafkaError)
         assert second.code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_what_cannot_be_written_is_refused_together_and_the_rest_is_made(
@@ -141,7 +143,7 @@ def test_what_cannot_be_written_is_refused_together_and_the_rest_is_made(
         assert refused == [wish.name for wish in wishes[:TOPICS_AT_ONCE]]
         assert cluster.image.topic_count() == 1
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def test_what_cannot_be_taken_back_is_refused_and_the_rest_is_made(
@@ -167,7 +169,7 @@ def test_what_cannot_be_taken_back_is_refused_and_the_rest_is_made(
         assert refused.code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert cluster.image.topic("b") is None
 
-    trio.run(scenario)
+    at_once(scenario())
 
 
 def topic(name: str) -> TopicImage:
@@ -194,7 +196,8 @@ def test_a_large_change_of_the_tree_gives_way_to_others() -> None:
     """Ten thousand partitions are ten thousand nodes of the store."""
 
     async def scenario() -> None:
-        cluster = await start_cluster()
+        run = driver().run
+        cluster = await run(start_cluster())
         passes = 0
         done = False
 
@@ -206,7 +209,7 @@ def test_a_large_change_of_the_tree_gives_way_to_others() -> None:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(other)
-            await cluster.store.apply([Create(f"/many/{number}") for number in range(5_000)])
+            await run(cluster.store.apply([Create(f"/many/{number}") for number in range(5_000)]))
             done = True
         assert passes >= 2 * 5_000 // 512
 

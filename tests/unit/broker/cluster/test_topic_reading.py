@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-import trio
 
 from broker.cluster.image import PartitionImage
 from broker.cluster.metadata_store import Create, NodeChange, NodeEvent, Put
@@ -15,6 +14,8 @@ from broker.cluster.tree_values import (
     encode_partition_state,
     encode_topic,
 )
+from storage.waits import at_once
+from tests.support.begun import begin
 from tests.support.stores import open_store
 
 ALONE = PartitionImage(leader=0, leader_epoch=0, replicas=(0,), isr=(0,))
@@ -36,8 +37,9 @@ def test_news_are_sorted_by_topic_in_the_order_in_which_topics_were_first_told()
         "/config/brokers/d",
     ]
     news: dict[str, TopicNews] = {}
-    steps = list(gather([NodeEvent(path, NodeChange.CHANGED) for path in paths], news))
-    assert len(steps) == len(paths)
+    work = begin(gather([NodeEvent(path, NodeChange.CHANGED) for path in paths], news))
+    assert work.done
+    assert work.pauses == len(paths)
     assert list(news.items()) == [
         ("b", TopicNews(config=True, states={12})),
         ("a", TopicNews(assignment=True, states={1})),
@@ -51,7 +53,7 @@ def test_a_topic_is_gone_when_that_is_the_last_that_is_told_of_its_own_node() ->
         news: dict[str, TopicNews] = {}
         events = [NodeEvent(own, change) for change in told]
         events.append(NodeEvent(f"{own}/partitions/0/state", gone))
-        list(gather(events, news))
+        at_once(gather(events, news))
         assert news == {"t": TopicNews(assignment=True, is_gone=expected, states={0})}
 
 
@@ -119,4 +121,4 @@ def test_only_what_is_new_is_read_again() -> None:
         assert alike.partitions == {0: LATER, 1: replace(LATER, replicas=(0, 1))}
         await store.close()
 
-    trio.run(scenario)
+    at_once(scenario())

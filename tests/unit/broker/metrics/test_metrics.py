@@ -4,7 +4,6 @@ from types import SimpleNamespace as Stub
 from typing import Any
 
 import pytest
-import trio
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -27,7 +26,7 @@ from tests.support.transaction_harness import T0, T1, TransactionHarness
 
 
 def test_the_cleaners_gauges_have_kafkas_names() -> None:
-    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    found = parse(b"".join(at_once(render(all_families(sources())))))
     cleaner, manager = "kafka_log_logcleaner_", "kafka_log_logcleanermanager_"
     in_a, in_b = (("logDirectory", "/a"),), (("logDirectory", "/b"),)
     assert {
@@ -48,7 +47,7 @@ def test_the_cleaners_gauges_have_kafkas_names() -> None:
 
 
 def test_without_a_cleaner_there_are_no_gauges_of_it() -> None:
-    found = parse(b"".join(trio.run(render, all_families(sources(cleaner=lambda: None)))))
+    found = parse(b"".join(at_once(render(all_families(sources(cleaner=lambda: None))))))
     assert not [name for name, _ in found if "logcleaner" in name]
 
 
@@ -61,7 +60,7 @@ def parse(text: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 
 def test_names_that_dashboards_for_kafka_ask_for() -> None:
-    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    found = parse(b"".join(at_once(render(all_families(sources())))))
     messages = "kafka_server_brokertopicmetrics_messagesin_total"
     assert found[messages, ()] == 5
     assert found[messages, (("topic", "t"),)] == 4
@@ -90,14 +89,14 @@ def test_names_that_dashboards_for_kafka_ask_for() -> None:
 
 
 def test_the_loop_is_measured() -> None:
-    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    found = parse(b"".join(at_once(render(all_families(sources())))))
     assert found["kafka_server_eventloop_longestturn_seconds", ()] == 0.06
     assert found["kafka_server_eventloop_longturns_total", ()] == 2
     assert found["kafka_server_eventloop_longturns_seconds_total", ()] == 0.11
 
 
 def test_what_is_done_aside_is_measured() -> None:
-    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    found = parse(b"".join(at_once(render(all_families(sources())))))
     assert found["kafka_server_kafkarequesthandlerpool_asides", ()] == 3
     prefix = "kafka_server_batchopening_"
     assert found[prefix + "opened_total", (("where", "thread"),)] == 9
@@ -151,7 +150,7 @@ def test_transactions_are_measured() -> None:
     broker.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
     broker.init("fails")
     statistics = broker.coordinator.statistics
-    found = parse(b"".join(trio.run(render, all_families(sources(transactions=statistics)))))
+    found = parse(b"".join(at_once(render(all_families(sources(transactions=statistics))))))
     prefix = "kafka_coordinator_transaction_transactionstatemanager_"
     assert found[prefix + "append_errors_total", ()] == 1
     assert found[prefix + "transactionalids", (("state", "Ongoing"),)] == 1
@@ -165,7 +164,7 @@ def test_transactions_are_measured() -> None:
     assert found[prefix + "written_total", ()] == 1
     broker.log.fail_with = ErrorCode.NONE
     statistics = broker.restarted().coordinator.statistics
-    found = parse(b"".join(trio.run(render, all_families(sources(transactions=statistics)))))
+    found = parse(b"".join(at_once(render(all_families(sources(transactions=statistics))))))
     prefix = "kafka_server_transaction_coordinator_metrics_"
     assert found[prefix + "loaded_records_total", ()] > 0
     assert found[prefix + "partition_load_time_max", ()] >= 0
@@ -173,7 +172,7 @@ def test_transactions_are_measured() -> None:
 
 
 def test_the_process_is_described() -> None:
-    found = parse(b"".join(trio.run(render, ProcessFamilies().collect())))
+    found = parse(b"".join(at_once(render(ProcessFamilies().collect()))))
     assert found["process_resident_memory_bytes", ()] > 1_000_000
 
 
@@ -182,7 +181,7 @@ def test_a_large_family_is_rendered_in_parts_with_one_header() -> None:
     count = CHUNK * 3 + 17
     for number in range(count):
         family.add_metric((str(number),), number)
-    text = b"".join(trio.run(render, [family]))
+    text = b"".join(at_once(render([family])))
     assert text.count(b"# TYPE") == 1
     assert len(parse(text)) == count
 
@@ -200,7 +199,7 @@ def test_addresses() -> None:
 
 
 def test_each_phase_of_a_request_has_quantiles() -> None:
-    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    found = parse(b"".join(at_once(render(all_families(sources())))))
     prefix = "kafka_network_requestmetrics_"
     for phase, low, high in (
         ("totaltimems", 2, 2.5),
@@ -222,7 +221,7 @@ def test_each_phase_of_a_request_has_quantiles() -> None:
 
 
 def test_partitions_have_the_names_of_kafka_and_of_its_exporter() -> None:
-    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    found = parse(b"".join(at_once(render(all_families(sources())))))
     first, second = ((("partition", index), ("topic", "t")) for index in "01")
     for name, values in (
         ("kafka_cluster_partition_underreplicated", (0, 1)),
@@ -248,12 +247,12 @@ def test_partitions_have_the_names_of_kafka_and_of_its_exporter() -> None:
 def test_a_partition_whose_disk_failed_has_its_log_only() -> None:
     gone = led("t", 0, isr=(1,))
     gone.unavailable = ErrorCode.KAFKA_STORAGE_ERROR
-    found = parse(b"".join(trio.run(render, all_families(sources(partitions=lambda: [gone])))))
+    found = parse(b"".join(at_once(render(all_families(sources(partitions=lambda: [gone]))))))
     assert not [name for name, _ in found if name.startswith("kafka_cluster_partition_")]
 
 
 def test_how_far_groups_are_behind() -> None:
-    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    found = parse(b"".join(at_once(render(all_families(sources())))))
     group = ("consumergroup", 'a "group"')
 
     def of(name: str, partition: str) -> float | None:
@@ -268,14 +267,14 @@ def test_how_far_groups_are_behind() -> None:
 
 def test_an_offset_that_was_committed_as_unknown_has_no_lag() -> None:
     groups = [GroupOffsets(group_id="g", members=0, offsets={"t": committed(-1)})]
-    found = parse(b"".join(trio.run(render, all_families(sources(group_offsets=lambda: groups)))))
+    found = parse(b"".join(at_once(render(all_families(sources(group_offsets=lambda: groups))))))
     key = (("consumergroup", "g"), ("partition", "0"), ("topic", "t"))
     assert found["kafka_consumergroup_lag", key] == -1
     assert found["kafka_consumergroup_lag_sum", (key[0], key[2])] == 0
 
 
 def test_counters_have_the_names_of_both_rules() -> None:
-    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    found = parse(b"".join(at_once(render(all_families(sources())))))
     for name, value in (
         ("kafka_server_replicamanager_isrshrinks", 3),
         ("kafka_server_replicamanager_isrexpands", 4),
@@ -300,7 +299,7 @@ def test_what_is_idle_shows_from_the_second_scrape_on() -> None:
         changed = sources(
             recent=recent, loop=lambda: loop, channel=lambda: channel, sockets=lambda: sockets
         )
-        return parse(b"".join(trio.run(render, all_families(changed))))
+        return parse(b"".join(at_once(render(all_families(changed)))))
 
     assert (idle, ()) not in scrape(10, 8, 3)
     now += 10
@@ -324,7 +323,7 @@ def test_a_rate_is_of_the_last_minute_whoever_scrapes() -> None:
 
 
 def test_syncs_are_timed() -> None:
-    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    found = parse(b"".join(at_once(render(all_families(sources())))))
     name = "kafka_log_logflushstats_logflushrateandtimems"
     assert found[name + "_count", ()] == 1
     assert 4 <= found[name, (("quantile", "0.99"),)] <= 5

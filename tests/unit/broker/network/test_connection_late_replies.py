@@ -15,7 +15,7 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.registry import SPECS
-from storage.waits import Call, Signal, Work, call, compute, sleep
+from storage.waits import PAUSE, Call, Signal, Work, call, compute, sleep
 from tests.support.connection_requests import HEARTBEAT, echo, heartbeat
 from tests.support.fake_handlers import Parking, running_server
 from tests.support.networks import Net, wait_until
@@ -46,6 +46,25 @@ def test_s_net_1_a_parked_request_holds_back_the_replies_behind_it(net: Net) -> 
             assert (
                 harness.channel.statistics().requests["Heartbeat"].phases["remote"].total_s > 0.04
             )
+
+    net.run(main)
+
+
+def test_work_that_pauses_and_is_done_within_its_turn_is_answered_at_once(net: Net) -> None:
+    async def work(ctx: RequestContext, request: Any) -> Any:
+        for _ in range(ctx.correlation_id):
+            await PAUSE
+        return echo(ctx, request)
+
+    async def main() -> None:
+        async with running_server(net, {HEARTBEAT: work, LEAVE_GROUP: work}) as harness:
+            client = await harness.connect()
+            await client.send(heartbeat(0, 10) + heartbeat(1, 11) + heartbeat(3, 13))
+            for pauses in (0, 1, 3):
+                response = await client.response(HEARTBEAT, 4, pauses)
+                assert response.throttle_time_ms == 10 + pauses
+            times = harness.channel.statistics().requests["Heartbeat"]
+            assert (times.errors, times.phases["remote"].total_s) == (0, 0)
 
     net.run(main)
 

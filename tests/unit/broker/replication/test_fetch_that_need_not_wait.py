@@ -184,10 +184,10 @@ def test_where_the_next_record_will_lie(isolation):
     rolled = Rolled()
     bases = []
     for _ in range(11):
-        bases.append(rolled.log.end_base(isolation))
+        bases.append(rolled.log.reader.end_base(isolation))
         rolled.append()
     assert bases == [0] * 11
-    assert rolled.log.end_base(isolation) == 10
+    assert rolled.log.reader.end_base(isolation) == 10
 
 
 def follower_at(rolled, offset, *, last_fetched_epoch):

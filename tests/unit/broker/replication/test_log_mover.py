@@ -159,7 +159,7 @@ def test_a_crash_between_the_two_renames_is_finished_by_the_next_start():
     moves.fill()
     moves.mover.move(TP, "/b")
     future = moves.logs.future_log(TP)
-    future.append_as_follower(moves.fetch(0).records)
+    future.appender.append_as_follower(moves.fetch(0).records)
     at_once(future.flush())
     moves.logs.moves.retire_source(TP)
     again = moves.killed()
@@ -211,7 +211,7 @@ def test_the_copy_follows_a_log_start_beyond_its_end_and_a_truncation():
     moves.fill(4)
     moves.mover.move(TP, "/b")
     future = moves.logs.future_log(TP)
-    future.append_as_follower(moves.fetch(0).records)
+    future.appender.append_as_follower(moves.fetch(0).records)
     moves.partition.log.truncate_to(6)
     moves.mover._follow_ends(moves.partition.log, future)
     assert future.log_end_offset == 6
@@ -298,7 +298,7 @@ def test_the_api_answers_for_each_partition_and_describe_shows_the_future_log(ve
     failed = handler.error_response(None, request, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert {p.error_code for p in failed.results[0].partitions} == {-1}
     described = call(
-        DescribeLogDirsHandler(moves.logs, moves.fs, InlineWorkers()),
+        DescribeLogDirsHandler(moves.logs, moves.fs),
         ApiKey.DESCRIBE_LOG_DIRS,
         4,
         DescribeLogDirsRequest(topics=None),
@@ -398,7 +398,7 @@ def test_a_bug_in_a_move_is_not_hidden():
     moves = Moves()
     moves.fill()
     moves.mover.move(TP, "/b")
-    moves.logs.future_log(TP)._appender = None
+    moves.logs.future_log(TP).appender = None
     with pytest.raises(ExceptionGroup) as caught:
         moves.run(lambda: False)
     assert caught.group_contains(AttributeError)

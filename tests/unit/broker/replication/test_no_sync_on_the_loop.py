@@ -33,14 +33,14 @@ def bench() -> RealBench:
 
 
 def test_s_roll_4_appends_and_rolls_and_new_epochs_do_not_sync(bench: RealBench) -> None:
-    segments = bench.logs.get_log(TP).segment_count
+    segments = len(bench.logs.get_log(TP).segments)
     for epoch in range(1, 4):
         bench.topic("t", config=CONFIG, is_new=False, leader_epoch=epoch)
         for number in range(6):
             idempotent = {"producer_id": 5, "producer_epoch": epoch, "base_sequence": number}
             assert bench.produce(batch(**idempotent)).error_code == 0
             assert bench.fetch(0).error_code == 0
-    assert bench.logs.get_log(TP).segment_count > segments
+    assert len(bench.logs.get_log(TP).segments) > segments
     assert syncs(bench) == []
     run_task(bench.logs, log_tasks.FLUSH_ROLLED)
     synced = {path.rsplit("/", 1)[-1].split(".")[-1] for _, path in syncs(bench)}

@@ -206,9 +206,9 @@ def test_s_read_5_each_reader_sees_as_far_as_it_may():
         partition.append_as_leader_nowait(batch([value]))
     partition.record_follower_fetch(2, 2, knows_epoch=True)
     partition.log.first_unstable = 1
-    assert partition.log.visible_end(FetchIsolation.LOG_END) == 3
-    assert partition.log.visible_end(FetchIsolation.HIGH_WATERMARK) == 2
-    assert partition.log.visible_end(FetchIsolation.TXN_COMMITTED) == 1
+    assert partition.log.offsets.visible_end(FetchIsolation.LOG_END) == 3
+    assert partition.log.offsets.visible_end(FetchIsolation.HIGH_WATERMARK) == 2
+    assert partition.log.offsets.visible_end(FetchIsolation.TXN_COMMITTED) == 1
 
 
 def test_s_ts_1_special_timestamps():
@@ -285,13 +285,13 @@ def test_a_big_append_is_written_in_a_thread():
 
     async def main():
         written = []
-        begin = partition.log.begin_append
+        begin = partition.log.appender.begin_append
 
         def spy(*args, **kwargs):
             written.append(begin(*args, **kwargs))
             return written[-1]
 
-        partition.log.begin_append = spy
+        partition.log.appender.begin_append = spy
         info = await DRIVER.run(partition.append_as_leader(batch()))
         assert info.first_offset == 0
         assert written[0].thread is not threading.main_thread()

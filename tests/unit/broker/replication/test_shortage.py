@@ -124,7 +124,9 @@ def lose_nothing(*, first: int, step: int, times: int) -> None:
         log._check()
         at_once(log.flush())
         aborted = [
-            txn.first_offset for segment in log.segments for txn in segment.txn_index.all_aborted()
+            txn.first_offset
+            for segment in log.segments
+            for txn in segment.aborted.index.all_aborted()
         ]
         _check_restart(work, aborted, where)
     assert strikes
@@ -137,7 +139,7 @@ def _check_restart(work: Persistent, aborted: list[int], where: object) -> None:
     # A flush that flush.messages asks for may fail after the append.
     assert set(kept) <= set(work.attempted), where
     found = [
-        txn.first_offset for segment in log.segments for txn in segment.txn_index.all_aborted()
+        txn.first_offset for segment in log.segments for txn in segment.aborted.index.all_aborted()
     ]
     assert found == aborted, where
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from types import CoroutineType
 from typing import Any, cast
 from unittest.mock import MagicMock
 
@@ -32,7 +31,9 @@ from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.schema.values import Value
+from storage.waits import at_once
 from tests.support.api_calls import CONNECTION, context
+from tests.support.driving import driver
 from tests.support.filled_requests import filled
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
@@ -69,7 +70,7 @@ class Topics:
     def __init__(self) -> None:
         self.calls: list[Any] = []
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
         self.calls.append(request)
         return "reply"
 
@@ -82,7 +83,7 @@ def name_of(topic_id: bytes) -> str | None:
 
 
 def gate(rules: Any) -> Gate:
-    return Gate(rules, name_of, SystemClock())
+    return Gate(rules, name_of)
 
 
 def guarded(row: Row, rules: Rules, handler: Handler | None = None) -> Any:
@@ -147,7 +148,7 @@ def test_s_acl_1_every_version_of_every_api_asks_for_all_that_it_names(
     if row.key in with_brokers or row.access[0].resource is CLUSTER:
         rules.denied = ()
     handler = Topics()
-    assert guarded(row, rules, handler)(context(row.key, version), request) == "reply"
+    assert at_once(guarded(row, rules, handler)(context(row.key, version), request)) == "reply"
     assert handler.calls == [request]
     for resource in {access.resource for access in row.access} - {CLUSTER}:
         asked = {name for kind, _, name in rules.asked if kind is resource}
@@ -188,7 +189,7 @@ def test_s_acl_1_what_is_denied_is_told_with_the_code_of_its_resource(
             continue
         handler = Topics()
         with pytest.raises(KafkaError) as refused:
-            guarded(row, rules, handler)(ctx, request)
+            at_once(guarded(row, rules, handler)(ctx, request))
         assert refused.value.code is DENIED[access.resource]
         assert handler.calls == []
 
@@ -229,7 +230,7 @@ def test_a_denial_becomes_the_error_response_of_each_real_handler() -> None:
             request.acks = -1
         handler = handlers[row.key]
         with pytest.raises(KafkaError) as refused:
-            handler(ctx, request)
+            at_once(handler(ctx, request))
         code = refused.value.code
         assert code in DENIED.values()
         assert int(code) in codes(handler.error_response(ctx, request, code)), row.key
@@ -250,14 +251,14 @@ def test_one_denied_name_refuses_all_and_the_names_behind_it_are_not_asked_for()
     behind = gate(rules).guard(handler, (Access(TOPIC, Operation.READ, each("topics", "name")),))
     ctx = context(ApiKey.METADATA, 1)
     with pytest.raises(KafkaError):
-        behind(ctx, TWO)
+        at_once(behind(ctx, TWO))
     assert handler.calls == []
     assert rules.asked == [(TOPIC, Operation.READ, "a")]
     rules.denied = ((TOPIC, Operation.READ, "b"),)
     with pytest.raises(KafkaError):
-        behind(ctx, TWO)
+        at_once(behind(ctx, TWO))
     rules.denied = ((TOPIC, Operation.WRITE),)
-    assert behind(ctx, TWO) == "reply"
+    assert at_once(behind(ctx, TWO)) == "reply"
 
 
 @pytest.mark.parametrize("denied", [(), (TOPIC,), (CLUSTER,), (TOPIC, CLUSTER)])
@@ -268,17 +269,17 @@ def test_one_access_may_do_for_another(denied: tuple[ResourceType, ...]) -> None
     behind = gate(Rules(*denied)).guard(Topics(), (access,))
     if len(denied) == 2:
         with pytest.raises(KafkaError) as refused:
-            behind(context(ApiKey.METADATA, 1), TWO)
+            at_once(behind(context(ApiKey.METADATA, 1), TWO))
         assert refused.value.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
     else:
-        assert behind(context(ApiKey.METADATA, 1), TWO) == "reply"
+        assert at_once(behind(context(ApiKey.METADATA, 1), TWO)) == "reply"
 
 
 def asked_for(key: ApiKey, version: int, request: Any) -> list[Question]:
     """Everything is allowed but what would do instead."""
     rules = Rules()
     row = next(row for row in TABLE if row.key == key)
-    guarded(row, rules)(context(key, version), request)
+    at_once(guarded(row, rules)(context(key, version), request))
     return rules.asked
 
 
@@ -349,14 +350,13 @@ def test_a_large_request_is_asked_for_in_turns() -> None:
             await trio.lowlevel.checkpoint()
 
     async def main() -> None:
-        coroutine = behind(ctx, MetadataRequest(topics=names))
-        assert isinstance(coroutine, CoroutineType)
+        run = driver().run
         async with trio.open_nursery() as nursery:
             nursery.start_soon(look)
-            assert await coroutine == "reply"
+            assert await run(behind(ctx, MetadataRequest(topics=names))) == "reply"
         rules.denied = ((TOPIC, Operation.READ, "t19999"),)
         with pytest.raises(KafkaError):
-            await behind(ctx, MetadataRequest(topics=names))
+            await run(behind(ctx, MetadataRequest(topics=names)))
 
     trio.run(main)
     assert len(handler.calls) == 1
@@ -368,5 +368,5 @@ def test_who_asks_is_the_principal_of_the_connection() -> None:
     connection = replace(CONNECTION, principal="User:alice", peer_host="10.0.0.7")
     behind = gate(rules).guard(Topics(), (Access(GROUP, Operation.READ, field("group_id")),))
     request = filled(ApiKey.HEARTBEAT, 4)
-    behind(context(ApiKey.HEARTBEAT, 4, connection=connection), request)
+    at_once(behind(context(ApiKey.HEARTBEAT, 4, connection=connection), request))
     assert rules.clients == {("User:alice", "10.0.0.7")}

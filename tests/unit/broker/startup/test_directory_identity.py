@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
 from broker.startup.directory_identity import Failed, Identity, refuse, settle_identity
 from config.broker_config import BrokerConfig
 from storage.errors import InconsistentBrokerId, InconsistentClusterId
 from storage.log_dir import MetaProperties, read_meta_properties, write_meta_properties
 from storage.os_filesystem import OsFileSystem
+from storage.waits import at_once
 from tests.support.stores import new_uuid, open_store
 
 FS = OsFileSystem()
@@ -33,7 +33,7 @@ def settle(tmp_path: Path, names: list[str], failed: Failed = refuse, **settings
         finally:
             await store.close()
 
-    return trio.run(main)
+    return at_once(main())
 
 
 def stored(tmp_path: Path, name: str) -> MetaProperties:

@@ -24,7 +24,7 @@ def opened(built: CompactedLog) -> tuple[Log, list[IndexKind]]:
 
 def aborted_at(log: Log) -> list[int]:
     """First offsets of the transactions that readers are told of."""
-    table = table_of(log.packed_aborted(log.log_end_offset))
+    table = table_of(log.reader.packed_aborted(log.log_end_offset))
     found: list[int] = table["first_offset"].tolist()
     return found
 
@@ -45,17 +45,17 @@ def test_s_cmp_7_an_entry_that_outlived_its_data_is_no_damage(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     built = cleaned_with_aborted()
-    assert len(built.log.segments.first.txn_index.all_aborted()) == 2
+    assert len(built.log.segments.first.aborted.index.all_aborted()) == 2
     log, damaged = opened(built)
     assert aborted_at(log) == [2]
     assert damaged == []
     assert "Damaged" not in caplog.text
-    assert len(log.segments.first.txn_index.all_aborted()) == 1
+    assert len(log.segments.first.aborted.index.all_aborted()) == 1
 
 
 def test_s_cmp_7_an_entry_that_no_marker_belongs_to_is_damage() -> None:
     built = cleaned_with_aborted()
-    index = built.log.segments.first.txn_index
+    index = built.log.segments.first.aborted.index
     data = bytearray(built.fs.snapshot()[index.path])
     data[9] ^= 1  # the producer id's last byte
     at_once(built.log.flush())

@@ -13,7 +13,7 @@ from storage.cleaner import work
 from storage.cleaner.cleaning import clean, clean_here
 from storage.cleaner.errors import CleaningAborted, SegmentOverflow, Uncleanable, UncleanableReason
 from storage.cleaner.request import CleanerStats
-from storage.log.segment import MAX_RELATIVE_OFFSET
+from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.paths import log_file
 from storage.waits import call
 from tests.support.calls import Calls

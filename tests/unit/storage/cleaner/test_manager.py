@@ -94,7 +94,7 @@ def test_s_cmp_1_looking_at_many_logs_gives_others_their_turn_and_opens_no_file(
     logs.restart()
     assert begin(logs.cleaner.look()).pauses == 250
     assert all(
-        segment.opened_file is None for log in logs.manager.all_logs() for segment in log.segments
+        segment.files.opened is None for log in logs.manager.all_logs() for segment in log.segments
     )
 
 
@@ -250,7 +250,7 @@ def test_s_cmp_11_a_segment_that_cannot_be_read_makes_a_partition_uncleanable(mo
     def damaged(self, segment):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "no batch at 7")
 
-    monkeypatch.setattr(type(log), "largest_timestamp_of", damaged)
+    monkeypatch.setattr(type(log.times), "largest_timestamp_of", damaged)
     assert logs.grab() is None
     assert "no batch at 7" in (logs.cleaner.why_uncleanable(log) or "")
 
@@ -263,7 +263,7 @@ def test_an_index_that_is_being_rebuilt_puts_a_log_off(monkeypatch) -> None:
         raise BeingRepaired("its index")
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(log), "largest_timestamp_of", being_repaired)
+        patched.setattr(type(log.times), "largest_timestamp_of", being_repaired)
         assert logs.grab() is None
         assert logs.cleaner.why_uncleanable(log) is None
     logs.clock.advance(60)

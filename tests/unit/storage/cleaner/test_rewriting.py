@@ -178,7 +178,7 @@ def test_s_cmp_7_old_formats_become_new(magic: int, codec: CompressionType) -> N
     keys = [b"a", b"b", b"a", b"c", b"b", b"d"]
     records = [(at, 1000 + at, key, b"%d" % at) for at, key in enumerate(keys)]
     for part in (records[:4], records[4:]):
-        log.log.append_as_follower(build_message_set(part, magic=magic, codec=codec))
+        log.log.appender.append_as_follower(build_message_set(part, magic=magic, codec=codec))
     log.log.update_high_watermark(log.log.log_end_offset)
     log.clean()
     assert log.offsets() == [2, 3, 4, 5]
@@ -194,8 +194,8 @@ def test_s_cmp_7_old_formats_become_new(magic: int, codec: CompressionType) -> N
 def test_s_cmp_8_an_old_message_whose_end_has_to_stay_becomes_an_empty_batch() -> None:
     """Kafka finds no empty batch in formats 0 and 1, and gives up on the log."""
     log = CompactedLog()
-    log.log.append_as_follower(build_message_set([(0, 1, b"a", b"1")], magic=1))
-    log.log.append_as_follower(build_message_set([(1, 1, None, b"x")], magic=1))
+    log.log.appender.append_as_follower(build_message_set([(0, 1, b"a", b"1")], magic=1))
+    log.log.appender.append_as_follower(build_message_set([(1, 1, None, b"x")], magic=1))
     log.log.update_high_watermark(2)
     log.clean()
     assert log.offsets() == [0]
@@ -208,13 +208,13 @@ def test_s_cmp_9_a_segment_of_which_nothing_stays_is_replaced_by_an_empty_one() 
     for key in (None, 1):
         log.append_unchecked((key and b"1", b"x"))
         log.log.roll()
-    log.fs.set_mtime_ms(log.log.segments.first.path, 40_000)
+    log.fs.set_mtime_ms(log.log.segments.first.files.path, 40_000)
     log.log.update_config(replace(log.config, segment_bytes=1))
     log.clean()
     first = log.log.segments.first
     assert (first.base_offset, first.size) == (0, 0)
     assert {f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex")} <= set(log.names())
-    assert log.fs.mtime_ms(first.path) == 40_000
+    assert log.fs.mtime_ms(first.files.path) == 40_000
     log.stopped()
     assert [segment.base_offset for segment in log.log.segments] == [0, 1, 2]
     assert log.offsets() == [1]
@@ -226,11 +226,11 @@ def test_s_cmp_10_the_new_segment_is_dated_as_the_last_of_its_sources() -> None:
         log.keys(key)
         segment = log.log.segments.active
         log.log.roll()
-        log.fs.set_mtime_ms(segment.path, modified)
+        log.fs.set_mtime_ms(segment.files.path, modified)
     log.keys(3)
     log.clean(roll=False)
     first, active = log.log.segments
     assert (first.base_offset, active.base_offset) == (0, 2)
-    assert log.fs.mtime_ms(first.path) == 40_000
+    assert log.fs.mtime_ms(first.files.path) == 40_000
     log.stopped()
-    assert log.fs.mtime_ms(log.log.segments.first.path) == 40_000
+    assert log.fs.mtime_ms(log.log.segments.first.files.path) == 40_000

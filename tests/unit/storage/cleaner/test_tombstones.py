@@ -122,15 +122,15 @@ def test_s_cmp_6_in_old_formats_the_segment_tells_the_age(
 ) -> None:
     log = CompactedLog(delete_retention_ms=RETENTION)
     data = build_message_set([(0, 1, b"a", None), (1, 1, b"b", b"1")], magic=magic, codec=codec)
-    log.log.append_as_follower(data)
+    log.log.appender.append_as_follower(data)
     for key in (7, 8):
         log.log.roll()
         log.keys(key)
     first, last_clean, _ = log.log.segments
     log.cleaned_to = 3
     log.log.roll()
-    log.fs.set_mtime_ms(last_clean.path, 20_000)
-    log.fs.set_mtime_ms(first.path, 20_000 - RETENTION + (not is_old))
+    log.fs.set_mtime_ms(last_clean.files.path, 20_000)
+    log.fs.set_mtime_ms(first.files.path, 20_000 - RETENTION + (not is_old))
     stats = log.clean()
     assert log.offsets() == ([1, 2, 3] if is_old else [0, 1, 2, 3])
     assert stats.fates[RecordFate.DROPPED_TOMBSTONE] == is_old
@@ -142,7 +142,7 @@ def test_s_cmp_6_in_old_formats_the_segment_tells_the_age(
 
 def test_s_cmp_6_without_a_clean_segment_old_formats_keep_all_tombstones() -> None:
     log = CompactedLog(delete_retention_ms=RETENTION)
-    log.log.append_as_follower(build_message_set([(0, 1, b"a", None)], magic=1))
+    log.log.appender.append_as_follower(build_message_set([(0, 1, b"a", None)], magic=1))
     log.clock.advance(ms=10**9)
     log.keys(7)
     log.clean()
@@ -178,7 +178,7 @@ def test_s_cmp_6_no_horizon_lies_behind_the_last_moment(
     else:
         old = [(0, dated, b"a", None), (1, dated, b"b", b"1")]
         codec = codec if codec != CompressionType.ZSTD else CompressionType.NONE
-        log.log.append_as_follower(build_message_set(old, magic=1, codec=codec))
+        log.log.appender.append_as_follower(build_message_set(old, magic=1, codec=codec))
         log.log.update_high_watermark(2)
     for _ in range(2):
         log.clean()

@@ -33,7 +33,7 @@ def indexed(log: CompactedLog) -> list[tuple[int, int, int]]:
     """(producer, first, marker) of what the transaction indexes say, read from the files."""
     found = []
     for segment in log.log.segments:
-        index = TransactionIndex(log.fs, segment.paths[3], segment.base_offset)
+        index = TransactionIndex(log.fs, segment.files.txn_index_path, segment.base_offset)
         found += [(t.producer_id, t.first_offset, t.last_offset) for t in index.all_aborted()]
     return found
 
@@ -170,7 +170,7 @@ def test_s_cmp_7_the_new_index_covers_all_that_was_merged() -> None:
         log.log.roll()
     log.keys(1)
     log.clean()
-    assert log.log.segment_count == 2
+    assert len(log.log.segments) == 2
     assert indexed(log) == [(1, 0, 1), (2, 2, 3), (3, 4, 5)]
     assert [one.offset for one in log.committed()] == [6]
     log.killed()
@@ -185,10 +185,10 @@ def test_s_cmp_7_readers_need_not_read_a_cleaned_segment_for_its_index() -> None
     log.keys(1)
     log.clean()
     segment = log.log.segments.first
-    assert segment.aborted_sum == segment.txn_index.checksum != (0, 0)
+    assert segment.aborted.sum == segment.aborted.index.checksum != (0, 0)
     log.clean()
     assert log.log.segments.first is not segment
-    assert log.log.segments.first.aborted_sum == segment.txn_index.checksum
+    assert log.log.segments.first.aborted.sum == segment.aborted.index.checksum
 
 
 def test_s_cmp_7_an_index_that_lies_does_not_bring_aborted_data_back() -> None:
@@ -197,7 +197,7 @@ def test_s_cmp_7_an_index_that_lies_does_not_bring_aborted_data_back() -> None:
     log.transactional(1, 0, A)
     log.abort(1)
     log.keys(1)
-    path = log.log.segments.first.paths[3]
+    path = log.log.segments.first.files.txn_index_path
     log.log.roll()
     log.stopped()
     log.fs.unlink(path)

@@ -30,7 +30,7 @@ class Transactions(LogBuilder):
 
     def said(self) -> str:
         """Without what is always the same."""
-        return self.log.aborted_line.removeprefix(f"t 0 {NO_ID} ")
+        return self.log.aborted_sums.line(self.log.topic_id).removeprefix(f"t 0 {NO_ID} ")
 
     def word(self, base: int, entries: int) -> str:
         """Of so many entries."""
@@ -78,7 +78,7 @@ def test_markers_above_the_recovery_point_are_left_out(built: Transactions) -> N
     assert built.said() == before
     built.log.let_go_of_files()
     built.log.topic_id = bytes(range(16))  # so that it is not the line of before
-    assert built.log.aborted_line.endswith(before)
+    assert built.log.aborted_sums.line(built.log.topic_id).endswith(before)
 
 
 def test_a_line_is_made_again_when_something_in_it_has_changed(built: Transactions) -> None:
@@ -86,16 +86,16 @@ def test_a_line_is_made_again_when_something_in_it_has_changed(built: Transactio
     built.log.roll()
     built.end()
     at_once(built.log.flush(2))
-    first = built.log.aborted_line
+    first = built.log.aborted_sums.line(built.log.topic_id)
     built.append()
     built.log.delete_old_segments()
-    assert built.log.aborted_line is first
+    assert built.log.aborted_sums.line(built.log.topic_id) is first
     at_once(built.log.flush())
-    second = built.log.aborted_line
+    second = built.log.aborted_sums.line(built.log.topic_id)
     assert second != first
     built.learn(0)
-    assert built.log.aborted_line == second
-    assert built.log.aborted_line is not second
+    assert built.log.aborted_sums.line(built.log.topic_id) == second
+    assert built.log.aborted_sums.line(built.log.topic_id) is not second
     built.log.topic_id = bytes(range(16))
     assert built.said() != second
 
@@ -120,7 +120,7 @@ def test_segments_that_have_ended_are_not_gone_through_again(
     built.end()
     at_once(built.log.flush())
     asked.clear()
-    line = built.log.aborted_line
+    line = built.log.aborted_sums.line(built.log.topic_id)
     assert line.endswith(built.word(100, 1))
     assert len(asked) < 10
 
@@ -143,9 +143,9 @@ def test_what_is_not_known_is_said_to_be_so_until_it_is(built: Transactions) -> 
     built.end()
     built.stopped()
     assert built.said() == "4 0:? 2:?"
-    before = built.log.written_down
+    before = built.log.aborted_sums.written_down
     built.learn(0)
-    assert built.log.written_down != before
+    assert built.log.aborted_sums.written_down != before
     assert built.said() == f"4 {built.word(0, 1)} 2:?"
     built.learn(2)
     built.end()
@@ -176,12 +176,12 @@ def test_what_a_power_loss_may_undo_is_not_known(built: Transactions) -> None:
     built.append()
     at_once(built.log.flush())
     old = list(built.log.segments)[1:2]
-    built.log.replace_segments(
-        [cleaned(built.log, old, lambda base: False)], old, generation=built.log.generation
+    built.log.replacer.replace(
+        [cleaned(built.log, old, lambda base: False)], old, generation=built.log.store.generation
     )
     assert built.said().split()[2] == "2:?"
     built.learn(2)
-    assert built.log.segments[2].aborted_sum == (0, 0)
+    assert built.log.segments[2].aborted.sum == (0, 0)
     assert built.said().split()[2] == "2:?"
     at_once(built.log.flush())
     assert built.said().split()[2] == "2"
@@ -193,7 +193,9 @@ def test_of_segments_that_were_replaced_nothing_is_known(built: Transactions) ->
         built.log.roll()
     built.append()
     old = list(built.log.segments)[:2]
-    built.log.replace_segments([cleaned(built.log, old)], old, generation=built.log.generation)
+    built.log.replacer.replace(
+        [cleaned(built.log, old)], old, generation=built.log.store.generation
+    )
     at_once(built.log.flush())
     assert built.said() == f"7 0:? {built.word(4, 1)} 6"
 

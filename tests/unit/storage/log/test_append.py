@@ -295,7 +295,7 @@ def test_s_app_9_follower_keeps_offsets_and_epochs() -> None:
     data = built.batch(2, base_offset=10, leader_epoch=3) + built.batch(
         3, base_offset=20, leader_epoch=4, codec=CompressionType.LZ4
     )
-    info = built.log.append_as_follower(bytes(data))
+    info = built.log.appender.append_as_follower(bytes(data))
     assert (info.first_offset, info.last_offset, info.record_count) == (10, 22, 5)
     assert [record.offset for record in built.records()] == [10, 11, 20, 21, 22]
     assert built.log.leader_epochs.entries == [(3, 10), (4, 20)]
@@ -306,26 +306,28 @@ def test_s_app_9_follower_refuses_what_does_not_grow() -> None:
     built = LogBuilder()
     built.append(5)
     with pytest.raises(UnexpectedAppendOffset) as caught:
-        built.log.append_as_follower(bytes(built.batch(2, base_offset=3)))
+        built.log.appender.append_as_follower(bytes(built.batch(2, base_offset=3)))
     assert (caught.value.first_offset, caught.value.last_offset) == (3, 4)
     with pytest.raises(OffsetsOutOfOrder):
-        built.log.append_as_follower(
+        built.log.appender.append_as_follower(
             bytes(built.batch(2, base_offset=9) + built.batch(2, base_offset=7))
         )
     for base, count in ((5, 1), (5, 2), (9, 1)):
         twice = bytes(built.batch(count, base_offset=base)) * 2
         with pytest.raises(OffsetsOutOfOrder):
-            built.log.append_as_follower(twice)
+            built.log.appender.append_as_follower(twice)
     damaged = built.batch(2, base_offset=9)
     damaged[-1] ^= 1
     with pytest.raises(KafkaError) as corrupt:
-        built.log.append_as_follower(bytes(damaged))
+        built.log.appender.append_as_follower(bytes(damaged))
     assert corrupt.value.code is ErrorCode.CORRUPT_MESSAGE
-    assert built.log.append_as_follower(b"").first_offset == -1
+    assert built.log.appender.append_as_follower(b"").first_offset == -1
     assert built.log.log_end_offset == 5
     with pytest.raises(UnexpectedAppendOffset):
-        built.log.append_as_follower(bytes(built.batch(1, base_offset=4)))
-    assert built.log.append_as_follower(bytes(built.batch(1, base_offset=5))).last_offset == 5
+        built.log.appender.append_as_follower(bytes(built.batch(1, base_offset=4)))
+    assert (
+        built.log.appender.append_as_follower(bytes(built.batch(1, base_offset=5))).last_offset == 5
+    )
 
 
 def test_s_app_10_duplicates_are_answered_as_the_first_time() -> None:
@@ -379,14 +381,14 @@ def test_read_only_bytes_are_copied_and_writable_ones_patched() -> None:
 def test_s_app_13_a_pending_append_is_invisible_until_it_is_complete() -> None:
     built = LogBuilder()
     built.append()
-    pending = built.log.begin_append(built.batch(2), leader_epoch=0)
+    pending = built.log.appender.begin_append(built.batch(2), leader_epoch=0)
     pending.write()
     assert built.log.log_end_offset == 1
     assert len(built.records()) == 1
     with pytest.raises(RuntimeError):
-        built.log.begin_append(built.batch(), leader_epoch=0)
+        built.log.appender.begin_append(built.batch(), leader_epoch=0)
     assert built.log.delete_old_segments() == []
-    assert built.log.complete_append(pending).last_offset == 2
+    assert built.log.appender.complete_append(pending).last_offset == 2
     assert len(built.records()) == 3
 
 
@@ -450,7 +452,7 @@ def test_an_index_without_room_for_an_entry_makes_short_segments(size: int) -> N
         built.append(1)
     assert built.log.log_end_offset == 9
     assert [record.offset for record in built.records()] == list(range(9))
-    assert 2 <= built.log.segment_count <= 9
+    assert 2 <= len(built.log.segments) <= 9
     built.log._check()
     again = built.killed()
     assert again.log_end_offset == 9

@@ -162,13 +162,13 @@ def test_s_idx_1_and_2_indexes_are_rebuilt_as_they_were_written(
     log = built.log
     for segment in list(log.segments)[:-1]:
         segment.release()
-        right = [built.fs.read_bytes(path) for path in segment.paths[1:3]]
-        scan = segment.new_scan({})
+        right = [built.fs.read_bytes(path) for path in segment.files.paths[1:3]]
+        scan = segment.indexes.new_scan({})
         scan.run(segment.file, segment.size)
         scan.add_time_entry()  # as the roll did
-        segment.install_indexes(scan, (None, None))
+        segment.indexes.install(scan, (None, None))
         segment.release()
-        found = [built.fs.read_bytes(path) for path in segment.paths[1:3]]
+        found = [built.fs.read_bytes(path) for path in segment.files.paths[1:3]]
         assert found == right
         log._check()
 
@@ -286,7 +286,7 @@ def test_what_comes_while_the_active_segment_is_repaired_is_indexed_as_well() ->
         built.append(3)
     assert [first_offset_read(built.log, n) for n in range(150)] == [n // 3 * 3 for n in range(150)]
     built.stopped()
-    table = built.log.segments.active.offset_index.as_array()
+    table = built.log.segments.active.indexes.offset.as_array()
     assert len(table) > len(data) // 8 + 8
     built.log._check()
 
@@ -354,8 +354,8 @@ def test_a_doubt_that_is_met_again_and_again_holds_no_frames() -> None:
     for _ in range(3):
         with pytest.raises(BeingRepaired):
             built.log.read(80, 100)
-    assert built.log.segments.first._suspect is not None
-    for doubt in (built.log.segments.first._suspect, *watched.doubts):
+    assert built.log.segments.first.indexes._suspect is not None
+    for doubt in (built.log.segments.first.indexes._suspect, *watched.doubts):
         assert doubt.__traceback__ is None
 
 
@@ -462,7 +462,7 @@ def test_without_a_snapshot_the_segments_before_are_read() -> None:
     built.log.producers.snapshots.reload()
     built.log.release()
     for segment in built.log.segments:
-        segment.aborted_sum = None
+        segment.aborted.sum = None
     assert built.aborted() == ABORTED
 
 
@@ -474,7 +474,7 @@ def test_a_snapshot_that_cannot_be_read_is_passed_over() -> None:
     built.fs.write_bytes(damaged, built.fs.read_bytes(damaged)[:-3])
     built.log.release()
     for segment in built.log.segments:
-        segment.aborted_sum = None
+        segment.aborted.sum = None
     built.fs.write_bytes(f"{DIRECTORY}/{7:020d}.txnindex", b"")
     assert built.aborted() == ABORTED
 
@@ -489,7 +489,7 @@ def test_later_segments_are_not_read_where_no_transaction_is_open() -> None:
     built.stopped()
     built.log.update_high_watermark(built.log.log_end_offset)
     assert built.aborted() == [(7, 0, 1, 2)]
-    known = [segment.aborted_sum is not None for segment in built.log.segments]
+    known = [segment.aborted.sum is not None for segment in built.log.segments]
     assert known == [True] + [False] * 5
 
 

@@ -17,7 +17,7 @@ def test_s_fl_2_the_recovery_point_moves_only_after_the_sync() -> None:
     for _ in range(10):
         built.append()
     log = built.log
-    assert log.segment_count > 2
+    assert len(log.segments) > 2
     assert log.recovery_point == 0
     built.fs.fail("fsync", "*.log", nth=2, errno=errno.EIO)
     with pytest.raises(StorageError):
@@ -66,9 +66,9 @@ def test_s_fl_2_what_a_failed_flush_has_not_synced_is_left_for_the_next() -> Non
     built.fs.fail("fsync_dir")
     with pytest.raises(StorageError):
         at_once(log.flush())
-    assert (log.recovery_point, log.names_are_synced) == (0, False)
+    assert (log.recovery_point, log.durability.names_are_synced) == (0, False)
     at_once(log.flush())
-    assert (log.recovery_point, log.names_are_synced) == (10, True)
+    assert (log.recovery_point, log.durability.names_are_synced) == (10, True)
     after = built.fs.crash(forget_names=True)
     built.fs = after
     assert built.open(clean=False, recovery_point=10).log_end_offset == 10
@@ -112,9 +112,9 @@ def test_a_flush_that_was_overtaken_is_begun_anew() -> None:
         built.append()
     flush = Calls(built.log.flush())
     flush.run()
-    generation = built.log.generation
+    generation = built.log.store.generation
     built.log.truncate_to(3)
-    assert built.log.generation > generation
+    assert built.log.store.generation > generation
     for _ in range(6):
         built.append()
     flush.complete()
@@ -131,13 +131,13 @@ def test_a_mark_stays_until_the_flush_that_took_it_is_complete() -> None:
     at_once(log.flush())
     log.roll()
     first = Calls(log.flush())
-    assert not log.names_are_synced
+    assert not log.durability.names_are_synced
     second = Calls(log.flush())
     assert "fsync_dir" in {operation for operation, _ in operations_of(built, second)}
     first.finish()
-    assert not log.names_are_synced
+    assert not log.durability.names_are_synced
     second.complete()
-    assert log.names_are_synced
+    assert log.durability.names_are_synced
     assert Calls(log.flush()).done
 
 
@@ -156,10 +156,10 @@ def test_a_flush_syncs_what_is_marked_wherever_it_ends() -> None:
     assert f"{DIRECTORY}/{1:020d}.timeindex" in synced
     full.complete()
     full.finish()
-    assert not log.names_are_synced
+    assert not log.durability.names_are_synced
     lower.complete()
     lower.finish()
-    assert (log.recovery_point, log.names_are_synced) == (2, True)
+    assert (log.recovery_point, log.durability.names_are_synced) == (2, True)
 
 
 def operations_of(built: LogBuilder, flush: Calls[None]) -> list[tuple[str, str]]:
@@ -234,7 +234,7 @@ def test_s_fl_2_any_number_of_flushes_side_by_side(seed: int) -> None:
         flush.finish()
     at_once(built.log.flush())
     assert built.log.recovery_point == built.log.log_end_offset
-    assert built.log.names_are_synced
+    assert built.log.durability.names_are_synced
     assert survives_power_loss(built)
 
 
@@ -268,7 +268,7 @@ def test_s_fl_2_a_flush_of_many_segments_goes_in_steps(monkeypatch: pytest.Monke
         disk = built.fs.crash(forget_names=True)
         assert {f"{at:020d}.log" for at in range(points[-1])} <= set(disk.list_dir(DIRECTORY))
     assert points == [3, 6, 8]
-    assert log.is_synced
+    assert log.durability.is_synced
 
 
 def test_names_that_are_synced_are_not_synced_again() -> None:

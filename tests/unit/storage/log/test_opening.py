@@ -203,7 +203,7 @@ def bounded(
 
 
 def rules_of(built: LogBuilder) -> TopicRules:
-    return built.log._appender._validator._rules()
+    return built.log.appender._validator._rules()
 
 
 @pytest.mark.parametrize("what", TOO_MUCH)

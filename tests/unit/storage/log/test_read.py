@@ -71,7 +71,7 @@ def test_s_read_2_the_batch_that_holds_the_offset_comes_whole(interval: int) -> 
 def test_s_read_3_gaps_are_skipped(interval: int, roll: bool) -> None:
     built = LogBuilder(index_interval_bytes=interval)
     for base in (0, 10, 20):
-        built.log.append_as_follower(bytes(built.batch(2, base_offset=base)))
+        built.log.appender.append_as_follower(bytes(built.batch(2, base_offset=base)))
         if roll:
             built.log.roll()
     built.log.update_high_watermark(22)
@@ -84,7 +84,7 @@ def test_s_read_3_a_read_goes_on_in_the_next_segment() -> None:
     built = LogBuilder(segment_bytes=200)
     for _ in range(6):
         built.append(2)
-    assert built.log.segment_count > 2
+    assert len(built.log.segments) > 2
     seen, offset = [], 0
     while offset < built.log.log_end_offset:
         found = bases(built, offset)
@@ -285,12 +285,12 @@ def test_s_ts_5_segments_by_their_last_write() -> None:
         built.log.roll()
     built.append(10)
     for at, segment in enumerate(built.log.segments):
-        built.fs.set_mtime_ms(segment.path, 1000 + at)
-    assert built.log.offsets_before(1002, 10) == [20, 10, 0]
-    assert built.log.offsets_before(1002, 2) == [20, 10]
-    assert built.log.offsets_before(-1, 10) == [40, 30, 20, 10, 0]
-    assert built.log.offsets_before(-2, 10) == [0]
-    assert built.log.offsets_before(5, 10) == []
+        built.fs.set_mtime_ms(segment.files.path, 1000 + at)
+    assert built.log.times.segments_before(1002, 10) == [20, 10, 0]
+    assert built.log.times.segments_before(1002, 2) == [20, 10]
+    assert built.log.times.segments_before(-1, 10) == [40, 30, 20, 10, 0]
+    assert built.log.times.segments_before(-2, 10) == [0]
+    assert built.log.times.segments_before(5, 10) == []
 
 
 def test_s_ts_6_of_equal_greatest_timestamps_the_first_stands_after_a_truncation_too() -> None:
@@ -344,7 +344,7 @@ def test_s_ts_2_a_small_batch_is_searched_at_once() -> None:
     built.log.append_as_leader(packed(300, last=7), leader_epoch=3)
     built.log.update_high_watermark(built.log.log_end_offset)
     elsewhere = Elsewhere()
-    found = at_once(built.log.search_timestamp(5_007, look=elsewhere.look))
+    found = at_once(built.log.times.search(5_007, look=elsewhere.look))
     assert elsewhere.opened == []
     assert found == TimestampOffset(timestamp=5_007, offset=299, leader_epoch=3)
 
@@ -355,9 +355,9 @@ def test_s_ts_2_a_batch_of_many_records_is_opened_elsewhere() -> None:
     built.log.update_high_watermark(built.log.log_end_offset)
     wanted = TimestampOffset(timestamp=5_007, offset=19_999, leader_epoch=3)
     elsewhere = Elsewhere()
-    assert at_once(built.log.search_timestamp(5_007, look=elsewhere.look)) == wanted
+    assert at_once(built.log.times.search(5_007, look=elsewhere.look)) == wanted
     assert len(elsewhere.opened) == 1
-    assert at_once(built.log.search_max_timestamp(elsewhere.look)) == wanted
+    assert at_once(built.log.times.search_latest(elsewhere.look)) == wanted
     assert len(elsewhere.opened) == 2
 
 
@@ -365,12 +365,12 @@ def test_s_ts_2_a_search_gives_others_their_turn() -> None:
     built = LogBuilder(segment_bytes=200)
     for at in range(40):
         built.append_dated(built.clock.wall_ms() - 1000 + at)
-    assert built.log.segment_count > 15
+    assert len(built.log.segments) > 15
     for search in (
-        built.log.search_timestamp(built.clock.wall_ms()),
-        built.log.search_max_timestamp(),
+        built.log.times.search(built.clock.wall_ms()),
+        built.log.times.search_latest(),
     ):
-        assert begin(search).pauses >= built.log.segment_count
+        assert begin(search).pauses >= len(built.log.segments)
 
 
 def test_s_ts_2_only_heads_are_read_of_batches_that_are_too_old(
@@ -401,7 +401,7 @@ def test_s_ts_2_a_search_outlives_the_segment_it_reads() -> None:
     built = LogBuilder(segment_bytes=300)
     for at in range(9):
         built.append_dated(built.clock.wall_ms() - 1000 + at)
-    search = built.log.search_timestamp(built.clock.wall_ms() - 1000 + 8)
+    search = built.log.times.search(built.clock.wall_ms() - 1000 + 8)
     assert search.send(None) is PAUSE
     built.log.maybe_increment_log_start_offset(7, StartOffsetReason.CLIENT_RECORD_DELETION)
     built.log.delete_old_segments()
@@ -425,5 +425,5 @@ def test_s_ts_1_of_equal_greatest_timestamps_the_first_record_is_the_answer(
     assert found is not None
     assert (found.timestamp, found.offset) == (now + 50, 3)
     for segment in built.log.segments:
-        segment.rebuild_indexes()
+        segment.indexes.rebuild(segment.size)
     assert max_timestamp(built.log) == found

@@ -50,7 +50,7 @@ def test_segments_are_replaced_in_kafkas_order(built: LogBuilder) -> None:
     old = old_of(log)
     new = [cleaned(log, old[:2], odd), cleaned(log, old[2:], odd)]
     built.fs.operations.clear()
-    gone = log.replace_segments(new, old, generation=log.generation)
+    gone = log.replacer.replace(new, old, generation=log.store.generation)
     renames = [path for op, path in built.fs.operations if op == "rename" and "/0" in path]
     names = [path.rsplit("/", 1)[1].lstrip("0") or "0" for path in renames]
     logs = [name for name in names if ".log" in name]
@@ -67,7 +67,7 @@ def test_segments_are_replaced_in_kafkas_order(built: LogBuilder) -> None:
     assert offsets(built) == [1, 3, 5, 7, 9]
     assert log.size == sum(segment.size for segment in log.segments)
     log._check()
-    assert not log.names_are_synced
+    assert not log.durability.names_are_synced
     at_once(log.flush())
     built.fs = built.fs.crash(forget_names=True)
     built.open(clean=False, recovery_point=10)
@@ -82,9 +82,9 @@ def test_what_readers_were_handed_stays_readable_until_it_is_unlinked_and_after(
     assert isinstance(found, FileSlice)
     before = found.read()
     old = old_of(log)
-    log.replace_segments([cleaned(log, old, odd)], old, generation=log.generation)
+    log.replacer.replace([cleaned(log, old, odd)], old, generation=log.store.generation)
     assert found.read() == before
-    for pending in log.take_pending_deletions():
+    for pending in log.store.take_pending():
         built.fs.unlink(pending.path)
     assert found.read() == before
     assert [name for name in built.names() if name.endswith((".deleted", ".swap"))] == []
@@ -96,7 +96,7 @@ def test_remembered_places_are_forgotten(built: LogBuilder) -> None:
     for start in (0, 3, 4):
         log.read(start, 1 << 20)  # to the high watermark: its place is remembered
     old = old_of(log)
-    log.replace_segments([cleaned(log, old, odd)], old, generation=log.generation)
+    log.replacer.replace([cleaned(log, old, odd)], old, generation=log.store.generation)
     assert [r.offset for r in built.records(4)][:1] == [5]
     for start in (0, 3, 4):
         found = log.read(start, 1 << 20).records
@@ -108,9 +108,9 @@ def test_a_producer_snapshot_goes_with_a_base_that_vanishes(built: LogBuilder) -
     log = built.log
     assert set(log.producers.snapshots.offsets) >= {3, 6, 9}
     old = old_of(log)
-    log.replace_segments([cleaned(log, old)], old, generation=log.generation)
+    log.replacer.replace([cleaned(log, old)], old, generation=log.store.generation)
     assert set(log.producers.snapshots.offsets) & {3, 6, 9} == {9}
-    pending = {one.path.rsplit("/", 1)[1] for one in log.take_pending_deletions()}
+    pending = {one.path.rsplit("/", 1)[1] for one in log.store.take_pending()}
     assert f"{3:020d}.snapshot.deleted" in pending
     assert f"{0:020d}.log.deleted" in pending
     assert len(pending) == 3 * 3 + 2
@@ -119,7 +119,7 @@ def test_a_producer_snapshot_goes_with_a_base_that_vanishes(built: LogBuilder) -
 def test_retention_goes_on_over_replaced_segments(built: LogBuilder) -> None:
     log = built.log
     old = old_of(log)
-    log.replace_segments([cleaned(log, old, odd)], old, generation=log.generation)
+    log.replacer.replace([cleaned(log, old, odd)], old, generation=log.store.generation)
     log.maybe_increment_log_start_offset(9, StartOffsetReason.CLIENT_RECORD_DELETION)
     assert [one.base_offset for one in log.delete_old_segments()] == [0]
     assert log.segments.base_offsets == [9]
@@ -129,7 +129,7 @@ def test_a_segment_that_was_cleaned_until_nothing_is_left(built: LogBuilder) -> 
     log = built.log
     old = old_of(log)
     empty = cleaned(log, old, lambda header: False)
-    log.replace_segments([empty], old, generation=log.generation)
+    log.replacer.replace([empty], old, generation=log.store.generation)
     assert (log.segments[0].size, offsets(built)) == (0, [9])
     built.killed(recovery_point=10)
     assert offsets(built) == [9]
@@ -149,7 +149,7 @@ def test_aborted_transactions_are_found_in_the_new_segment() -> None:
     log = built.log
     aborted_transaction(built)
     old = old_of(log, 1)
-    log.replace_segments([cleaned(log, old)], old, generation=log.generation)
+    log.replacer.replace([cleaned(log, old)], old, generation=log.store.generation)
     aborted = log.read(0, 1 << 20, FetchIsolation.TXN_COMMITTED).aborted
     assert aborted is not None
     assert [(one.producer_id, one.first_offset) for one in aborted] == [(7, 0)]
@@ -179,7 +179,9 @@ def retained(built: LogBuilder) -> None:
 
 def replaced(built: LogBuilder) -> None:
     old = old_of(built.log, 1)
-    built.log.replace_segments([cleaned(built.log, old)], old, generation=built.log.generation)
+    built.log.replacer.replace(
+        [cleaned(built.log, old)], old, generation=built.log.store.generation
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,23 +198,23 @@ def test_what_was_made_of_segments_that_have_changed_is_refused(
     built: LogBuilder, meanwhile: Callable[[LogBuilder], object]
 ) -> None:
     log = built.log
-    old, generation = old_of(log), log.generation
+    old, generation = old_of(log), log.store.generation
     new = cleaned(log, old, odd)
     meanwhile(built)
     bases, found = log.segments.base_offsets, offsets(built, log.log_start_offset)
     with pytest.raises(StaleGeneration):
-        log.replace_segments([new], old, generation=generation)
+        log.replacer.replace([new], old, generation=generation)
     assert (log.segments.base_offsets, offsets(built, log.log_start_offset)) == (bases, found)
     log._check()
 
 
 def test_out_of_service_nothing_is_replaced(built: LogBuilder) -> None:
     log = built.log
-    old, generation = old_of(log), log.generation
+    old, generation = old_of(log), log.store.generation
     new = cleaned(log, old)
     log.take_out_of_service()
     with pytest.raises(StorageError):
-        log.replace_segments([new], old, generation=generation)
+        log.replacer.replace([new], old, generation=generation)
 
 
 def test_nonsense_is_refused(built: LogBuilder) -> None:
@@ -229,7 +231,7 @@ def test_nonsense_is_refused(built: LogBuilder) -> None:
         ([new], []),
     ):
         with pytest.raises(ValueError, match="segment"):
-            log.replace_segments(wrong_new, wrong_old, generation=log.generation)
+            log.replacer.replace(wrong_new, wrong_old, generation=log.store.generation)
     assert log.segments.base_offsets == [0, 3, 6, 9]
 
 
@@ -241,7 +243,7 @@ def test_a_disk_that_fails_in_the_middle_takes_the_log_out_of_service(built: Log
     new = cleaned(log, old)
     built.fs.fail("rename", "*.log", errno=errno.EIO)
     with pytest.raises(StorageError):
-        log.replace_segments([new], old, generation=log.generation)
+        log.replacer.replace([new], old, generation=log.store.generation)
     assert [path for path, _ in failed] == [DIRECTORY]
     built.fs.heal()
     built.killed(recovery_point=10)
@@ -252,6 +254,6 @@ def test_an_earlier_attempt_leaves_nothing_in_the_next(built: LogBuilder) -> Non
     log = built.log
     old = old_of(log)
     cleaned(log, old).release()
-    log.replace_segments([cleaned(log, old, odd)], old, generation=log.generation)
+    log.replacer.replace([cleaned(log, old, odd)], old, generation=log.store.generation)
     assert offsets(built) == [1, 3, 5, 7, 9]
     log._check()

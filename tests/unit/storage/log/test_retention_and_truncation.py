@@ -133,13 +133,13 @@ def test_s_ret_7_files_are_renamed_at_once_and_due_later() -> None:
     data = info.records.read()
     built.log.maybe_increment_log_start_offset(1, DELETED)
     built.log.delete_old_segments()
-    pending = built.log.take_pending_deletions()
+    pending = built.log.store.take_pending()
     names = {one.path.removeprefix(DIRECTORY + "/") for one in pending}
     stem = f"{0:020d}"
     assert names == {f"{stem}.{kind}.deleted" for kind in ("log", "index", "timeindex")}
     assert names <= set(built.names())
     assert {one.due_ms for one in pending} == {built.clock.wall_ms() + 60_000}
-    assert built.log.take_pending_deletions() == []
+    assert built.log.store.take_pending() == []
     assert info.records.read() == data
 
 
@@ -225,11 +225,9 @@ def test_watermark_rules() -> None:
     built = LogBuilder()
     built.log.append_as_leader(built.batch(5), leader_epoch=0)
     log = built.log
-    assert log.maybe_increment_high_watermark(3)
-    assert not log.maybe_increment_high_watermark(2)
+    assert log.update_high_watermark(3)
+    assert not log.update_high_watermark(3)
     assert log.high_watermark == 3
-    with pytest.raises(ValueError, match="exceed"):
-        log.maybe_increment_high_watermark(6)
     assert log.update_high_watermark(99)
     assert log.high_watermark == 5
 
@@ -248,7 +246,7 @@ def test_s_fl_1_and_2_recovery_point_moves_with_a_sync_only() -> None:
     built.clock.advance(5)
     at_once(built.log.flush())
     assert built.log.recovery_point == 6
-    assert built.log.last_flush_ms == built.clock.wall_ms()
+    assert built.log.durability.last_flush_ms == built.clock.wall_ms()
     assert ("fsync_dir", DIRECTORY) in built.fs.operations
 
 
@@ -265,7 +263,7 @@ def test_s_ret_7_a_producer_snapshot_waits_as_long_as_its_segment() -> None:
     segments_of(built, 1, 1, 1)
     built.log.maybe_increment_log_start_offset(2, DELETED)
     built.log.delete_old_segments()
-    pending = built.log.take_pending_deletions()
+    pending = built.log.store.take_pending()
     assert f"{DIRECTORY}/{1:020d}.snapshot.deleted" in {one.path for one in pending}
     assert {one.due_ms for one in pending} == {built.clock.wall_ms() + 60_000}
 
@@ -279,6 +277,6 @@ def test_s_ts_4_segments_without_timestamps_are_as_old_as_their_file() -> None:
     now = built.clock.wall_ms()
     ages = {0: HOUR + 1, 1: HOUR, 2: 2 * HOUR, 3: 0}
     for segment in built.log.segments:
-        built.fs.set_mtime_ms(segment.path, now - ages[segment.base_offset])
+        built.fs.set_mtime_ms(segment.files.path, now - ages[segment.base_offset])
     assert went(built) == [(0, DeletionReason.RETENTION_TIME)], "the next one is just young enough"
     assert built.log.log_start_offset == 1

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
 from storage.log.results import FileSlice, RollReason
 from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
@@ -60,7 +61,7 @@ def test_s_roll_2_compacted_topics_roll_within_the_compaction_lag() -> None:
 
 def test_s_roll_5_jitter_is_taken_off_segment_ms() -> None:
     built = LogBuilder(segment_ms=10_000, segment_jitter_ms=9_000)
-    jitter = built.log.segments.active.jitter_ms
+    jitter = built.log.roller.jitter_ms
     assert 0 < jitter < 9_000
     now = built.clock.wall_ms()
     assert rolled_by(built, now, now + 10_000 - jitter, now + 10_001 - jitter) == [
@@ -68,6 +69,24 @@ def test_s_roll_5_jitter_is_taken_off_segment_ms() -> None:
         None,
         RollReason.TIME,
     ]
+
+
+def test_s_roll_5_each_segment_has_a_jitter_of_its_own() -> None:
+    built = LogBuilder(segment_ms=10_000, segment_jitter_ms=9_000)
+    drawn = {built.log.roller.jitter_ms}
+    for _ in range(4):
+        built.append()
+        built.log.roll()
+        drawn.add(built.log.roller.jitter_ms)
+    assert len(drawn) > 2
+
+
+def test_s_roll_5_a_batch_may_be_as_large_as_a_segment() -> None:
+    size = len(LogBuilder().batch())
+    assert LogBuilder(segment_bytes=size).append().last_offset == 0
+    with pytest.raises(KafkaError) as caught:
+        LogBuilder(segment_bytes=size - 1).append()
+    assert caught.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
 
 
 def test_s_roll_5_when_an_index_is_full() -> None:
@@ -100,9 +119,9 @@ def test_s_roll_5_before_a_relative_offset_overflows() -> None:
     built = LogBuilder()
     far = 2**31
     built.append()
-    info = built.log.append_as_follower(bytes(built.batch(base_offset=far - 1)))
+    info = built.log.appender.append_as_follower(bytes(built.batch(base_offset=far - 1)))
     assert info.rolled is None
-    info = built.log.append_as_follower(bytes(built.batch(base_offset=far)))
+    info = built.log.appender.append_as_follower(bytes(built.batch(base_offset=far)))
     assert info.rolled is RollReason.OFFSET_OVERFLOW
     assert built.log.segments.base_offsets == [0, far]
 
@@ -110,7 +129,7 @@ def test_s_roll_5_before_a_relative_offset_overflows() -> None:
 def test_s_roll_3_new_base_is_the_first_offset_of_the_batch() -> None:
     built = LogBuilder(segment_bytes=100)
     built.append()
-    built.log.append_as_follower(bytes(built.batch(base_offset=10)))
+    built.log.appender.append_as_follower(bytes(built.batch(base_offset=10)))
     assert built.log.segments.base_offsets == [0, 10]
 
 
@@ -133,8 +152,8 @@ def test_s_roll_3_rolling_an_empty_segment_begins_it_again() -> None:
     built.log.roll()
     log = built.log
     assert log.segments.base_offsets == [0, 2]
-    assert log.segments.active.offset_index.free == 10
-    assert built.fs.size(log.segments.active.path) == log.config.segment_bytes
+    assert log.segments.active.indexes.offset.free == 10
+    assert built.fs.size(log.segments.active.files.path) == log.config.segment_bytes
     assert built.append().first_offset == 2
     assert not [name for name in built.names() if name.endswith(".deleted")]
     log._check()
@@ -166,7 +185,7 @@ def test_s_roll_4_a_rolled_segment_is_trimmed_and_has_its_last_time_entry() -> N
     first = built.log.segments.first
     assert built.fs.size(f"{DIRECTORY}/{0:020d}.log") == used == first.size
     assert built.fs.size(f"{DIRECTORY}/{0:020d}.index") == 0
-    assert first.time_index.last_entry == (now + 5, 1)
+    assert first.indexes.time.last_entry == (now + 5, 1)
     assert built.fs.size(f"{DIRECTORY}/{0:020d}.timeindex") == 12
     assert f"{2:020d}.snapshot" in built.names()
     assert told == [2]
@@ -178,7 +197,7 @@ def test_s_idx_1_an_entry_names_the_batch_that_follows_an_interval() -> None:
     assert sizes[0] < 100 < sizes[0] + sizes[1]
     for count in (1, 3, 1, 2, 1):
         built.append(count)
-    index = built.log.segments.active.offset_index
+    index = built.log.segments.active.indexes.offset
     # Bytes since the last entry must exceed the interval *before* the append; the entry holds the
     # last offset of that batch and the position of its start.
     expected, since, position, offset = [], 0, 0, -1
@@ -198,7 +217,7 @@ def test_s_idx_1_an_interval_of_zero_indexes_every_batch_but_the_first() -> None
     built = LogBuilder(index_interval_bytes=0)
     for _ in range(4):
         built.append(2)
-    index = built.log.segments.active.offset_index
+    index = built.log.segments.active.indexes.offset
     assert [index.entry(slot)[0] for slot in range(index.entries)] == [3, 5, 7]
 
 
@@ -207,7 +226,7 @@ def test_s_idx_2_time_entries_rise() -> None:
     now = built.clock.wall_ms()
     for stamp in (now, now + 5, now + 3, now + 5, now + 9):
         built.append_dated(stamp)
-    index = built.log.segments.active.time_index
+    index = built.log.segments.active.indexes.time
     assert [index.entry(slot) for slot in range(index.entries)] == [(now + 5, 1), (now + 9, 4)]
 
 
@@ -216,7 +235,7 @@ def test_s_idx_7_slices_of_a_deleted_segment_stay_readable() -> None:
     built.append(value=b"keep me")
     info = built.log.read(0, 1000)
     built.log.truncate_fully_and_start_at(5)
-    for pending in built.log.take_pending_deletions():
+    for pending in built.log.store.take_pending():
         built.fs.unlink(pending.path)
     assert isinstance(info.records, FileSlice)
     assert b"keep me" in info.records.read()

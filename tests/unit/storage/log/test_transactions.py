@@ -124,7 +124,7 @@ def test_s_txn_3_an_abort_is_noted_with_the_stable_offset_of_that_moment(
     log.write(B)
     log.end(B, commit=False)
     log.end(A, commit=False)
-    found = log.log.segments.active.txn_index.all_aborted()
+    found = log.log.segments.active.aborted.index.all_aborted()
     assert found == [
         AbortedTxn(producer_id=B, first_offset=1, last_offset=2, last_stable_offset=0),
         AbortedTxn(producer_id=A, first_offset=0, last_offset=3, last_stable_offset=4),

@@ -141,7 +141,7 @@ class Broker:
         return told_in_the_end(self.manager, self.reads, repairs=10)
 
     def known(self) -> list[bool]:
-        return [segment.aborted_sum is not None for segment in self.log.segments]
+        return [segment.aborted.sum is not None for segment in self.log.segments]
 
 
 def busy() -> Broker:
@@ -384,7 +384,7 @@ def test_the_notes_of_another_topic_are_not_believed() -> None:
 
 def test_notes_of_partitions_that_are_not_there_are_taken_for_gone_by_a_start() -> None:
     broker = busy()
-    line = broker.log.aborted_line
+    line = broker.log.aborted_sums.line(broker.log.topic_id)
     broker.fs.write_bytes(NOTES, encode_aborted([line, line.replace("t 0", "other 3")]))
     again = broker.killed()
     other = TopicPartition("other", 3)
@@ -501,7 +501,7 @@ def test_segments_that_retention_has_taken_are_not_missed() -> None:
     broker = busy()
     broker.log.maybe_increment_log_start_offset(4, StartOffsetReason.CLIENT_RECORD_DELETION)
     run_task(broker.manager, log_tasks.RETENTION)
-    assert broker.log.first_segment_base == 4
+    assert broker.log.segments.first.base_offset == 4
     again = broker.killed()
     assert again.known() == [True]
     assert again.reads() == ABORTED[2:]
@@ -517,7 +517,9 @@ def test_of_segments_that_were_replaced_nothing_old_is_believed(merged: bool) ->
     broker.append()
     broker.settle()
     old = list(broker.log.segments)[: 2 if merged else 1]
-    broker.log.replace_segments([cleaned(broker.log, old)], old, generation=broker.log.generation)
+    broker.log.replacer.replace(
+        [cleaned(broker.log, old)], old, generation=broker.log.store.generation
+    )
     again = broker.killed(start=False)
     again.fs.write_bytes(INDEX, b"")
     again = again.killed()
@@ -538,7 +540,7 @@ def test_a_copy_in_another_directory_is_another_log() -> None:
     copy = broker.manager.moves.create_future_log(TP, target)
     batches = [build_batch([(1, b"k", b"v", ())], base_offset=at) for at in range(4)]
     for batch in batches:
-        copy.append_as_follower(batch)
+        copy.appender.append_as_follower(batch)
     at_once(copy.flush())
     broker.write_down()
     assert read_aborted(broker.fs, target)[TP].segments.keys() == {0}

@@ -52,7 +52,7 @@ class Broker:
         while future.log_end_offset < source.log_end_offset:
             found = source.read(future.log_end_offset, 1 << 20, FetchIsolation.LOG_END).records
             assert isinstance(found, FileSlice)
-            future.append_as_follower(found.read())
+            future.appender.append_as_follower(found.read())
         at_once(future.flush())
         manager.moves.retire_source(TP)
         manager.moves.promote_future(TP)

@@ -97,7 +97,7 @@ def test_a_chunk_is_cut_where_it_inflates_to_much(
 ) -> None:
     view = written(tmp_path)
     expected = table(view)
-    monkeypatch.setattr(reader_columns, "_INFLATED", 1)
+    monkeypatch.setattr(reader_columns, "INFLATED", 1)
     assert table(view) == expected
     assert len(list(view.iter_columns())) > 3
 

@@ -158,7 +158,7 @@ def test_s_txn_6_an_aborted_transaction_below_the_recovery_point_stays_aborted()
     at_once(built.log.flush())
     built.end_transaction(1, replicated=False)
     at_once(
-        built.log.flush()
+        at_once(built.log.flush())
     )  # the transaction index is a new file, whose name has to be synced as well
     built.fs = built.fs.crash(forget_names=True)
     log = built.open(clean=False, recovery_point=3)

@@ -1,7 +1,8 @@
 """The components of a broker, and from which settings each is made.
 
 Making the components starts nothing and opens nothing: `broker.server` starts and stops them in
-order. `broker.reconfiguration` says what they do when a setting changes while they run.
+order. A setting that may change while they run is read from `configs.current` when it is used, or
+`_follow` says what is to be done. After the `BrokerReconfigurable`s of Kafka's DynamicBrokerConfig.
 """
 
 from functools import partial
@@ -19,7 +20,7 @@ from broker.cluster.features import Features
 from broker.cluster.image import MetadataImage
 from broker.cluster.image_applier import ImageApplier
 from broker.cluster.producer_ids import ProducerIdAllocator
-from broker.cluster.topic_log_configs import TopicLogConfigs
+from broker.cluster.topic_log_configs import TopicLogConfigs, topic_defaults
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.settings import GroupSettings
@@ -86,8 +87,9 @@ class Components:
             workers,
         )
         log_manager.repairs.repaired = self.replica_manager.records_repaired
+        log_manager.directories.listeners.append(self.replica_manager.directory_offline)
         self.log_mover = LogMover(self.replica_manager, log_manager, driver)
-        topic_configs = TopicLogConfigs(self.image, config, log_manager)
+        topic_configs = TopicLogConfigs(self.image, configs, log_manager)
         self.image_applier = ImageApplier(
             store=store,
             image=self.image,
@@ -177,6 +179,18 @@ class Components:
             log_manager, config, clock=clock, workers=workers, driver=driver, random=world.random
         )
         self.background = Background(threads=config.background_threads, clock=clock, driver=driver)
+        self._follow(configs)
+
+    def _follow(self, configs: DynamicBrokerConfig) -> None:
+        """Say what the components do when a setting changes while they run."""
+        follow = configs.follow
+        follow(lambda config: config, self.log_manager.reconfigure)
+        follow(topic_defaults, lambda _: self.controller.topic_defaults_changed())
+        follow(lambda config: config.num_io_threads, self.channel.pool.resize)
+        follow(lambda config: config.background_threads, self.background.resize)
+        follow(lambda config: config, self.log_cleaner.reconfigure)
+        follow(connection_limits, self.socket_server.limits.reconfigure)
+        follow(TransactionSettings.from_config, self.transaction_coordinator.reconfigure)
 
 
 def connection_limits(config: BrokerConfig) -> Limits:

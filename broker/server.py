@@ -1,14 +1,14 @@
 """A broker's life: in which order its components start and stop (Kafka's KafkaServer).
 
-Start (S-START-2, S-START-3): log directories locked -> metadata store -> identity -> topics'
-metadata -> sockets bound -> logs loaded -> partitions led -> coordinators -> handlers -> sockets
-served -> background work -> RUNNING_AS_BROKER. A failure on the way ends the start, releases what
-was taken, and `run` returns False.
+Start (S-START-2, S-START-3): log directories locked -> metadata store -> identity -> configuration
+-> components made -> topics' metadata -> sockets bound -> logs loaded -> partitions led ->
+coordinators -> handlers -> sockets served -> background work -> RUNNING_AS_BROKER. A failure on the
+way ends the start, releases what was taken, and `run` returns False.
 
 Stop (S-START-5), the last started first: background work ends, members parked in a rebalance are
-answered, no new connections, requests in work get `STOP_REQUESTS_S`, high watermarks written,
-metadata store closed, logs synced and closed with their checkpoints and the clean-shutdown marker,
-locks released. Each stop is registered where its component is started, so a start that fails
+answered, no new connections, requests in work get `STOP_REQUESTS_S`, high watermarks written, logs
+synced and closed with their checkpoints and the clean-shutdown marker, metadata store closed, locks
+released. Each stop is registered where its component is started, so a start that fails
 half-way stops exactly what it had started.
 
 This module wires; it decides nothing else. `broker.__main__` runs it, tests may run it in-process.
@@ -26,12 +26,13 @@ from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.leadership import led_partitions
 from broker.components import Components
+from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.deadlines import Deadlines
-from broker.reconfiguration import Reconfiguration
 from broker.startup.advice import OPERATOR_ERRORS, explained
-from broker.startup.directory_identity import Identity, locate_store, settle_identity
+from broker.startup.directory_identity import locate_store, settle_identity
 from broker.startup.exposure import tell_of_open_listeners
 from broker.startup.known_producers import reserve_known_producer_ids
 from broker.startup.log_loader import load_all_logs
@@ -44,7 +45,8 @@ from broker.world.uuids import random_uuid
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.listener import Listener
-from storage.log_manager import LogManager, OfflineDir
+from storage.log_manager import LogManager
+from storage.manager.directories import LogDirectories
 from storage.open_files import OpenFiles
 from storage.task import Task
 from storage.waits import Work
@@ -69,6 +71,7 @@ class BrokerServer:
     ) -> None:
         """`announce` is called with the bound listeners, `on_started` when the broker serves."""
         self.config = config
+        """What the operator set; what holds is in `components.configs`."""
         self.state = BrokerStateGauge()
         self.watch = LoopWatch(world.clock)
         """A caller that runs the loop in real time installs it as a trio instrument."""
@@ -85,7 +88,6 @@ class BrokerServer:
         self.failure: str | None = None
         """Why the broker could not start or go on, in a sentence."""
         self._to_stop = AsyncExitStack()
-        self._offline_listeners: list[Callable[[str], None]] = []
 
     # ---- life
 
@@ -166,42 +168,19 @@ class BrokerServer:
     # ---- start: each part that must be stopped registers its stop in `_to_stop`
 
     async def _start(self, services: trio.Nursery) -> None:
-        config, world, run = self.config, self._world, self._driver.run
+        world, run = self._world, self._driver.run
         self._to_stop.callback(world.workers.close)
         deadlines = Deadlines(world.clock, self.watch)
         services.start_soon(deadlines.run, name="deadlines")
-        self.log_manager = LogManager(
-            config,
-            world.clock,
-            world.fs,
-            on_offline=self._directory_offline,
-            defer=deadlines.soon,
-            random=world.random,
-            open_files=OpenFiles(world.descriptors.files),
+        directories = self._directories = LogDirectories(
+            world.fs, self.config.log_dirs, deadlines.soon
         )
-        self.log_manager.lock_and_check_dirs()
-        threads = config.num_recovery_threads_per_data_dir
-        self._at_stop(self.log_manager.shutdown, trio.CapacityLimiter(threads))
+        directories.listeners.append(self._directory_offline)
+        directories.lock_and_check()
+        self._to_stop.callback(directories.unlock_all)
         self.store = await self._open_store()
-        identity = await run(
-            settle_identity(
-                self.store,
-                config,
-                world.fs,
-                self.log_manager.live_dirs,
-                new_uuid=self._new_uuid,
-                failed=self.log_manager.handle_dir_failure,
-            )
-        )
-        logger.info("Cluster ID = %s, broker id = %d", identity.cluster_id, identity.broker_id)
-        self.config = config = _with_identity(config, identity)
-        if self.store.fresh:
-            await self._take_over()
-        configs = DynamicBrokerConfig(config, self.store)
-        await run(configs.load())
-        self.config = configs.current
-        self.log_manager.reconfigure(self.config)  # it was made before the store could be read
-        self._make_components(configs, identity, deadlines)
+        configs, cluster_id = await run(self._settle_config())
+        self._make_components(configs, cluster_id, deadlines)
         await run(self.components.controller.load())
         await run(self.components.features.load())
         bound = self.components.socket_server.bind()
@@ -211,11 +190,11 @@ class BrokerServer:
         services.start_soon(run, self.components.image_applier.run(), name="image-applier")
         self.components.log_mover.resume()
         self._at_stop(self.components.replica_manager.checkpoint_high_watermarks)
-        await services.start(self.components.group_coordinator.run, self.components.driver)
-        self._start_groups()
+        await self._start_coordinator(services, OFFSETS_TOPIC, self.components.group_coordinator)
         await services.start(self.components.marker_writer.run, self.components.driver)
-        await services.start(self.components.transaction_coordinator.run, self.components.driver)
-        self._start_transactions()
+        await self._start_coordinator(
+            services, TRANSACTION_TOPIC, self.components.transaction_coordinator
+        )
         self._to_stop.callback(self.components.transaction_coordinator.shutdown)
         await services.start(self.components.channel.run, name="handlers")
         self._to_stop.push_async_callback(self.components.channel.close)
@@ -246,8 +225,8 @@ class BrokerServer:
         self._to_stop.push_async_callback(run)
 
     async def _open_store(self) -> EmbeddedStore:
-        world, logs = self._world, self.log_manager
-        path = locate_store(world.fs, logs.live_dirs, logs.offline_dirs, world.media.file_name)
+        world, logs = self._world, self._directories
+        path = locate_store(world.fs, [*logs.live], [*logs.offline], world.media.file_name)
         store = await self._driver.run(EmbeddedStore.open(world.media.open, path))
 
         async def close() -> None:
@@ -256,46 +235,70 @@ class BrokerServer:
         self._to_stop.push_async_callback(close)
         return store
 
-    async def _take_over(self) -> None:
+    async def _settle_config(self) -> tuple[DynamicBrokerConfig, str]:
+        """Find out the ids and what was set while the broker ran; return also the cluster id."""
+        identity = await settle_identity(
+            self.store,
+            self.config,
+            self._world.fs,
+            [*self._directories.live],
+            new_uuid=self._new_uuid,
+            failed=self._directories.take_offline,
+        )
+        logger.info("Cluster ID = %s, broker id = %d", identity.cluster_id, identity.broker_id)
+        config = self.config.with_broker_id(identity.broker_id)
+        if self.store.fresh:
+            await self._take_over(config)
+        return await DynamicBrokerConfig.load(config, self.store), identity.cluster_id
+
+    async def _take_over(self, config: BrokerConfig) -> None:
         """Adopt topics that another broker left in the log directories; the store is empty."""
         from broker.cluster.adoption import take_over
 
-        verdicts = await self._driver.run(
-            take_over(
-                self.store,
-                self._world.fs,
-                self.log_manager.live_dirs,
-                self.config,
-                self.config.broker_id,
-                new_uuid=self._new_uuid,
-            )
+        verdicts = await take_over(
+            self.store,
+            self._world.fs,
+            tuple(self._directories.live),
+            config,
+            config.broker_id,
+            new_uuid=self._new_uuid,
         )
         for verdict in verdicts:
             logger.log(*verdict.as_log_line())
 
     def _make_components(
-        self, configs: DynamicBrokerConfig, identity: Identity, deadlines: Deadlines
+        self, configs: DynamicBrokerConfig, cluster_id: str, deadlines: Deadlines
     ) -> None:
+        config, world = configs.current, self._world
+        self.log_manager = LogManager(
+            config,
+            world.clock,
+            self._directories,
+            random=world.random,
+            open_files=OpenFiles(world.descriptors.files),
+        )
+        threads = config.num_recovery_threads_per_data_dir
+        self._at_stop(
+            partial(self.log_manager.shutdown, unlock=False), trio.CapacityLimiter(threads)
+        )
         self.components = Components(
             configs,
-            cluster_id=identity.cluster_id,
+            cluster_id=cluster_id,
             store=self.store,
             log_manager=self.log_manager,
             deadlines=deadlines,
-            world=self._world,
+            world=world,
             driver=self._driver,
             watch=self.watch,
             check_buffers=self._check_buffers,
         )
-        self._offline_listeners.append(self.components.replica_manager.directory_offline)
-        configs.followers.append(Reconfiguration(self.components).follow)
 
     async def _load_logs(self) -> None:
         self.state.move_to(BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN)
         await load_all_logs(
             self.log_manager,
             self.components.controller.topic_config,
-            threads_per_dir=self.config.num_recovery_threads_per_data_dir,
+            threads_per_dir=self.components.configs.current.num_recovery_threads_per_data_dir,
             clock=self._world.clock,
             driver=self._driver,
         )
@@ -310,22 +313,22 @@ class BrokerServer:
         await self._driver.run(controller.lead())
         await self._driver.run(controller.register(listeners))
 
-    def _start_groups(self) -> None:
-        led, count = led_partitions(self.components.image, OFFSETS_TOPIC, self.config.broker_id)
-        self.components.group_coordinator.startup(led, partition_count=count)
-        self.components.image_applier.coordinators[OFFSETS_TOPIC] = (
-            self.components.group_coordinator
-        )
-
-    def _start_transactions(self) -> None:
-        led, count = led_partitions(self.components.image, TRANSACTION_TOPIC, self.config.broker_id)
-        self.components.transaction_coordinator.startup(led, partition_count=count)
-        self.components.image_applier.coordinators[TRANSACTION_TOPIC] = (
-            self.components.transaction_coordinator
-        )
+    async def _start_coordinator(
+        self,
+        services: trio.Nursery,
+        topic: str,
+        coordinator: GroupCoordinator | TransactionCoordinator,
+    ) -> None:
+        components = self.components
+        await services.start(coordinator.run, components.driver)
+        broker_id = components.configs.current.broker_id
+        led, count = led_partitions(components.image, topic, broker_id)
+        coordinator.startup(led, partition_count=count)
+        components.image_applier.coordinators[topic] = coordinator
 
     async def _run_background(self) -> None:
-        period_ms = self.config.replica_high_watermark_checkpoint_interval_ms
+        config = self.components.configs.current
+        period_ms = config.replica_high_watermark_checkpoint_interval_ms
         checkpoint = Task(
             name="highwatermark-checkpoint",
             initial_delay_ms=period_ms,
@@ -346,15 +349,7 @@ class BrokerServer:
         self._background_scope.cancel()
         await self._background_ended.wait()
 
-    def _directory_offline(self, lost: OfflineDir) -> None:
-        for listener in self._offline_listeners:
-            listener(lost.path)
-        if lost.last:
-            self._fail(f"All log dirs have failed, the last one {lost.path}: {lost.error}.")
-
-
-def _with_identity(config: BrokerConfig, identity: Identity) -> BrokerConfig:
-    """The configuration for the components: with the broker's id, also if it was generated."""
-    if config.broker_id == identity.broker_id:
-        return config
-    return config.with_broker_id(identity.broker_id)
+    def _directory_offline(self, path: str) -> None:
+        if not self._directories.live:
+            error = self._directories.offline[path]
+            self._fail(f"All log dirs have failed, the last one {path}: {error}.")

@@ -12,9 +12,7 @@ concerns several of them:
     LogCleanerManager  which log is compacted next (`storage.cleaner`)
 
 New logs go to the live directory with the fewest logs. A topic is deleted by renaming its partition
-directories; a task removes them later (S-RET-8). The first disk error of a directory takes it
-offline and calls `on_offline`, while the other directories serve on; after the last one the broker
-has to stop (`OfflineDir.last`).
+directories; a task removes them later (S-RET-8). When a directory goes offline, so do its logs.
 
 Everything here belongs to the thread that owns the logs. Work that may wait for the disk is an
 `async def` (`storage.waits`): `tasks`, `shutdown`.
@@ -35,14 +33,13 @@ from storage.cleaner.checkpoints import CleanerCheckpoints
 from storage.cleaner.manager import LogCleanerManager
 from storage.clock import Clock
 from storage.distribution import FOLD, Distribution, DistributionSnapshot
-from storage.errors import OutOfResources, StorageError, is_shortage
-from storage.filesystem import FileSystem
+from storage.errors import StorageError
 from storage.log.log import Log
 from storage.log_loading import LoadJob, TopicConfigs
 from storage.manager.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, Checkpoints
 from storage.manager.closing import Closing
 from storage.manager.deletions import Deletions
-from storage.manager.directories import LogDirectories, run_at_once
+from storage.manager.directories import LogDirectories
 from storage.manager.flusher import Flusher
 from storage.manager.loading import LogLoader
 from storage.manager.log_configs import LogConfigs
@@ -64,18 +61,6 @@ from storage.task import Task
 from storage.waits import Work, at_once
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineDir:
-    """A log directory that failed."""
-
-    path: str
-    error: OSError
-    partitions: tuple[TopicPartition, ...]
-    """The partitions whose logs were in it."""
-    last: bool
-    """No live directory is left: the broker cannot go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,25 +89,21 @@ class LogManager:
         self,
         config: BrokerConfig,
         clock: Clock,
-        fs: FileSystem,
+        directories: LogDirectories,
         *,
         random: Random,
-        on_offline: Callable[[OfflineDir], None],
-        defer: Callable[[Callable[[], None]], None] = run_at_once,
         open_files: OpenFiles | None = None,
     ) -> None:
-        """`defer` runs an action later, on the owner's thread, outside of any call in progress.
+        """Before logs are loaded, `directories` must be locked.
 
         Load jobs use `random` as well, in their threads. `open_files` bounds how many segments have
         their files open; None means no bound.
         """
         self.open_files = open_files
         self._config = config
-        self._fs = fs
-        self._on_offline = on_offline
-        self._directories = directories = LogDirectories(
-            fs, tuple(config.log_dirs), defer, self.handle_dir_failure
-        )
+        self._fs = fs = directories.fs
+        self.directories = directories
+        directories.listeners.append(self._directory_offline)
         if open_files is not None:
             directories.make_room = open_files.make_room
         directories.cordoned = frozenset(config.cordoned_log_dirs)
@@ -163,7 +144,7 @@ class LogManager:
 
     def _connect(self, log: Log) -> None:
         log.connect(
-            failed=self._directories.report_failure_in,
+            failed=self.directories.report_failure_in,
             rolled=self._flusher.note_rolled,
             lowered=self._checkpoints.write_lowered,
             openings=self.open_files,
@@ -187,17 +168,17 @@ class LogManager:
     @property
     def live_dirs(self) -> tuple[str, ...]:
         """Log directories in service, in the order of `log.dirs`."""
-        return tuple(self._directories.live)
+        return tuple(self.directories.live)
 
     @property
     def offline_dirs(self) -> tuple[str, ...]:
         """Log directories that failed."""
-        return tuple(self._directories.offline)
+        return tuple(self.directories.offline)
 
     @property
     def takes_new_logs(self) -> bool:
         """Whether any directory in service is not cordoned."""
-        return bool(self._directories.uncordoned)
+        return bool(self.directories.uncordoned)
 
     def get_log(self, topic_partition: TopicPartition) -> Log | None:
         """The partition's log, if it is on a live directory."""
@@ -240,14 +221,6 @@ class LogManager:
 
     # Starting.
 
-    def lock_and_check_dirs(self) -> None:
-        """Make, lock and list every directory of `log.dirs`; bad ones are offline from the start.
-
-        Raises DirectoryLocked when another broker uses one, StorageError when none is left
-        (S-REC-7).
-        """
-        self._directories.lock_and_check()
-
     def load_jobs(self, topic_configs: TopicConfigs) -> list[LoadJob]:
         """One job per log to open. Removes the clean-shutdown markers first (S-REC-1)."""
         expiration_ms = self._config.producer_id_expiration_ms
@@ -276,7 +249,7 @@ class LogManager:
 
     def startup(self, topic_configs: TopicConfigs) -> None:
         """Lock and check the directories and load all logs; for tests and benchmarks."""
-        self.lock_and_check_dirs()
+        self.directories.lock_and_check()
         self.load_logs(topic_configs)
 
     # Topics come, change and go.
@@ -307,7 +280,7 @@ class LogManager:
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take over a broker configuration that has changed at run time."""
         self._config = config
-        self._directories.cordoned = frozenset(config.cordoned_log_dirs)
+        self.directories.cordoned = frozenset(config.cordoned_log_dirs)
         self.cleaner.is_enabled = config.log_cleaner_enable and config.log_cleaner_threads > 0
         self._deletions.delay_ms = config.log_segment_delete_delay_ms
         self._maker.producer_expiration_ms = config.producer_id_expiration_ms
@@ -347,7 +320,7 @@ class LogManager:
         name = self._maker.unique_name(log.topic_partition, DirState.DELETE)
         target = join(parent_dir(log.dir), name)
         log.take_out_of_service()
-        with self._directories.writing(log.dir):
+        with self.directories.writing(log.dir):
             self._fs.rename(log.dir, target)
         _log.info(
             "Log for partition %s is renamed to %s and is scheduled for deletion",
@@ -358,11 +331,11 @@ class LogManager:
         self._deletions.add_log(target)
 
     def _expect_not_offline(self, topic_partition: TopicPartition) -> None:
-        if self._directories.offline:
+        if self.directories.offline:
             raise StorageError(
                 partition_dir_name(topic_partition),
                 f"Failed to delete log for {topic_partition} because it may be in one of "
-                f"the offline directories {', '.join(self._directories.offline)}",
+                f"the offline directories {', '.join(self.directories.offline)}",
             )
 
     def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -405,22 +378,11 @@ class LogManager:
 
     def report_failure(self, log_dir: str, error: OSError) -> None:
         """Note a disk error in `log_dir`; the first one takes the directory offline, deferred."""
-        self._directories.report_failure(log_dir, error)
+        self.directories.report_failure(log_dir, error)
 
-    def handle_dir_failure(self, log_dir: str, error: OSError) -> None:
-        """Take a directory and its logs out of service and call `on_offline`, once per directory.
-
-        Raises OutOfResources when the process has no descriptor or memory left: no disk failed.
-        """
-        if is_shortage(error):
-            raise OutOfResources(log_dir, error)
-        if self._directories.take_offline(log_dir, error):
-            lost = self._table.take_offline(log_dir, error)
-            self.cleaner.directory_failed(log_dir, lost)
-            last = not self._directories.live
-            self._on_offline(
-                OfflineDir(path=log_dir, error=error, partitions=tuple(lost), last=last)
-            )
+    def _directory_offline(self, log_dir: str) -> None:
+        lost = self._table.take_offline(log_dir, self.directories.offline[log_dir])
+        self.cleaner.directory_failed(log_dir, lost)
 
     # Periodic work.
 
@@ -499,15 +461,13 @@ class LogManager:
 
     # Stopping.
 
-    async def shutdown(self, broker_epoch: int = -1) -> None:
+    async def shutdown(self, broker_epoch: int = -1, *, unlock: bool = True) -> None:
         """Sync and close all logs; write checkpoints and clean-stop markers (S-START-5).
 
         Nobody may use the logs any more. A directory that failed gets no marker, nor one whose
-        start after an unclean stop did not finish loading.
+        start after an unclean stop did not finish loading. `unlock`: release the locks, too.
         """
         await self.cleaner.checkpoints.write_changed()
         await self._closing.close(broker_epoch)
-
-    def release_locks(self) -> None:
-        """Release the directories' locks without an orderly stop: the next start recovers."""
-        self._directories.unlock_all()
+        if unlock:
+            self.directories.unlock_all()

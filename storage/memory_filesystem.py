@@ -171,6 +171,9 @@ class MemoryFile:
 
     def truncate(self, size: int) -> None:
         self._writing("truncate")
+        self._cut(size)
+
+    def _cut(self, size: int) -> None:
         inode = self.inode
         inode.resize(size)
         inode.allocated = min(inode.allocated, size)

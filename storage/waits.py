@@ -141,35 +141,30 @@ class Signal(Generic[T]):
 
     def __await__(self) -> Generator[Wait, Any, T]:
         """Wait until it is fired."""
-        if not self.fired:
-            yield Until(self)
-        return self.value
+        return Until(self).__await__()
 
-    async def parked(self) -> T:
+    def parked(self) -> "Until[T]":
         """Wait for it on behalf of a client, and no longer than the client does.
 
         A request that waits so holds nothing but its connection: its bytes are given back, so copy
         what is needed later. If the client goes away, the work ends here.
         """
-        if not self.fired:
-            await Until(self, parked=True)
-        return self.value
+        return Until(self, parked=True)
 
     async def within(self, seconds: float) -> bool:
         """Wait for it, but no longer than `seconds`; return whether it was fired."""
-        if not self.fired:
-            await Until(self, seconds)
+        await Until(self, seconds)
         return self.fired
 
 
 @final
-class Until(Wait):
-    """Waits for a signal."""
+class Until(Wait, Generic[T]):
+    """Waits for a signal, and returns its value."""
 
     __slots__ = ("parked", "seconds", "signal")
 
     def __init__(
-        self, signal: Signal[Any], seconds: float | None = None, *, parked: bool = False
+        self, signal: Signal[T], seconds: float | None = None, *, parked: bool = False
     ) -> None:
         self.signal = signal
         self.seconds = seconds
@@ -177,10 +172,16 @@ class Until(Wait):
         self.parked = parked
         """Whether it waits on behalf of a client (`Signal.parked`)."""
 
+    def __await__(self) -> Generator[Wait, Any, T]:
+        """Return the signal's value, at once if it was fired before."""
+        if not self.signal.fired:
+            yield self
+        return self.signal.value
+
 
 async def sleep(seconds: float) -> None:
     """Wait for `seconds`."""
-    await Until(Signal(), seconds)
+    await Until(Signal[None](), seconds)
 
 
 @final

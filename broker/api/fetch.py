@@ -93,6 +93,7 @@ class FetchHandler:
         self._replicas = replica_manager
         self._find = replica_manager.find
         self._storage_failed = replica_manager.storage_failed
+        self._purgatory = replica_manager.purgatories.fetch
         self._sessions = sessions
         self._fetch_max_bytes = fetch_max_bytes
         self._converter = converter
@@ -103,23 +104,31 @@ class FetchHandler:
         ctx.released = True
         version = ctx.api_version
         params = self._params(version, request)
+        named = 0
+        for topic in request.topics:
+            named += len(topic.partitions)
+        made = await _made_in_turns(version, request) if named > MANY else None
         try:
-            context = self._sessions.open(
-                request, version, params.replica_id >= 0, await self._many_targets(version, request)
-            )
+            context = self._sessions.open(request, version, params.replica_id >= 0, made)
         except KafkaError as error:
             return _whole_request(error.code)
+        targets = context.targets
         read = FetchRead(params)
-        if len(context.targets) > MANY:
+        if len(targets) > MANY:
             read = await self._read_many(context, params, request.max_wait_ms)
         else:
-            self._read(context.targets, params, read)
+            self._read(targets, params, read)
             if not read.is_due and request.max_wait_ms > 0:
-                parked = DelayedFetch(context.targets, params, read)
-                read = FetchRead(params)
-                await self._park(parked, request.max_wait_ms)
+                parked = DelayedFetch(targets, params, read)
+                del read  # what was read is not kept while it waits
+                self._purgatory.watch(parked, parked.keys, request.max_wait_ms / 1000)
+                try:
+                    await parked.due.parked()
+                finally:
+                    parked.abandon()  # if the client has gone
                 # The request's arrival recorded the follower's offsets: a plain lookup will do.
-                read.run(context.targets, self._lookup, self._storage_failed)
+                read = FetchRead(params)
+                read.run(targets, self._lookup, self._storage_failed)
         reply = self._answer(version, context, params, read)
         if version < FIRST_VERSION_WITH_MAGIC_2:
             await self._converter.convert(_with_records(read), _magic_of(version), params.max_bytes)
@@ -127,42 +136,22 @@ class FetchHandler:
 
     def _params(self, version: int, request: FetchRequest) -> FetchParams:
         replica_id = _replica_of(version, request)
-        max_bytes = min(request.max_bytes, self._fetch_max_bytes)
+        max_bytes = request.max_bytes
+        if not 0 <= max_bytes <= self._fetch_max_bytes:
+            max_bytes = self._fetch_max_bytes if max_bytes > 0 else 0
+        min_bytes = request.min_bytes
         isolation = isolation_of(
             is_replica=replica_id >= 0, isolation_level=request.isolation_level
         )
         return FetchParams(
             replica_id=replica_id,
             isolation=isolation,
-            min_bytes=min(request.min_bytes, max_bytes),
+            min_bytes=min_bytes if min_bytes < max_bytes else max_bytes,
             max_bytes=max_bytes,
             hard_limit=version < FIRST_VERSION_WITH_MAX_BYTES,
         )
 
-    async def _park(self, parked: DelayedFetch, max_wait_ms: int) -> None:
-        """Wait until it is due, or the time is over. Ends if the client goes away."""
-        self._replicas.purgatories.fetch.watch(parked, parked.keys, max_wait_ms / 1000)
-        try:
-            await parked.due.parked()
-        finally:
-            parked.abandon()
-
     # ------------------------------------------------------------------ reading
-
-    async def _many_targets(
-        self, version: int, request: FetchRequest
-    ) -> dict[Key, FetchTarget] | None:
-        """The targets of a full fetch of more than `MANY` partitions, made in turns; else None."""
-        named = 0
-        for topic in request.topics:
-            named += len(topic.partitions)
-        if named <= MANY or request.session_epoch > 0:
-            return None
-        targets = {}
-        for key, target in make_targets(request, version >= FIRST_VERSION_WITH_TOPIC_IDS):
-            targets[key] = target
-            await PAUSE
-        return targets
 
     async def _read_many(
         self, context: FetchContext, params: FetchParams, max_wait_ms: int
@@ -276,6 +265,17 @@ class FetchHandler:
         if ctx.api_version >= 7:
             return _whole_request(code)
         return _every_partition(request, code)
+
+
+async def _made_in_turns(version: int, request: FetchRequest) -> dict[Key, FetchTarget] | None:
+    """The targets of a full fetch; None for one that changes a session."""
+    if request.session_epoch > 0:
+        return None
+    targets = {}
+    for key, target in make_targets(request, version >= FIRST_VERSION_WITH_TOPIC_IDS):
+        targets[key] = target
+        await PAUSE
+    return targets
 
 
 def _replica_of(version: int, request: FetchRequest) -> int:

@@ -59,7 +59,6 @@ from broker.cluster.tree_values import (
     encode_broker,
 )
 from broker.world.uuids import NewUuid
-from config.broker_config import BrokerConfig
 from config.listener import Listener
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
@@ -126,10 +125,10 @@ class Controller:
         """The configuration of a topic's logs; the broker's defaults for an unknown topic."""
         return self._configs.of_topic(name)
 
-    async def follow_broker_config(self, before: BrokerConfig, now: BrokerConfig) -> None:
-        """The broker's configuration has changed while it runs: update the topics' defaults."""
+    async def topic_defaults_changed(self) -> None:
+        """The broker's configuration has changed while it runs: update the logs of all topics."""
         async with self._changes.one_at_a_time:
-            await self._configs.follow_broker(now)
+            await self._configs.defaults_changed()
 
     async def lead(self) -> None:
         """Elect this broker for every partition of which it has a replica, and have logs opened.

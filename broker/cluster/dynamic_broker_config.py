@@ -1,7 +1,7 @@
 """The broker's configuration while it runs: the current values, and how they are changed.
 
-`current` is a frozen `BrokerConfig`, which each change replaces as a whole; a component that must
-follow changes registers with `followers`. Rules
+`current` is a frozen `BrokerConfig`, which each change replaces as a whole. Who reads it when it is
+used needs nothing else; who has to act on a change is told by `follow`. Rules
 
 1. A change is written to the metadata store before it takes effect, and holds after a restart.
 2. The whole change is checked before anything is written: names, types, combinations of values, and
@@ -13,6 +13,7 @@ The rules of layers and keys are in `config.dynamic`. After Kafka's `DynamicBrok
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from broker.cluster.metadata_store import Create, MetadataStore, MetadataStoreError, Put
 from broker.cluster.tree_values import broker_config_path, decode_config, encode_config
@@ -24,27 +25,32 @@ from storage.waits import Lock, Work
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
 """Makes the new configs of a resource from the old ones; may raise KafkaError."""
-
-Follower = Callable[[BrokerConfig, BrokerConfig], Work[None]]
-"""Called with the configuration before and after a change."""
 
 
 class DynamicBrokerConfig:
     """The layers of the broker's configuration, checked and merged again after each change."""
 
     def __init__(self, static: BrokerConfig, store: MetadataStore) -> None:
-        """`static` is from `server.properties`, with the broker id resolved."""
+        """Use `load`."""
         self.current = static
         self.layers = ConfigLayers(file=static.originals)
-        self.followers: list[Follower] = []
+        self._followers: list[Callable[[BrokerConfig, BrokerConfig], Work[None]]] = []
         self._broker_id = static.broker_id
         self._store = store
         self._changing = Lock()
 
-    async def load(self) -> None:
-        """Read the configs in the store, before the components of the broker are made."""
+    @classmethod
+    async def load(cls, static: BrokerConfig, store: MetadataStore) -> "DynamicBrokerConfig":
+        """Lay the configs in the store over `static`: `server.properties`, with the id resolved."""
+        configs = cls(static, store)
+        await configs._load()
+        return configs
+
+    async def _load(self) -> None:
         cluster = await self._stored(None)
         broker = await self._stored(self._broker_id)
         for layers in (
@@ -73,6 +79,23 @@ class DynamicBrokerConfig:
                 kept[name] = value
         return kept
 
+    def follow(
+        self, read: Callable[[BrokerConfig], T], tell: Callable[[T], Work[None] | None]
+    ) -> None:
+        """Have `tell` called with what `read` takes from the configuration when that has changed.
+
+        A change calls those that follow in the order in which they were registered, and is answered
+        after the last of them.
+        """
+
+        async def follower(before: BrokerConfig, now: BrokerConfig) -> None:
+            if (value := read(now)) != read(before):
+                told = tell(value)
+                if told is not None:
+                    await told
+
+        self._followers.append(follower)
+
     async def alter(
         self, change: Change, *, for_cluster: bool, validate_only: bool = False
     ) -> None:
@@ -98,7 +121,7 @@ class DynamicBrokerConfig:
                 return
             await self._store_configs(None if for_cluster else self._broker_id, wanted)
             before, self.current, self.layers = self.current, config, layers
-            for follower in self.followers:
+            for follower in self._followers:
                 await follower(before, config)
         whose = "all brokers" if for_cluster else f"broker {self._broker_id}"
         logger.info("Configs of %s set while running: %s", whose, sorted(wanted) or "none")

@@ -6,15 +6,25 @@ configuration: then its logs use the broker's defaults, and an error is logged.
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
+from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.image import MetadataImage
 from broker.cluster.internal_topics import internal_topic
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.topic_config import TopicConfig
+from config.topic_keys import TOPIC_KEYS
 
 log = logging.getLogger(__name__)
+
+_DEFAULTS = sorted({name for key in TOPIC_KEYS for name in key.synonyms})
+"""The keys of the broker that hold for topics which do not set their own."""
+
+
+def topic_defaults(broker: BrokerConfig) -> list[Any]:
+    """The values that hold for topics which do not set their own."""
+    return [broker.values[name] for name in _DEFAULTS]
 
 
 class LogConfigs(Protocol):
@@ -32,11 +42,17 @@ class LogConfigs(Protocol):
 class TopicLogConfigs:
     """Merges a topic's own configs with the broker's, and updates the logs when either changes."""
 
-    def __init__(self, image: MetadataImage, broker: BrokerConfig, logs: LogConfigs) -> None:
+    def __init__(
+        self, image: MetadataImage, configs: DynamicBrokerConfig, logs: LogConfigs
+    ) -> None:
         self._image = image
         self._logs = logs
-        self.broker = broker
-        """The current configuration; `follow_broker` replaces it."""
+        self._configs = configs
+
+    @property
+    def broker(self) -> BrokerConfig:
+        """The broker's current configuration."""
+        return self._configs.current
 
     def of_topic(self, name: str) -> TopicConfig:
         """Return the configuration of a topic's logs; the defaults for an unknown topic."""
@@ -60,7 +76,6 @@ class TopicLogConfigs:
         """A topic's own configs have changed: update its logs."""
         self._logs.update_topic_config(name, self.resolve(name, own))
 
-    async def follow_broker(self, broker: BrokerConfig) -> None:
+    async def defaults_changed(self) -> None:
         """The broker's configuration has changed: update the logs of all topics."""
-        self.broker = broker
         await self._logs.update_all_configs(self.of_topic)

@@ -11,7 +11,6 @@ from typing import Protocol
 from broker.replication.partition import Partition
 from broker.replication.purgatory import DelayedOperation
 from broker.replication.replica_manager import ReplicaManager
-from broker.world.driver import Foreign
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
 from protocol.types import TopicPartition
@@ -147,7 +146,7 @@ class ReplicaPartitionWriter:
                 found = self._replicas.partition(tp).read(offset, max_bytes, FetchIsolation.LOG_END)
                 break
             except BeingRepaired:
-                await Foreign(self._replicas.wait_repaired())
+                await self._replicas.wait_repaired()
         records = found.records
         return records if isinstance(records, bytes) else await call(records.read)
 

@@ -6,16 +6,17 @@ false.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from prometheus_client.core import GaugeMetricFamily
+
+from broker.cleaner.log_cleaner import LogCleanerStatistics
 
 _CLEANER = "kafka_log_logcleaner_"
 _MANAGER = "kafka_log_logcleanermanager_"
 
 
-def cleaner_families(statistics: Any) -> Iterator[GaugeMetricFamily]:
-    """Yield the families of a `LogCleanerStatistics`; none if it is None."""
+def cleaner_families(statistics: LogCleanerStatistics | None) -> Iterator[GaugeMetricFamily]:
+    """Yield the families; none if there are no statistics."""
     if statistics is None:
         return
     manager = statistics.manager

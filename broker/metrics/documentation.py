@@ -1,7 +1,7 @@
 """Makes docs/metrics.md from the metric families; `scripts/generate-metrics-docs` calls it."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Container, Iterable, Iterator
+from typing import Final
 
 from prometheus_client.metrics_core import Metric
 
@@ -86,7 +86,7 @@ def _samples(family: Metric | Lines) -> dict[str, set[str]]:
     return found
 
 
-def _asked(have: dict[str, Any]) -> Iterator[str]:
+def _asked(have: Container[str]) -> Iterator[str]:
     yield _ASKED_HEAD
     process = {"process_open_fds", "process_cpu_seconds_total"}
     for dashboard, names in ASKED.items():

@@ -6,11 +6,12 @@ down every request. The text stays in pieces, because joining twenty megabytes t
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from broker.metrics.lines import Lines
 from storage.waits import PAUSE
@@ -36,7 +37,7 @@ class ProcessFamilies:
     """The families `process_*`, `python_gc_*` and `python_info` of this process."""
 
     def __init__(self) -> None:
-        self._collectors: tuple[Any, ...] = (
+        self._collectors: tuple[Collector, ...] = (
             ProcessCollector(registry=None),
             PlatformCollector(registry=None),
             _unregistered_gc_collector(),

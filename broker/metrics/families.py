@@ -10,7 +10,7 @@ None, at which the scrape pauses.
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -19,6 +19,14 @@ from prometheus_client.core import (
     UntypedMetricFamily,
 )
 
+from broker.background import BackgroundStatistics
+from broker.cleaner.log_cleaner import LogCleanerStatistics
+from broker.cluster.controller_statistics import ControllerStatistics
+from broker.cluster.image import BrokerImage, TopicImage
+from broker.cluster.leadership import ElectionStatistics
+from broker.coordinator.group.statistics import GroupOffsets, GroupStatistics
+from broker.coordinator.transaction.settings import TransactionStatistics
+from broker.deadlines import DeadlinesStatistics
 from broker.metrics.cleaner_families import cleaner_families
 from broker.metrics.group_families import HighWatermark, group_families, lag_families
 from broker.metrics.lines import Lines
@@ -28,11 +36,22 @@ from broker.metrics.request_families import request_families, summary
 from broker.metrics.socket_families import socket_families
 from broker.metrics.topic_families import topic_families
 from broker.metrics.transaction_families import transaction_families
+from broker.network.request_channel import RequestChannelStatistics
+from broker.network.socket_server import SocketServerStatistics
+from broker.replication.batch_opening import OpeningStatistics
+from broker.replication.fetch_session import FetchSessionStatistics
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManagerStatistics
+from broker.world.loop_watch import LoopStatistics
+from storage.log.log import Log
+from storage.log_manager import LogManagerStatistics
 from storage.waits import Work
 
-T = TypeVar("T")
-
 Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily | UntypedMetricFamily
+
+
+T = TypeVar("T")
+InSteps = Callable[[], Generator[None, None, T]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,43 +61,26 @@ class Sources:
     broker_state: Callable[[], int]
     cluster_id: str
     broker_id: int
-    replicas: Callable[[], Work[Any]]
-    """`ReplicaManagerStatistics`"""
-    logs: Callable[[], Iterable[Any]]
-    """Every open log; each has `topic_partition` and `statistics()`."""
-    log_manager: Callable[[], Any]
-    """`LogManagerStatistics`"""
-    cleaner: Callable[[], Any]
-    """`LogCleanerStatistics`; None if the cleaner is disabled."""
-    partitions: Callable[[], Iterable[Any]]
-    """Every `Partition`."""
-    topics: Callable[[], Iterable[Any]]
-    """Every `TopicImage`."""
-    brokers: Callable[[], Iterable[Any]]
-    """Every `BrokerImage`."""
-    controller: Callable[[], Work[Any]]
-    """`ControllerStatistics`"""
-    groups: Callable[[], Work[Any]]
-    """`GroupStatistics`"""
-    group_offsets: Callable[[], Iterable[Any]]
-    """The `GroupOffsets` of every group."""
+    replicas: Callable[[], Work[ReplicaManagerStatistics]]
+    logs: Callable[[], Iterable[Log]]
+    log_manager: Callable[[], LogManagerStatistics]
+    cleaner: Callable[[], LogCleanerStatistics | None]
+    """None if the cleaner is disabled."""
+    partitions: Callable[[], Iterable[Partition]]
+    topics: Callable[[], Iterable[TopicImage]]
+    brokers: Callable[[], Iterable[BrokerImage]]
+    controller: Callable[[], Work[ControllerStatistics]]
+    groups: Callable[[], Work[GroupStatistics]]
+    group_offsets: Callable[[], Iterable[GroupOffsets]]
     high_watermark: HighWatermark
-    transactions: Callable[[], Work[Any]]
-    """`TransactionStatistics`"""
-    fetch_sessions: Callable[[], Any]
-    """`FetchSessionStatistics`"""
-    sockets: Callable[[], Any]
-    """`SocketServerStatistics`"""
-    channel: Callable[[], Any]
-    """`RequestChannelStatistics`"""
-    background: Callable[[], Any]
-    """`BackgroundStatistics`"""
-    deadlines: Callable[[], Any]
-    """`DeadlinesStatistics`"""
-    opening: Callable[[], Any]
-    """`OpeningStatistics`"""
-    loop: Callable[[], Any]
-    """`LoopStatistics`"""
+    transactions: Callable[[], Work[TransactionStatistics]]
+    fetch_sessions: Callable[[], FetchSessionStatistics]
+    sockets: Callable[[], SocketServerStatistics]
+    channel: Callable[[], RequestChannelStatistics]
+    background: Callable[[], BackgroundStatistics]
+    deadlines: Callable[[], DeadlinesStatistics]
+    opening: Callable[[], OpeningStatistics]
+    loop: Callable[[], LoopStatistics]
     disk: Callable[[], tuple[int, int]]
     """(read, written): bytes from and to disks by this process."""
     recent: Recent
@@ -174,20 +176,33 @@ def _twice(name: str, text: str, value: float) -> Iterator[Family]:
     yield UntypedMetricFamily(name + "persec", text + ": the same number", value=value)
 
 
-def _controller(state: Any) -> Iterator[Family]:
+def _controller(state: ControllerStatistics) -> Iterator[Family]:
     prefix = "kafka_controller_kafkacontroller_"
-    for attribute, text in (
-        ("active_controller_count", "1: this broker is the controller"),
-        ("global_topic_count", "Topics"),
-        ("global_partition_count", "Partitions"),
-        ("offline_partitions_count", "Partitions without a leader"),
+    for name, text, value in (
         (
-            "preferred_replica_imbalance_count",
-            "Partitions that another replica leads than the first",
+            "activecontrollercount",
+            "1: this broker is the controller",
+            state.active_controller_count,
         ),
-        ("topics_to_delete_count", "Topics whose deletion is not finished"),
+        ("globaltopiccount", "Topics", state.global_topic_count),
+        ("globalpartitioncount", "Partitions", state.global_partition_count),
+        (
+            "offlinepartitionscount",
+            "Partitions without a leader",
+            state.offline_partitions_count,
+        ),
+        (
+            "preferredreplicaimbalancecount",
+            "Partitions that another replica leads than the first",
+            state.preferred_replica_imbalance_count,
+        ),
+        (
+            "topicstodeletecount",
+            "Topics whose deletion is not finished",
+            state.topics_to_delete_count,
+        ),
     ):
-        yield gauge(prefix + attribute.replace("_", ""), text, getattr(state, attribute))
+        yield gauge(prefix + name, text, value)
     yield from _twice(
         "kafka_controller_controllerstats_uncleanleaderelections",
         "Partitions that this broker leads since its start, though it was not in their ISR",
@@ -195,28 +210,41 @@ def _controller(state: Any) -> Iterator[Family]:
     )
 
 
-def _replica_manager(statistics: Any, elections: Any) -> Iterator[Family]:
+def _replica_manager(
+    statistics: ReplicaManagerStatistics, elections: ElectionStatistics
+) -> Iterator[Family]:
     prefix = "kafka_server_replicamanager_"
-    for attribute, text in (
-        ("partition_count", "Partitions on this broker"),
-        ("leader_count", "Partitions that this broker leads"),
-        ("offline_replica_count", "Partitions on a log directory that failed"),
-        ("under_replicated_partitions", "Partitions with fewer replicas in the ISR than assigned"),
+    for name, text, value in (
+        ("partitioncount", "Partitions on this broker", statistics.partition_count),
+        ("leadercount", "Partitions that this broker leads", statistics.leader_count),
         (
-            "under_min_isr_partition_count",
+            "offlinereplicacount",
+            "Partitions on a log directory that failed",
+            statistics.offline_replica_count,
+        ),
+        (
+            "underreplicatedpartitions",
+            "Partitions with fewer replicas in the ISR than assigned",
+            statistics.under_replicated_partitions,
+        ),
+        (
+            "underminisrpartitioncount",
             "Partitions with fewer replicas in the ISR than min.insync.replicas",
+            statistics.under_min_isr_partition_count,
         ),
         (
-            "at_min_isr_partition_count",
+            "atminisrpartitioncount",
             "Partitions with as many replicas in the ISR as min.insync.replicas",
+            statistics.at_min_isr_partition_count,
         ),
-        ("producer_id_count", "Producers that partitions remember"),
+        ("produceridcount", "Producers that partitions remember", statistics.producer_id_count),
         (
-            "partitions_with_late_transactions_count",
+            "partitionswithlatetransactionscount",
             "Partitions with a transaction that should have been over",
+            statistics.partitions_with_late_transactions_count,
         ),
     ):
-        yield gauge(prefix + attribute.replace("_", ""), text, getattr(statistics, attribute))
+        yield gauge(prefix + name, text, value)
     yield from _twice(
         prefix + "isrshrinks",
         "Partitions whose ISR this start made smaller",
@@ -246,7 +274,7 @@ def _replica_manager(statistics: Any, elections: Any) -> Iterator[Family]:
     )
 
 
-def _log_manager(manager: Any) -> Iterator[Family]:
+def _log_manager(manager: LogManagerStatistics) -> Iterator[Family]:
     yield summary(
         "kafka_log_logflushstats_logflushrateandtimems",
         "Milliseconds that a sync of a log took",
@@ -287,7 +315,7 @@ def _log_manager(manager: Any) -> Iterator[Family]:
     )
 
 
-def _opening(statistics: Any) -> Iterator[Family]:
+def _opening(statistics: OpeningStatistics) -> Iterator[Family]:
     prefix = "kafka_server_batchopening_"
     yield _labelled(
         CounterMetricFamily,

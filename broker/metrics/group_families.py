@@ -6,10 +6,11 @@ lag.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from broker.coordinator.group.statistics import GroupOffsets, GroupStatistics
 from broker.metrics.lines import Lines, labels
 
 SAMPLES_A_STEP: Final = 500
@@ -26,8 +27,10 @@ HighWatermark = Callable[[str, int], int | None]
 """(topic, partition) to the high watermark; None if this broker does not lead the partition."""
 
 
-def group_families(statistics: Any) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-    """Yield the families of a `GroupStatistics`."""
+def group_families(
+    statistics: GroupStatistics,
+) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+    """Yield the families of the coordinator."""
     prefix = "kafka_coordinator_group_groupmetadatamanager_"
     yield GaugeMetricFamily(prefix + "numgroups", "Groups", value=sum(statistics.groups.values()))
     counts = {str(state).replace("_", "").lower(): n for state, n in statistics.groups.items()}
@@ -50,8 +53,10 @@ def group_families(statistics: Any) -> Iterator[CounterMetricFamily | GaugeMetri
     )
 
 
-def lag_families(groups: Iterable[Any], high_watermark: HighWatermark) -> Iterator[Lines | None]:
-    """Yield the families of all groups' `GroupOffsets`; None is a place for a checkpoint."""
+def lag_families(
+    groups: Iterable[GroupOffsets], high_watermark: HighWatermark
+) -> Iterator[Lines | None]:
+    """Yield the families of all groups; None is a place for a checkpoint."""
     prefix = "kafka_consumergroup_"
     members = Lines(prefix + "members", "gauge", "Members of a group")
     current = Lines(prefix + "current_offset", "gauge", "The offset that was committed")

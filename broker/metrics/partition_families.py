@@ -7,18 +7,21 @@ A partition that this broker does not lead (its disk failed) has only the sample
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
+from broker.cluster.image import BrokerImage, TopicImage
 from broker.metrics.lines import Lines, labels
+from broker.replication.partition import Partition
+from storage.log.log import Log
 
 PARTITIONS_A_STEP: Final = 100
 """Partitions between two checkpoints, some twenty samples each: about half a millisecond."""
 
 _LOG: Final = (
-    ("size", "size", "Bytes of its record files"),
-    ("logendoffset", "log_end_offset", "The offset that the next record gets"),
-    ("logstartoffset", "log_start_offset", "The first offset that there is"),
-    ("numlogsegments", "segment_count", "Segments"),
+    ("size", "Bytes of its record files"),
+    ("logendoffset", "The offset that the next record gets"),
+    ("logstartoffset", "The first offset that there is"),
+    ("numlogsegments", "Segments"),
 )
 _CLUSTER: Final = (
     ("underreplicated", "1: its ISR has fewer replicas than are assigned"),
@@ -39,21 +42,27 @@ _EXPORTER: Final = (
 )
 
 
-def log_families(logs: Iterable[Any]) -> Iterator[Lines | None]:
-    """Yield the families of all open logs, which have `topic_partition` and `statistics()`."""
-    families = [Lines(f"kafka_log_log_{name}", "gauge", text) for name, _, text in _LOG]
+def log_families(logs: Iterable[Log]) -> Iterator[Lines | None]:
+    """Yield the families of all open logs."""
+    families = [Lines(f"kafka_log_log_{name}", "gauge", text) for name, text in _LOG]
     for count, log in enumerate(list(logs), start=1):
         topic, partition = log.topic_partition
         label = labels(topic=topic, partition=str(partition))
         statistics = log.statistics()
-        for family, (_, attribute, _) in zip(families, _LOG, strict=True):
-            family.add(label, getattr(statistics, attribute))
+        numbers = (
+            statistics.size,
+            statistics.log_end_offset,
+            statistics.log_start_offset,
+            statistics.segment_count,
+        )
+        for family, value in zip(families, numbers, strict=True):
+            family.add(label, value)
         if count % PARTITIONS_A_STEP == 0:
             yield None
     yield from families
 
 
-def partition_families(partitions: Iterable[Any]) -> Iterator[Lines | None]:
+def partition_families(partitions: Iterable[Partition]) -> Iterator[Lines | None]:
     """Yield the families of the `Partition`s that this broker leads."""
     cluster = [Lines(f"kafka_cluster_partition_{name}", "gauge", text) for name, text in _CLUSTER]
     exporter = [Lines(f"kafka_topic_partition_{name}", "gauge", text) for name, text in _EXPORTER]
@@ -94,8 +103,10 @@ def partition_families(partitions: Iterable[Any]) -> Iterator[Lines | None]:
     yield from exporter
 
 
-def cluster_families(topics: Iterable[Any], brokers: Iterable[Any]) -> Iterator[Lines | None]:
-    """Yield kafka_exporter's families of the cluster, from values of `broker.cluster.image`."""
+def cluster_families(
+    topics: Iterable[TopicImage], brokers: Iterable[BrokerImage]
+) -> Iterator[Lines | None]:
+    """Yield kafka_exporter's families of the cluster."""
     count = Lines("kafka_topic_partitions", "gauge", "Partitions of a topic")
     for number, topic in enumerate(list(topics), start=1):
         count.add(labels(topic=topic.name), len(topic.partitions))

@@ -5,7 +5,7 @@ is NaN if there was no such request. `count` and `sum` of a phase are since the 
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -15,6 +15,8 @@ from prometheus_client.core import (
 )
 
 from broker.metrics.recent import Recent
+from broker.network.request_channel import RequestChannelStatistics
+from storage.distribution import DistributionSnapshot
 
 Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily | UntypedMetricFamily
 
@@ -43,9 +45,12 @@ _PHASES: Final = (
 
 
 def summary(
-    name: str, text: str, found: Mapping[str, Any], label: str | None = "request"
+    name: str,
+    text: str,
+    found: Mapping[str, DistributionSnapshot],
+    label: str | None = "request",
 ) -> SummaryMetricFamily:
-    """Return a summary in milliseconds of `found`, `DistributionSnapshot`s by value of `label`."""
+    """Return a summary in milliseconds of `found`: by value of `label`."""
     family = SummaryMetricFamily(name, text, labels=() if label is None else (label,))
     for key, snapshot in found.items():
         own = {} if label is None else {label: key}
@@ -57,8 +62,10 @@ def summary(
     return family
 
 
-def request_families(statistics: Any, recent: Recent) -> Iterator[Family | None]:
-    """Yield the families of a `RequestChannelStatistics`; None is a place for a checkpoint."""
+def request_families(
+    statistics: RequestChannelStatistics, recent: Recent
+) -> Iterator[Family | None]:
+    """Yield the families of requests and workers; None is a place for a checkpoint."""
     requests = dict(statistics.requests)
     if "Fetch" in requests:
         # Kafka counts fetches under both names; dashboards query either.
@@ -85,7 +92,7 @@ def request_families(statistics: Any, recent: Recent) -> Iterator[Family | None]
     yield from _pool(statistics, recent)
 
 
-def _pool(statistics: Any, recent: Recent) -> Iterator[Family]:
+def _pool(statistics: RequestChannelStatistics, recent: Recent) -> Iterator[Family]:
     pool = statistics.pool
     yield GaugeMetricFamily(
         "kafka_network_requestchannel_requestqueuesize",

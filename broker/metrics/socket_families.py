@@ -5,11 +5,13 @@ connection count, which dashboards of both query, has both names.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from broker.metrics.recent import Recent
+from broker.network.socket_server import SocketServerStatistics
+from broker.world.loop_watch import LoopStatistics
 
 Family = CounterMetricFamily | GaugeMetricFamily
 
@@ -17,8 +19,10 @@ _CONFLUENT: Final = "kafka_server_socketservermetrics_"
 _STRIMZI: Final = "kafka_server_socket_server_metrics_"
 
 
-def socket_families(statistics: Any, loop: Any, recent: Recent) -> Iterator[Family]:
-    """Yield the families of a `SocketServerStatistics` and a `LoopStatistics`."""
+def socket_families(
+    statistics: SocketServerStatistics, loop: LoopStatistics, recent: Recent
+) -> Iterator[Family]:
+    """Yield the families of the connections and of the event loop that serves them."""
     for prefix in (_CONFLUENT, _STRIMZI):
         yield _by_listener(
             GaugeMetricFamily, prefix + "connection_count", "Connections", statistics.connections
@@ -76,7 +80,7 @@ def _by_listener(
     return family
 
 
-def _rates(statistics: Any, recent: Recent) -> Iterator[Family]:
+def _rates(statistics: SocketServerStatistics, recent: Recent) -> Iterator[Family]:
     for name, text, totals in (
         ("connection_creation", "Connections accepted", statistics.accepted),
         ("connection_close", "Connections that ended", statistics.closed),
@@ -93,7 +97,7 @@ def _rates(statistics: Any, recent: Recent) -> Iterator[Family]:
             )
 
 
-def _memory(statistics: Any) -> Iterator[Family]:
+def _memory(statistics: SocketServerStatistics) -> Iterator[Family]:
     frames, buffers = statistics.frames, statistics.buffers
     for name, text, value in (
         ("incomplete_request_bytes", "Bytes of unfinished requests", frames.held),

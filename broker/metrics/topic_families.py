@@ -6,9 +6,10 @@ query have the second too, with the same number.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from broker.metrics.lines import Lines, labels
+from broker.replication.replica_manager import ReplicaManagerStatistics
 
 TOPICS_A_STEP: Final = 100
 PREFIX: Final = "kafka_server_brokertopicmetrics_"
@@ -59,8 +60,8 @@ PER_SECOND: Final = frozenset(
 """The counters that Confluent's dashboards query as `…persec`."""
 
 
-def topic_families(statistics: Any) -> Iterator[Lines | None]:
-    """Yield the families of a `ReplicaManagerStatistics`, with None as a place for a checkpoint.
+def topic_families(statistics: ReplicaManagerStatistics) -> Iterator[Lines | None]:
+    """Yield the families, with None as a place for a checkpoint.
 
     A sample without labels is the sum of all topics.
     """

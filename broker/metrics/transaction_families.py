@@ -7,9 +7,10 @@ in `broker.metrics.families`.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from broker.coordinator.transaction.settings import TransactionStatistics
 
 _STATES = "kafka_coordinator_transaction_transactionstatemanager_"
 _MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
@@ -18,9 +19,9 @@ _VERIFICATIONS = "kafka_server_addpartitionstotxnmanager_"
 
 
 def transaction_families(
-    statistics: Any,
+    statistics: TransactionStatistics,
 ) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-    """Yield the families of a `TransactionStatistics`."""
+    """Yield the families of the coordinator."""
     loading = statistics.loading
     average = loading.load_time_total_ms / loading.loads if loading.loads else 0.0
     markers = statistics.markers

@@ -45,12 +45,15 @@ class ConnectionLimits:
 
     def __init__(self, limits: Limits, *, descriptors: int = NO_LIMIT) -> None:
         """`descriptors` is the number of connections that the process has descriptors for."""
-        self.limits = limits
-        """May be replaced at any time; open connections stay."""
+        self._limits = limits
         self._descriptors = descriptors
         self._by_host: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
         self._count = 0
+
+    def reconfigure(self, limits: Limits) -> None:
+        """Hold new connections to other limits; open ones stay."""
+        self._limits = limits
 
     @property
     def count(self) -> int:
@@ -59,7 +62,7 @@ class ConnectionLimits:
 
     def admit(self, host: str, listener: str = "") -> Refusal | None:
         """Count a new connection and return None, or return why it is refused."""
-        limits = self.limits
+        limits = self._limits
         if self._count >= self._descriptors:
             return Refusal.DESCRIPTORS
         if self._count >= limits.total:

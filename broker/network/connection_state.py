@@ -4,11 +4,19 @@ Like h11's `Connection` it takes bytes and returns what follows; unlike h11's it
 The driver carries out a `Step` and calls the event named there with the outcome; the event returns
 the next step. `broker.network.connection` drives it on a stream, tests do so by hand (decision 76).
 
-    received  ──►  whole frames are handed to `handle`, one after the other
-                     │ replies are ready: SEND              a reply must be waited for: FINISH
-                     ▼
-    sent      ──►  an incomplete frame moves to the front; then, the first that applies of
-                     CLOSE, WAIT_FOR_MEMORY, YIELD, WAIT_FOR_WINDOW, RECEIVE
+    step                event           next step
+    RECEIVE             received        whole frames are handled: FINISH if a reply must be waited
+                                        for, SEND if some are ready, else as after `sent`
+                        nothing_came    WAIT_READABLE
+                        client_ended    CLOSE
+    FINISH              finished        as after `received`
+    SEND                sent            YIELD if the turn was cut between frames, else the decision
+    YIELD               yielded         as after `received` if it was cut, else the decision
+    WAIT_…              resumed         the decision
+    CLOSE
+
+The decision is what comes next when no whole frame is left (`_next`): CLOSE, WAIT_FOR_MEMORY,
+YIELD, WAIT_FOR_WINDOW or RECEIVE.
 
 Rules
 
@@ -129,7 +137,7 @@ class ConnectionState:
         self.waiting: Any = None
         """What `handle` returned, for FINISH."""
         self.is_cut = False
-        """Whether the turn ended after a frame while more bytes may follow in the buffer."""
+        """Whether the turn ended after a frame while more bytes follow in the buffer."""
         self._position = 0
         """End of the last frame that was handed out."""
         self._wanted = 0
@@ -155,7 +163,7 @@ class ConnectionState:
         (a) the connection has ended, by the frame before or by bad bytes;
         (b) the next frame, or its size, is incomplete;
         (c) a reply must be waited for;
-        (d) the turn is over.
+        (d) the turn is over while more bytes follow.
 
         Raises ProtocolError when the bytes are no request.
         """
@@ -192,7 +200,7 @@ class ConnectionState:
                 if waiting is not None:  # (c)
                     self._position, self.since, self.waiting = position, now, waiting
                     return FINISH
-                if activity.last - began >= TURN_S:  # (d)
+                if position < have and activity.last - began >= TURN_S:  # (d)
                     self.since, self.is_cut = now, True
                     break
         except ProtocolError:
@@ -222,42 +230,29 @@ class ConnectionState:
     def resumed(self) -> Step:
         """The awaited condition holds, or may hold."""
         self.activity.state = _BUSY
-        incoming = self.incoming
-        if self.claim is None and incoming.hold is None:  # nothing limits it: `_next` (e)
-            incoming.acquire(self._large)
-            return RECEIVE
         return self._next()
 
     def sent(self) -> Step:
         """All replies of this turn were sent. Raises OSError if there is no memory for a frame."""
-        activity, incoming, claim = self.activity, self.incoming, self.claim
+        incoming, claim, handled = self.incoming, self.claim, True
+        if self.is_cut:
+            return YIELD
         if incoming.have:
-            if self.is_cut:
-                return CLOSE if activity.ending is not None else YIELD
             incoming.keep_rest(self._position, self._wanted, self.came_at)
-            handled, self._position = self._position, 0
-        elif claim is None and incoming.hold is None:
-            if activity.ending is None and incoming.buffer:  # nothing limits it: `_next` (c), (e)
-                return RECEIVE if activity.last - self.began < TURN_S else YIELD
-            return self._next()
-        else:
-            incoming.clear()
-            handled = 1
+            handled, self._position = self._position > 0, 0
+        elif incoming.hold is not None:
+            incoming.frame_is_done()
         if claim is not None and (handled or claim.size != self._wanted):
             claim.release()
         return self._next()
 
     def yielded(self, now: float) -> Step:
         """The other connections had their turn. Raises ProtocolError, as `received` does."""
-        incoming = self.incoming
         if self.is_cut:
             self.is_cut = False
-            if incoming.have:
-                self.began = self.activity.last = now
-                return self.received(0, self.since)
+            self.began = self.activity.last = now
+            return self.received(0, self.since)
         self.began = 0.0
-        if self.claim is None and incoming.hold is None and incoming.buffer:
-            return RECEIVE  # nothing limits it: `_next` (e)
         return self._next()
 
     def parked(self, *, released: bool) -> None:
@@ -296,27 +291,28 @@ class ConnectionState:
         (d) its large frame may not take more memory now: WAIT_FOR_WINDOW;
         (e) otherwise: RECEIVE.
         """
-        activity, incoming, claim = self.activity, self.incoming, self.claim
+        activity, incoming = self.activity, self.incoming
         if activity.ending is not None:  # (a)
             return CLOSE
+        claim, hold, began = self.claim, incoming.hold, self.began
         if claim is not None and not claim.size:
             if claim.memory.exhausted:  # (b)
                 activity.state = State.MUTED
                 return WAIT_FOR_MEMORY
             claim.hold(self._wanted)
-        began = self.began
         if began and activity.last - began >= TURN_S:  # (c)
-            incoming.pause()
+            if hold is not None:
+                hold.settle()
             return YIELD
         if not incoming.buffer:
             incoming.acquire(self._large)
-        hold = incoming.hold
-        self.end = None
-        if hold is not None and hold.is_counted:
-            self.end = hold.take_window()
-            if not self.end:  # (d)
-                activity.state = State.MUTED
-                return WAIT_FOR_WINDOW
+        if hold is not None:
+            self.end = None
+            if hold.is_counted:
+                self.end = hold.take_window()
+                if not self.end:  # (d)
+                    activity.state = State.MUTED
+                    return WAIT_FOR_WINDOW
         return RECEIVE  # (e)
 
     # ---- for the sweeper

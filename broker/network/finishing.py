@@ -60,11 +60,11 @@ class Finishing:
         where = waiting.reply
         if where.__class__ is LargeRequest:
             large, most = self._channel.large, waiting.route.most_elements
-            with await large.room_for(where.end - where.start, most) as room:
-                incoming, handle = state.incoming, self._handling.handle_large
-                await self._answer(
-                    await handle(incoming.buffer, incoming.view, waiting, room), abort, room
-                )
+            run, incoming = self._channel.driver.run, state.incoming
+            with await run(large.room_for(where.end - where.start, most)) as room:
+                handle = self._handling.handle_large
+                waiting = await run(handle(incoming.buffer, incoming.view, waiting, room))
+                await self._answer(waiting, abort, room)
             return
         del where
         await self._answer(waiting, abort, None)
@@ -83,7 +83,8 @@ class Finishing:
         self._state.activity.last = self._channel.clock.monotonic()
         if context.large:
             with self._channel.large.reply_room(abort) as reply_room:
-                await self._handling.answer_in_turns(route, context, request, reply, reply_room)
+                answer = self._handling.answer_in_turns
+                await self._channel.driver.run(answer(route, context, request, reply, reply_room))
                 # Free the parsed request and reply: the client may be slow to take the bytes.
                 del waiting, request, reply
                 if room is not None:

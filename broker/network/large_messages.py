@@ -17,14 +17,11 @@ Event loop only.
 from collections.abc import Callable
 from typing import Final
 
-import trio
-
 from broker.fairness import CLIENT, FairLock, Shares
 from broker.world.clock import Clock
-from broker.world.driver import Driver
-from broker.world.workers import InlineWorkers
 from protocol.errors import ProtocolError
 from protocol.schema.parse_code import MAX_ELEMENTS
+from storage.waits import Signal
 
 ELEMENTS_AT_ONCE: Final = MAX_ELEMENTS * 7 // 5
 """Elements of all requests in work: the largest request, and some of ordinary size beside it."""
@@ -107,14 +104,14 @@ class LargeMessages:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._driver = Driver(InlineWorkers(), clock)
         self._elements = 0
-        self._waiting: list[tuple[int, trio.Event]] = []
-        """(elements, event) of requests that do not fit, oldest first."""
+        self._waiting: list[tuple[int, Signal[None]]] = []
+        """(elements, signal) of requests that do not fit, oldest first."""
         self._unsent_by = Shares()
         self._building = FairLock(shares=self._unsent_by)
         self._unsent: list[ReplyRoom] = []
-        self._sent = trio.Event()
+        self._sent: Signal[None] = Signal()
+        """Fires when a client has taken a reply; the one that is to be built next waits for it."""
 
     # ---- requests
 
@@ -122,10 +119,10 @@ class LargeMessages:
         """Wait for room for the elements that such a frame may hold, at most `most`; return it."""
         elements = min(frame_bytes // LEAST_ELEMENT_BYTES, most)
         while self._elements + elements > ELEMENTS_AT_ONCE:
-            entry = (elements, trio.Event())
+            entry: tuple[int, Signal[None]] = (elements, Signal())
             self._waiting.append(entry)
             try:
-                await entry[1].wait()
+                await entry[1]
             finally:
                 self._waiting.remove(entry)
         self._elements += elements
@@ -135,10 +132,10 @@ class LargeMessages:
         """Give `elements` back and wake requests that fit now. Called by `Room`."""
         self._elements -= elements
         free = ELEMENTS_AT_ONCE - self._elements
-        for wanted, event in self._waiting:
+        for wanted, fits in self._waiting:
             if wanted <= free:
                 free -= wanted
-                event.set()
+                fits.fire()
 
     # ---- replies
 
@@ -148,11 +145,10 @@ class LargeMessages:
 
     async def begin_reply(self) -> None:
         """Wait until a large reply may be built. Called by `ReplyRoom`."""
-        await self._driver.run(self._building.acquire())
+        await self._building.acquire()
         try:
             while self._is_full():
-                with self._clock.timeout(PATIENCE_S):
-                    await self._sent.wait()
+                await self._sent.within(PATIENCE_S)
                 if self._is_full():  # the timeout was over, or too little was taken
                     self._end_slow()
         except BaseException:
@@ -188,5 +184,5 @@ class LargeMessages:
         if reply in self._unsent:
             self._unsent.remove(reply)
             self._unsent_by.add(reply.client, -reply.size)
-            self._sent.set()
-            self._sent = trio.Event()
+            self._sent.fire()
+            self._sent = Signal()

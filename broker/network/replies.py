@@ -14,11 +14,11 @@ from broker.network.routes import Route
 from broker.network.sender import DiskReader, send_pieces
 from broker.world.streams import send_all
 from broker.world.transport import Stream
-from broker.world.turns import Turns
 from storage.clock import Clock
+from storage.waits import PAUSE
 
 STEPS_PER_LOOK: Final = 4
-"""Elements between two looks at the clock; one element may be a hundred configs."""
+"""Elements between two pauses; one element may be a hundred configs."""
 
 _HEADER_V0: Final = struct.Struct(">ii").pack
 _HEADER_V1: Final = struct.Struct(">iiB").pack
@@ -79,7 +79,7 @@ class Replies:
         self._ready.append(self._activity.last)
 
     async def append_in_turns(
-        self, route: Route, correlation_id: int, reply: Any, turns: Turns, room: ReplyRoom
+        self, route: Route, correlation_id: int, reply: Any, room: ReplyRoom
     ) -> None:
         """`append` a reply of many elements, in turns.
 
@@ -94,7 +94,7 @@ class Replies:
         for count, _ in enumerate(route.codec_of_reply.build_steps(reply, body.extend)):
             if not count % STEPS_PER_LOOK:
                 await room.grow(len(body))
-                await turns.next()
+                await PAUSE
         await room.grow(len(body))
         body[:head] = _frame_head(route, len(body) - head, correlation_id)
         room.built(len(body))

@@ -16,11 +16,11 @@ from broker.network.request_channel import RequestChannel
 from broker.network.routes import Route, RouteTable
 from broker.request import ConnectionInfo, RequestContext
 from broker.world.loop_watch import NOTED_S
-from broker.world.turns import TURN_S, Turns
+from broker.world.turns import TURN_S
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.framing import RequestHeader, UnsupportedVersion, parse_request_header
 from protocol.schema.parse_code import ManyElements
-from storage.waits import Pause, Wait, Work
+from storage.waits import PAUSE, Pause, Wait, Work
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class LargeRequest(NamedTuple):
 
 
 STEPS_PER_LOOK: Final = 16
-"""Elements between two looks at the clock: some ten microseconds."""
+"""Elements between two pauses: some ten microseconds."""
 
 
 class Unanswered(NamedTuple):
@@ -160,7 +160,6 @@ class RequestHandling:
         Raises ProtocolError.
         """
         route, context, _, where, _, _, now = waiting[:7]
-        turns = Turns(self._channel.clock)
         steps = route.codec.parse_steps(buffer, view, where.start, where.end, route.most_elements)
         request = None
         for count, parsed in enumerate(steps):
@@ -168,7 +167,7 @@ class RequestHandling:
                 request, _, elements = parsed
                 room.shrink(elements)
             elif not count % STEPS_PER_LOOK:
-                await turns.next()
+                await PAUSE
         context.large = True
         metrics = route.metrics
         metrics.requests += 1
@@ -191,9 +190,8 @@ class RequestHandling:
         self, route: Route, context: RequestContext, request: Any, reply: Any, room: ReplyRoom
     ) -> None:
         """Append a reply of many elements. Raises ReplyTooLarge."""
-        turns = Turns(self._channel.clock)
         try:
-            await self._replies.append_in_turns(route, context.correlation_id, reply, turns, room)
+            await self._replies.append_in_turns(route, context.correlation_id, reply, room)
         except ProtocolError:
             raise
         except Exception as error:  # noqa: BLE001 - a reply that cannot be encoded is a handler's bug

@@ -36,14 +36,14 @@ class PartitionTable(Protocol):
         self,
         tp: TopicPartition,
         topic_id: bytes,
-        leader_epoch: int,
+        image: PartitionImage,
         config: TopicConfig,
         is_new: bool = False,
     ) -> Any:
-        """Open or make the log and serve the partition. Raises KafkaError."""
+        """Open or make the log and lead the partition as `image` says. Raises KafkaError."""
         ...
 
-    def resign(self, tp: TopicPartition, partition: PartitionImage) -> None:
+    def resign(self, tp: TopicPartition, image: PartitionImage) -> None:
         """Stop serving it: another broker leads it, or none. No error when it is not here."""
         ...
 
@@ -122,12 +122,12 @@ async def _open_known(
 def _lead(
     table: PartitionTable, topic: TopicImage, index: int, config: TopicConfig, *, is_new: bool
 ) -> None:
-    partition = topic.partitions[index]
+    image = topic.partitions[index]
     tp = TopicPartition(topic.name, index)
-    if partition.leader == table.broker_id:
-        table.make_leader(tp, topic.topic_id, partition.leader_epoch, config, is_new)
+    if image.leader == table.broker_id:
+        table.make_leader(tp, topic.topic_id, image, config, is_new)
     else:
-        table.resign(tp, partition)
+        table.resign(tp, image)
 
 
 async def _delete(table: PartitionTable, topic: TopicImage) -> None:

@@ -23,6 +23,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from broker.cluster.image import PartitionImage
 from broker.replication.batch_opening import BatchOpener
 from broker.replication.follower_progress import FollowerProgress
 from broker.replication.partition_state import PartitionState, following, leading
@@ -64,8 +65,10 @@ def _admit() -> None:
 
 
 class Partition:
-    """A partition that this broker leads, or led. Attributes are public to read; only methods
-    change them."""
+    """A partition with a log here, whether this broker leads it, follows or cannot serve it.
+
+    Attributes are public to read. Methods change them, and `WaitingAppend` changes `appending`.
+    """
 
     __slots__ = (
         "_followers",
@@ -92,7 +95,7 @@ class Partition:
         topic_partition: TopicPartition,
         topic_id: bytes,
         log: "Log",
-        leader_epoch: int,
+        image: PartitionImage,
         broker_id: int,
         statistics: TopicStatistics,
         opener: BatchOpener | None = None,
@@ -114,28 +117,27 @@ class Partition:
         self._followers: FollowerProgress | None = None
         self.epoch_start_offset = log.log_end_offset
         """Log end offset when this leader epoch began."""
-        own = (broker_id,)
-        self._swap(leading(broker_id, leader_epoch, own, own))
+        self._swap(leading(image))
 
     def _swap(self, state: PartitionState) -> None:
         """Replace the state; the only method that does."""
         self.state = state
         # Copied from `state`, because every request reads them.
-        self.leader_epoch = state.leader_epoch
+        self.leader_epoch = state.image.leader_epoch
         self.unavailable = state.error
         """Why it cannot be served; NONE (falsy) while this broker leads it."""
-        self.alone = state.replicas == (self.broker_id,)
+        self.alone = state.image.replicas == (self.broker_id,)
         """Whether there are no other replicas: then the high watermark is the log end offset."""
 
     @property
     def replicas(self) -> tuple[int, ...]:
         """Broker ids, the preferred leader first."""
-        return self.state.replicas
+        return self.state.image.replicas
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """The replicas that are in sync."""
-        return self.state.isr
+        """The replicas that are in sync: their log ends bound the high watermark."""
+        return self.state.image.isr
 
     def __repr__(self) -> str:
         state = self.unavailable.name if self.unavailable else "leader"
@@ -143,23 +145,21 @@ class Partition:
 
     # ------------------------------------------------------------------ leadership
 
-    def lead(self, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> bool:
-        """Lead with this epoch and these replicas; return whether the high watermark moved."""
-        if leader_epoch != self.leader_epoch:
+    def lead(self, image: PartitionImage) -> bool:
+        """Lead as the image says; return whether the high watermark moved."""
+        if image.leader_epoch != self.leader_epoch:
             self.epoch_start_offset = self.log.log_end_offset
-        self._swap(leading(self.broker_id, leader_epoch, replicas, isr))
+        self._swap(leading(image))
         if self.alone:
             self._followers = None
         else:
-            others = (replica for replica in replicas if replica != self.broker_id)
+            others = (replica for replica in image.replicas if replica != self.broker_id)
             self._followers = FollowerProgress(others, self._followers)
         return self.maybe_increment_high_watermark()
 
-    def follow(
-        self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...]
-    ) -> None:
-        """Another broker leads from now on, or none (-1): answer NOT_LEADER_OR_FOLLOWER."""
-        self._swap(following(leader_id, leader_epoch, replicas, isr))
+    def follow(self, image: PartitionImage) -> None:
+        """Another broker leads from now on, or none: answer NOT_LEADER_OR_FOLLOWER."""
+        self._swap(following(image))
         self._followers = None
 
     def close(self, reason: ErrorCode) -> None:
@@ -354,7 +354,7 @@ class Partition:
         log = self.log
         lowest = log.log_end_offset
         if self._followers is not None:
-            lowest = self._followers.lowest(self.state.isr, lowest)
+            lowest = self._followers.lowest(self.isr, lowest)
         if lowest <= log.high_watermark:
             return False
         return log.update_high_watermark(lowest)

@@ -1,13 +1,13 @@
-"""The role of this broker for a partition: leader, follower or offline, with epoch and replicas.
+"""The role of this broker for a partition: leader, follower or offline, by the metadata image.
 
 A frozen value: a change makes a new one, which the `Partition` swaps in whole, so no reader sees
-the epoch of one leader with the replicas of another. After Kafka's `PartitionState` and
-`LeaderAndIsr`.
+the epoch of one leader with the replicas of another. After Kafka's `PartitionState`.
 """
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from broker.cluster.image import PartitionImage
 from protocol.errors import ErrorCode
 
 
@@ -28,12 +28,8 @@ class PartitionState:
     `offline`."""
 
     role: Role
-    leader_id: int
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    """Broker ids, the preferred leader first."""
-    isr: tuple[int, ...]
-    """The replicas whose log ends bound the high watermark."""
+    image: PartitionImage
+    """What the image has of it: leader, epoch, replicas, ISR."""
     error: ErrorCode
     """The answer to requests, which are not served; NONE (falsy) for a leader only."""
 
@@ -42,16 +38,11 @@ class PartitionState:
         return replace(self, role=Role.OFFLINE, error=error)
 
 
-def leading(
-    broker_id: int, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...]
-) -> PartitionState:
+def leading(image: PartitionImage) -> PartitionState:
     """The state in which this broker leads."""
-    return PartitionState(Role.LEADER, broker_id, leader_epoch, replicas, isr, ErrorCode.NONE)
+    return PartitionState(Role.LEADER, image, ErrorCode.NONE)
 
 
-def following(
-    leader_id: int, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...]
-) -> PartitionState:
-    """The state in which another broker leads, or none (-1)."""
-    error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return PartitionState(Role.FOLLOWER, leader_id, leader_epoch, replicas, isr, error)
+def following(image: PartitionImage) -> PartitionState:
+    """The state in which another broker leads, or none."""
+    return PartitionState(Role.FOLLOWER, image, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -112,6 +112,7 @@ class FetchRead:
         "_min_bytes",
         "_min_one",
         "entries",
+        "is_due",
         "served",
         "size",
         "urgent",
@@ -119,7 +120,7 @@ class FetchRead:
     )
 
     def __init__(self, params: FetchParams) -> None:
-        self._left = max(params.max_bytes, 0)
+        self._left = params.max_bytes
         self._aborted = 0
         self._hard_limit = params.hard_limit
         self._min_bytes = params.min_bytes
@@ -134,14 +135,11 @@ class FetchRead:
         towards `min.bytes` as in Kafka, because waiting longer would not make them fit."""
         self.served = 0
         """How many of the partitions this broker serves: a fetch of none must not wait."""
+        self.is_due = True
+        """Whether the answer is given at once, even if the client would wait for more."""
         self.urgent = False
         """Whether the answer must not wait: it has an error, a diverging epoch, or a partition
         whose log goes on elsewhere than where it was read (`ReadInfo.urgent`)."""
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the answer is given at once, even if the client would wait for more."""
-        return self.size + self.withheld >= self._min_bytes or self.urgent or not self.served
 
     def run(
         self, targets: Iterable[FetchTarget], lookup: Lookup, storage_failed: StorageFailed
@@ -170,6 +168,8 @@ class FetchRead:
                 _count_failure(partition, error.code)
                 if error.code not in _PATIENT:
                     self.urgent = True
+        enough = self.size + self.withheld >= self._min_bytes
+        self.is_due = enough or self.urgent or not self.served
 
     def _read(self, target: FetchTarget, partition: Partition) -> PartitionData | None:
         """Return the partition's `PartitionData`; None if it has no news for the session."""

@@ -22,8 +22,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import trio
-
 from broker.cluster.image import INTERNAL_TOPICS, PartitionImage
 from broker.cluster.image_delta import Outcome, TopicDelta
 from broker.replication.batch_opening import BatchOpener
@@ -40,7 +38,7 @@ from storage.log.opening import Opening
 from storage.log.results import AppendInfo, AppendOrigin
 from storage.paths import parent_dir
 from storage.seldom import Seldom
-from storage.waits import PAUSE
+from storage.waits import PAUSE, Signal
 
 if TYPE_CHECKING:
     from broker.cluster.image import MetadataImage
@@ -110,7 +108,8 @@ class ReplicaManager:
         self.find = self._partitions.get
         """(topic, index) -> Partition or None: one dict lookup. The partition may be
         `unavailable`."""
-        self._repaired = trio.Event()
+        self._repaired: list[Signal[None]] = []
+        """Fire when an index is rebuilt."""
         self._checkpointed: dict[TopicPartition, int] | None = None
         """High watermarks as last read or written; None before."""
 
@@ -198,13 +197,16 @@ class ReplicaManager:
 
     def records_repaired(self, tp: TopicPartition) -> None:
         """A damaged index of `tp` was rebuilt: wake the requests that wait for its records."""
-        repaired, self._repaired = self._repaired, trio.Event()
-        repaired.set()
+        repaired, self._repaired = self._repaired, []
+        for signal in repaired:
+            signal.fire()
         self.purgatories.fetch.check(tp)
 
     async def wait_repaired(self) -> None:
         """Wait until the next index is rebuilt, of any partition."""
-        await self._repaired.wait()
+        repaired: Signal[None] = Signal()
+        self._repaired.append(repaired)
+        await repaired
 
     # ------------------------------------------------------------------ open and close
 
@@ -219,14 +221,11 @@ class ReplicaManager:
         self,
         tp: TopicPartition,
         topic_id: bytes,
-        leader_epoch: int,
+        image: PartitionImage,
         config: "TopicConfig",
         is_new: bool = False,
-        *,
-        replicas: tuple[int, ...] = (),
-        isr: tuple[int, ...] = (),
     ) -> Partition:
-        """Open the log of `tp`, or make it (`is_new`), and lead it.
+        """Open the log of `tp`, or make it (`is_new`), and lead it as `image` says.
 
         If this broker is alone in the ISR the high watermark is the log end offset at once;
         otherwise it starts at the checkpointed one. Raises KafkaError (StorageError when the log
@@ -234,10 +233,9 @@ class ReplicaManager:
         """
         partition = self._partitions.get(tp)
         if partition is None or partition.topic_id != topic_id or partition.unavailable:
-            partition = self._open(tp, topic_id, leader_epoch, config, is_new)
-        own = (self.broker_id,)
-        self._start_epoch(partition, leader_epoch)
-        partition.lead(leader_epoch, replicas or own, isr or replicas or own)
+            partition = self._open(tp, topic_id, image, config, is_new)
+        self._start_epoch(partition, image.leader_epoch)
+        partition.lead(image)
         self._partitions[tp] = partition
         self.wake(partition)
         return partition
@@ -259,7 +257,7 @@ class ReplicaManager:
         self,
         tp: TopicPartition,
         topic_id: bytes,
-        leader_epoch: int,
+        image: PartitionImage,
         config: "TopicConfig",
         is_new: bool,
     ) -> Partition:
@@ -273,7 +271,7 @@ class ReplicaManager:
             topic_partition=tp,
             topic_id=topic_id,
             log=data,
-            leader_epoch=leader_epoch,
+            image=image,
             broker_id=self.broker_id,
             statistics=self.topic_statistics.of(tp.topic),
             opener=self.opener,
@@ -282,16 +280,14 @@ class ReplicaManager:
             ),
         )
 
-    def resign(self, tp: TopicPartition, partition: PartitionImage) -> None:
+    def resign(self, tp: TopicPartition, image: PartitionImage) -> None:
         """Stop serving `tp`: another broker leads it, or none. No error if it is not here.
 
         Its log stays open.
         """
         found = self._partitions.get(tp)
         if found is not None and found.state.error != ErrorCode.KAFKA_STORAGE_ERROR:
-            found.follow(
-                partition.leader, partition.leader_epoch, partition.replicas, partition.isr
-            )
+            found.follow(image)
             self._wake_all_of(found)
 
     def delete_partition(self, tp: TopicPartition) -> None:
@@ -338,7 +334,7 @@ class ReplicaManager:
     def directory_offline(self, directory: str) -> None:
         """Mark every partition on `directory` offline and wake its parked requests. Idempotent.
 
-        The LogManager's `on_offline` must call this, on the event loop.
+        A listener of `storage.manager.directories.LogDirectories`.
         """
         gone = [
             partition

@@ -1,7 +1,7 @@
 """Opens the metrics listener over the components of a running broker, if one is configured.
 
-A module of its own because `broker.server` knows no metric and `broker.metrics` knows no part of
-the broker: that room is handed functions.
+A module of its own because `broker.server` knows no metric and `broker.metrics` knows only what the
+parts' statistics are: that room is handed functions.
 """
 
 import logging

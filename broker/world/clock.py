@@ -2,7 +2,7 @@
 
 `storage.clock.Clock` is the part that synchronous code needs; this module adds waiting, for tasks.
 Every wait goes through the clock, so that a whole broker can run in virtual time
-(`broker.world.virtual_time`), and time can stop for one broker while others go on.
+(`tests/support/virtual_time.py`), and time can stop for one broker while others go on.
 """
 
 import time  # noqa: TID251 - this module is the seam the rule points to

@@ -16,9 +16,9 @@ Everybody's rules are here, not at the callers:
 that the caller chooses.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeVar, final
+from typing import Any, Final, TypeVar
 
 import trio
 
@@ -31,16 +31,6 @@ from storage.waits import Call, Pause, Place, Together, Until, Wait, Work
 T = TypeVar("T")
 
 PAUSES: Final = ITEMS
-
-
-@final
-class Foreign(Wait):
-    """A coroutine that awaits trio, on behalf of work that does not."""
-
-    __slots__ = ("coroutine",)
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        self.coroutine = coroutine
 
 
 class Driver:
@@ -138,8 +128,6 @@ class Driver:
             await self._until(wait)
         elif isinstance(wait, Together):
             await self._together(wait.works, limiter)
-        elif isinstance(wait, Foreign):
-            return await wait.coroutine
         else:
             raise TypeError(f"work awaits something else than storage.waits: {wait!r}")
         return None
@@ -153,7 +141,7 @@ class Driver:
         assert not isinstance(wait.place, Place)
         return await wait.place.call(wait.work, *wait.values)
 
-    async def _until(self, wait: Until) -> None:
+    async def _until(self, wait: Until[Any]) -> None:
         signal = wait.signal
         if signal.fired:
             return

@@ -1,8 +1,7 @@
 """The network as connections see it: byte streams that never block, and ports that accept them.
 
-    sockets.py            the operating system's
-    memory_transport.py   pipes in this process, for a broker without sockets
-    streams.py            what every user of a stream needs: accept, receive, send all
+    sockets.py    the operating system's; tests have pipes in their process
+    streams.py    what every user of a stream needs: accept, receive, send all
 
 A stream is used like a non-blocking socket: try, and wait only after a `BlockingIOError`. So the
 hot loop of a connection costs no more than the system calls. A stream may wrap another one, as TLS

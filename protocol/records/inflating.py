@@ -9,7 +9,7 @@ are bounded by `max_size`: a client chooses what the broker inflates.
 
 This is the only decoder: what a producer was told is valid, the cleaner, every reader and the tools
 read alike. It takes the forms that Kafka's takes and refuses the others, because Kafka's consumers
-read the same bytes (`tests/support/compressed_forms.py` lists them).
+read the same bytes (decision 22; `tests/support/compressed_forms.py` lists the forms).
 
 * gzip    members, one after the other. What follows one and is none is ignored, as Java ignores it.
 * snappy  snappy-java's frame, or a raw block. A block is inflated whole, as the library offers

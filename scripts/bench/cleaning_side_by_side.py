@@ -1,7 +1,7 @@
 """Cleans the same log by Apache Kafka's cleaner and by this one, in alternation.
 
     .venv/bin/python scripts/bench/cleaning_side_by_side.py [--megabytes 500] [--rounds 3]
-        [--records 1000 100] [--codecs none lz4] [--keys 100000]
+        [--records 1000 100] [--codecs none lz4] [--keys 100000] [--ours]
 
 Kafka's `Cleaner` runs in one JVM throughout, which is warm from its second run on; the first run is
 shown and not counted. Ours runs in this process with one thread, as a child of the broker does.
@@ -18,6 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -110,7 +111,7 @@ def ours(directory: Path) -> tuple[float, float]:
     return spent
 
 
-def compare(kafka: KafkaCleaner, where: Path, args: argparse.Namespace, what: tuple) -> None:
+def compare(kafka: KafkaCleaner | None, where: Path, args: argparse.Namespace, what: tuple) -> None:
     record, codec = what
     source = where / "source" / "bench-0"
     size = fill(source, size=args.megabytes * 1_000_000, record=record, codec=codec, keys=args.keys)
@@ -118,6 +119,13 @@ def compare(kafka: KafkaCleaner, where: Path, args: argparse.Namespace, what: tu
     end = log.log_end_offset
     at_once(log.close())
     print(f"\n{size / 1e6:.0f} MB, {end} records of {record} bytes, {codec.name.lower()}")
+    if kafka is None:
+        for _ in range(args.rounds):
+            copied(source, where / "ours" / "bench-0")
+            wall, cpu = ours(where / "ours" / "bench-0")
+            print(f"ours {size / 1e6 / wall:11.0f} MB/s {cpu:7.2f} CPU s", flush=True)
+        shutil.rmtree(where / "source")
+        return
     print(f"{'run':>5} {'Kafka MB/s':>11} {'CPU s':>7} {'ours MB/s':>11} {'CPU s':>7}  load")
     theirs, own = [], []
     for number in range(args.rounds + 1):
@@ -147,10 +155,12 @@ def main() -> None:
     parser.add_argument("--records", type=int, nargs="+", default=[1000, 100])
     parser.add_argument("--codecs", nargs="+", default=["none", "lz4"])
     parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--ours", action="store_true", help="without Apache Kafka beside it")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         where = Path(name)
-        with KafkaCleaner(where, "-Xmx2g", "-XX:+UseG1GC") as kafka:
+        beside = nullcontext() if args.ours else KafkaCleaner(where, "-Xmx2g", "-XX:+UseG1GC")
+        with beside as kafka:
             for codec in args.codecs:
                 for record in args.records:
                     compare(kafka, where, args, (record, CompressionType[codec.upper()]))

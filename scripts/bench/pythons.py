@@ -4,9 +4,9 @@
 
 PYTHON is an interpreter of an environment that has this project's dependencies
 (`scripts/test-pythons` makes .venvs/3.12 and the like). In each alternation every interpreter runs
-`handlers.py` once (codec, handlers and log, in-process) and starts the command line once, so that
-other work of the machine affects all of them. Shows processor time: the median over the
-alternations, and the smallest.
+`micro.py handler/` once (codec, handlers and log, in-process, as many requests of each) and starts
+the command line once, so that other work of the machine affects all of them. Shows processor time:
+the median over the alternations, and the smallest.
 """
 
 import argparse
@@ -36,7 +36,13 @@ def main() -> None:
     parser.add_argument("--alternations", type=int, default=5)
     args = parser.parse_args()
     work = {
-        "requests": lambda python: [python, "scripts/bench/handlers.py", "1"],
+        "requests": lambda python: [
+            python,
+            "scripts/bench/micro.py",
+            "handler/",
+            "--operations",
+            "3000",
+        ],
         "pykafkalog --version": lambda python: [python, "-m", "pykafkalog", "--version"],
     }
     for python in args.python:

@@ -44,6 +44,7 @@ from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
 from storage.waits import at_once
 from tests.support.broker_process import BrokerProcess
+from tests.support.log_managers import log_manager
 
 TARGET_S = 3.0
 PER_TOPIC = 500
@@ -79,7 +80,7 @@ def topic_id(topic: str) -> bytes:
 
 def open_manager(log_dir: Path) -> LogManager:
     config = BrokerConfig.parse({"log.dirs": str(log_dir)})
-    manager = LogManager(config, SystemClock(), OsFileSystem(), random=Random(1), on_offline=fail)
+    manager = log_manager(config, SystemClock(), OsFileSystem(), on_offline=fail)
     manager.startup(lambda topic: TopicConfig())
     return manager
 
@@ -110,7 +111,7 @@ def make(setup: Setup, broker: BrokerProcess) -> None:
             for _ in range(setup.batches):
                 log.append_as_leader(bytearray(batch), leader_epoch=0)
         log.release()
-    manager.release_locks()
+    manager.directories.unlock_all()
     for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint"):
         (broker.log_dir / name).unlink(missing_ok=True)
 

@@ -15,9 +15,6 @@ from storage.index.transaction_index import Checksum
 LastRecords = Mapping[int, tuple[int, int]]
 """Producer id -> (epoch, offset of its last data in this log, or -1 where there is none)."""
 
-LEAST_MAP_SLOTS: Final = 2
-"""With fewer entries no cleaning would get further."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSegment:

@@ -234,8 +234,7 @@ class _Repair:
     fs: FileSystem
     directory: str
     segment: LogSegment
-    """For the loop. `read` knows of it only what never changes, its base offset; the rest are the
-    values below."""
+    """For the loop. `read` takes no more of it than its base offset, which never changes."""
     kind: IndexKind
     size: int
     sealed: bool

@@ -1,9 +1,9 @@
 """From a time to an offset (ListOffsets): finds a record, not a batch.
 
-Segments are searched in order, those whose largest timestamp reaches the time (S-TS-2). In a
-segment the search starts where both indexes lead and walks the heads of batches until one reaches
-the time; only that batch is opened. If timestamps are out of order, the first record by offset is
-found (S-TS-3).
+Segments are searched in order, those whose largest timestamp reaches the time (S-TS-2), where Kafka
+asks the first of them only (decision 45). In a segment the search starts where both indexes lead
+and walks the heads of batches until one reaches the time; only that batch is opened. If timestamps
+are out of order, the first record by offset is found (S-TS-3).
 
 A search may take long, so others may run between two segments and between two heads, and a batch
 that is not small is looked at elsewhere (`storage.log.looking`). Across a wait a search holds only

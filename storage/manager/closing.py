@@ -55,7 +55,6 @@ class Closing:
             state = self._directories.live.get(log_dir)
             if state is not None and (state.loaded or state.was_clean):
                 await self._mark(log_dir, state.log_dir.clean_shutdown_marker(broker_epoch))
-        self._directories.unlock_all()
         self._table.clear()
 
     async def _close_logs(self, log_dir: str, logs: deque[Log]) -> None:

@@ -1,8 +1,12 @@
 """The directories of `log.dirs`: which are in service, and what happens when one fails.
 
 A directory is live or offline. The first disk error of anything in it takes the whole directory
-offline (S-REC-11); only a restart brings it back. A failure may be met in the middle of an append,
-which still needs its log: so it is reported, and `defer` takes the directory offline later.
+offline (S-REC-11) and calls the listeners, while the other directories serve on; only a restart
+brings it back. A failure may be met in the middle of an append, which still needs its log: so it is
+reported, and `defer` takes the directory offline later. After the last one the broker has to stop.
+
+`broker.server` makes them first of all: the metadata store, which has a part of the configuration,
+lies in one of them.
 """
 
 import logging
@@ -36,7 +40,7 @@ class LiveDir:
 
 
 def run_at_once(action: Callable[[], None]) -> None:
-    """A `defer` that does not defer: for a manager without an event loop."""
+    """A `defer` that does not defer: for directories without an event loop."""
     action()
 
 
@@ -47,9 +51,10 @@ class LogDirectories:
     fs: FileSystem
     paths: tuple[str, ...]
     """All of `log.dirs`."""
-    defer: Callable[[Callable[[], None]], None]
-    failed: Callable[[str, OSError], None]
-    """Called with (log directory, cause), once per directory, to take it offline."""
+    defer: Callable[[Callable[[], None]], None] = run_at_once
+    """Runs an action later, on the owner's thread, outside of any call in progress."""
+    listeners: list[Callable[[str], None]] = field(default_factory=list)
+    """Called in this order, once for each directory that goes offline, with its path."""
     live: dict[str, LiveDir] = field(default_factory=dict)
     offline: dict[str, OSError] = field(default_factory=dict)
     cordoned: frozenset[str] = frozenset()
@@ -106,7 +111,7 @@ class LogDirectories:
             return
         if log_dir not in self._reported:
             self._reported.add(log_dir)
-            self.defer(lambda: self.failed(log_dir, error))
+            self.defer(lambda: self.take_offline(log_dir, error))
 
     def report_failure_in(self, directory: str, error: OSError) -> None:
         """`report_failure` for an error in a partition directory."""
@@ -121,18 +126,24 @@ class LogDirectories:
             self.report_failure_in(directory, error)
             raise storage_error(directory, error) from error
 
-    def take_offline(self, log_dir: str, error: OSError) -> bool:
-        """Take the directory out of service and release its lock; False if it was offline."""
+    def take_offline(self, log_dir: str, error: OSError) -> None:
+        """Take the directory out of service, release its lock and call the listeners, once.
+
+        Raises OutOfResources when the process has no descriptor or memory left: no disk failed.
+        """
+        if is_shortage(error):
+            raise OutOfResources(log_dir, error)
         self._reported.add(log_dir)
         state = self.live.pop(log_dir, None)
         if state is None:
-            return False
+            return
         _log.error("Stopping serving logs in dir %s: %s", log_dir, error)
         self.offline[log_dir] = error
         state.log_dir.unlock()
         if not self.live:
             _log.critical("All log dirs in %s have failed", ", ".join(self.paths))
-        return True
+        for listener in self.listeners:
+            listener(log_dir)
 
     def emptiest_first(self, logs_in: Callable[[], Mapping[str, int]]) -> list[str]:
         """Live directories by how many logs `logs_in` counts; ties in the order of `log.dirs`.

@@ -119,7 +119,7 @@ class LogLoader:
         for path, state in self._directories.live.items():
             state.loaded = path not in failed
         for path, error in failed.items():
-            self._directories.failed(path, error)
+            self._directories.take_offline(path, error)
         lowered = {
             job.log_dir: None
             for job in loading.jobs

@@ -7,13 +7,11 @@ from enum import StrEnum
 class IndexFlaw(StrEnum):
     """What is wrong with an index."""
 
-    MISSING = "missing"
     CORRUPT = "corrupt"
     OFFSET_MISMATCH = "offset mismatch"
     TIMESTAMP_MISMATCH = "timestamp mismatch"
     OUT_OF_ORDER = "timestamps out of order"
     OFFSET_NOT_FOUND = "offset not found in the log"
-    BEYOND_LOG = "points beyond the log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,7 @@
 """The differences that are accepted, each with its reason.
 
 A difference is accepted by the first rule that covers it; what no rule covers is a finding. Those
-that clients could notice are decisions: docs/decisions/README.md, "Where answers differ from
-Kafka's".
+that clients could notice are in docs/decisions/README.md (decision 41).
 """
 
 import re

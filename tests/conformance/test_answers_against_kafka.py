@@ -1,6 +1,6 @@
-"""What this broker answers is what Apache Kafka 4.4.0 answers, but for differences with a reason.
+"""This broker answers as Apache Kafka 4.4.0 does, except for differences with a reason.
 
-A sample of what `scripts/compare-answers` asks; PYKAFKALOG_COMPARED_REQUESTS is its size.
+The requests are a sample of those of `scripts/compare-answers`, PYKAFKALOG_COMPARED_REQUESTS many.
 """
 
 import os

@@ -1,12 +1,12 @@
-"""The same requests make the same files: Apache Kafka's and ours, byte for byte (S-FMT-3).
+"""After the same requests Apache Kafka's files and ours are equal, byte for byte (S-FMT-3).
 
-What differs by nature is left out, and nothing else:
+Only what must differ is left out:
 - `partition.metadata`: the topic id is drawn at random. The rest of the file is compared.
 - `leader-epoch-checkpoint` of a partition that was never written to: Kafka makes it with the
   partition, this broker with the first batch, which saves a sync per partition of a new topic.
 - checkpoints of several partitions: Kafka writes the lines in the order of a hash map, so they are
   compared as a set of lines (with version and count in place).
-- `meta.properties`, `.kafka_cleanshutdown`: ids and epochs of the very broker.
+- `meta.properties`, `.kafka_cleanshutdown`: they hold ids and epochs of each broker.
 - LogAppendTime topics and transaction markers carry the broker's clock; markers are compared by
   replaying Kafka's own log, with the markers' times, into ours.
 """
@@ -45,7 +45,7 @@ TOPIC_ID = re.compile(rb"topic_id: [A-Za-z0-9_-]{22}")
 
 
 class Written:
-    """Directories and answers of both brokers after the script and a clean stop."""
+    """The directories and answers of both brokers after the requests and a clean stop."""
 
     def __init__(self, root: Path, version: str) -> None:
         self.ours = root / "ours"
@@ -61,7 +61,7 @@ class Written:
             self.our_outcome: Outcome = run_script(broker.port, broker.bootstrap)
 
     def files(self, topic: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
-        """Name to content of a partition's files: Kafka's and ours."""
+        """Return a partition's files by name: Kafka's and ours."""
         return (
             files_in(self.kafkas / "kafka-logs" / f"{topic}-0"),
             files_in(self.ours / "kafka-logs" / f"{topic}-0"),
@@ -69,7 +69,7 @@ class Written:
 
 
 def files_in(directory: Path) -> dict[str, bytes]:
-    """Name to content; the topic id is blotted out."""
+    """Return files by name, with the topic id masked."""
     return {
         path.name: TOPIC_ID.sub(b"topic_id: *", path.read_bytes())
         for path in sorted(directory.iterdir())
@@ -77,7 +77,7 @@ def files_in(directory: Path) -> dict[str, bytes]:
 
 
 def differences(kafkas: dict[str, bytes], ours: dict[str, bytes]) -> list[str]:
-    """A line for each file that only one has, or that is not equal in both."""
+    """Return a line for each file that only one has, or that differs."""
     found = []
     for name in sorted({*kafkas, *ours}):
         theirs, mine = kafkas.get(name), ours.get(name)
@@ -136,7 +136,7 @@ def test_s_fmt_3_checkpoints_are_equal(written: Written, name: str) -> None:
 
 
 def replayed(source: Path, target: Path) -> Iterator[Log]:
-    """Kafka's batches, appended anew by a leader of ours; the log is closed at the end."""
+    """Append Kafka's batches to a log of ours as its leader, and close it."""
     clock = ManualClock()
     config = TopicConfig(segment_index_bytes=120, index_interval_bytes=1, retention_ms=-1)
     target.mkdir()
@@ -181,7 +181,7 @@ def test_s_fmt_3_transactions_and_their_index_are_byte_equal(
 def test_s_rec_3_recovery_makes_the_files_that_kafka_had(
     written: Written, topic: str, tmp_path: Path
 ) -> None:
-    """From the records alone: indexes, aborted transactions and snapshots, byte for byte."""
+    """Indexes, aborted transactions and snapshots are rebuilt from the records, byte for byte."""
     source = written.kafkas / "kafka-logs" / f"{topic}-0"
     target = tmp_path / f"{topic}-0"
     target.mkdir()

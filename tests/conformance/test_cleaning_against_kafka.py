@@ -1,25 +1,25 @@
-"""The same log cleaned by Apache Kafka's cleaner and by this one: the same records, batches, files.
+"""Apache Kafka's cleaner and this one make the same files of the same log.
 
-The histories are drawn (tests/support/compaction_histories.py), a seed each; CLEANING_SEEDS=0:500
-tries more of them than the suite does. Each turn goes on with what one of the two has left, so
-either cleans what the other has cleaned.
+Each seed draws a history (tests/support/compaction_histories.py); CLEANING_SEEDS=0:500 tries more
+seeds than the suite does. Each turn continues with the output of one of the two, so that each
+cleaner also cleans what the other has cleaned.
 
-What Kafka's cleaner does that one would not expect, and what is made of it here:
+Kafka's cleaner has surprises, and the comparison allows for them:
 
-* It refuses a log, for good, whose indexes are small and full: an index entry more can be due where
-  segments meet than both had before, and the cleaned index has no room for it. This cleaner leaves
+* It refuses a log for ever if its indexes are small and full: when segments are merged, one index
+  entry more can be due than both had, and the cleaned index has no room for it. This cleaner leaves
   such an entry out.
-* It refuses a log when the last batch of the round is of format 0 or 1 and nothing of it remains:
-  there is no empty batch in those formats.
-* It writes whatever stays of formats 0 and 1 in format 2, wholly kept messages too, and gives their
-  tombstones a delete horizon by that.
+* It refuses a log if the last batch of the round is of format 0 or 1 and no record of it remains,
+  because those formats have no empty batch.
+* It rewrites messages of formats 0 and 1 in format 2, even those it keeps whole, and so gives their
+  tombstones a delete horizon.
 * It leaves an aborted transaction in the index for one cleaning longer than its data. Once gone, it
-  may come back when the index is rebuilt with a producer snapshot of the time.
-* Of transactions that were aborted below the log start it knows nothing: their data, which nobody
-  can read, stays like any other. Here it goes; such histories are not compared.
-* DumpLogSegments takes the time index of a cleaned log for wrong: an empty batch, which is kept for
-  its producer, has a greatest timestamp, and no record that bears it.
-* A full map ends in the middle of a batch, so the next round may begin in the middle of one.
+  may come back when the index is rebuilt with an old producer snapshot.
+* It does not know transactions that were aborted below the log start, so it keeps their data, which
+  nobody can read. This cleaner removes it; such histories are not compared.
+* DumpLogSegments calls the time index of a cleaned log wrong: an empty batch, which is kept for its
+  producer, has a greatest timestamp but no record with it.
+* If the offset map is full in the middle of a batch, the next round begins there.
 """
 
 import os
@@ -76,7 +76,7 @@ def test_s_cmp_5_both_cleaners_leave_the_same(
 
 @dataclass
 class Met:
-    """What the histories have led to: a test that never meets a case says nothing of it."""
+    """The cases that the histories have led to: a test that never meets a case proves nothing."""
 
     fates: set[RecordFate] = field(default_factory=set)
     cases: set[str] = field(default_factory=set)
@@ -97,14 +97,14 @@ class Met:
             self.cases |= {"emptied"} if not columns["record_count"].all() else set()
 
     def missing(self) -> list[str]:
-        """Cases that every run of some size meets."""
+        """Return the cases that were not met, of those that every run of some size meets."""
         wanted = {"map full", "nothing left", "aborted", "horizon", "emptied"}
         fates = {*RecordFate} - {RecordFate.KEPT_CONTROL} - self.fates
         return sorted((wanted - self.cases) | {fate.name for fate in fates})
 
 
 def check_with_kafkas_tool(duel: Duel) -> None:
-    """DumpLogSegments finds no fault with ours that it does not find with Kafka's (S-FMT-1)."""
+    """DumpLogSegments finds no fault in our files that it does not find in Kafka's (S-FMT-1)."""
     faults = [faults_found(duel.kafka, directory) for directory in (duel.kafkas, duel.ours)]
     assert faults[1] == faults[0]
     assert_only_of_empty_batches(faults[0])
@@ -131,7 +131,7 @@ def faults_found(kafka: KafkaCleaner, directory: Path) -> list[str]:
 
 
 def check_opened_by_kafka(duel: Duel, outcome: Outcome) -> None:
-    """Kafka opens ours as its own: the same offsets, producers and sequences, also by recovery."""
+    """Kafka opens our files with the same offsets, producers and sequences as its own."""
     opened = []
     for directory in (duel.kafkas, duel.ours):
         for clean_shutdown in (True, False):

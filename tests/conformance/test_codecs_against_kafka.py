@@ -1,7 +1,7 @@
-"""Apache Kafka's own classes read what we write, name by name, and write it alike.
+"""Apache Kafka's own classes read each field that we write, and write the same bytes.
 
-Kafka 4.3 is asked for every version that it has, Kafka 3.9 for the ones that Kafka 4 dropped.
-Between them there is no message and no version that only we know.
+Kafka 4.3 judges every version that it has, Kafka 3.9 those that Kafka 4 dropped. No message and no
+version is known to us alone.
 """
 
 import base64
@@ -40,7 +40,7 @@ PACKAGES = {
 
 
 class Case(NamedTuple):
-    """One message to show to Kafka."""
+    """A message for Kafka to judge."""
 
     api: Api
     version: int
@@ -49,13 +49,13 @@ class Case(NamedTuple):
 
 
 def kafka_for(api: Api, version: int) -> str:
-    """The Kafka release that knows this version."""
+    """Return the Kafka release that knows this version."""
     message = api.name.removesuffix("Request").removesuffix("Response")
     return OLD_KAFKA if version < FIRST_VERSIONS.get(message, 0) else KAFKA_VERSION
 
 
 def question(case: Case) -> str:
-    """The oracle's line for a case. The version of a record's key is its kind, not its layout."""
+    """Return the oracle's line for a case. A record key's version is its kind, not its layout."""
     package = PACKAGES.get(case.api.name, "org.apache.kafka.common.message.")
     suffix = "" if case.api.key is None else "Data"
     version = 0 if case.api.name.endswith("Key") else case.version
@@ -75,7 +75,7 @@ def cases() -> list[Case]:
 
 @cache
 def answers() -> dict[tuple[str, int], list[tuple[Case, str]]]:
-    """What Kafka says, by message and version. One Java process for each release."""
+    """Kafka's answers by message and version, from one Java process for each release."""
     found: dict[tuple[str, int], list[tuple[Case, str]]] = {}
     for release in (KAFKA_VERSION, OLD_KAFKA):
         asked = [case for case in cases() if kafka_for(case.api, case.version) == release]
@@ -93,13 +93,13 @@ def answers() -> dict[tuple[str, int], list[tuple[Case, str]]]:
 
 
 def camel(name: str) -> str:
-    """`leader_id` as Kafka's JSON has it; `v3_and_below` counts as a word."""
+    """Return a name as Kafka's JSON spells it; `v3_and_below` counts as one word."""
     first, *rest = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 def expected_json(node: Any, value: Any) -> Any:
-    """What Kafka's JSON converter makes of our value."""
+    """Return what Kafka's JSON converter should make of our value."""
     if isinstance(node, Fields):
         return expected_fields(node, value)
     if value is None:

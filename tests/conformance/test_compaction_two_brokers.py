@@ -1,8 +1,8 @@
-"""Apache Kafka and this broker compact one topic in turn, each from where the other has ended.
+"""Apache Kafka and this broker compact one topic in turn, each from where the other stopped.
 
-Kafka 4.x takes no segments under 1 MiB, so some megabytes are written in every turn. What must come
-through: the latest value of every key, offsets and order, what a read_committed consumer sees, and
-the cleaner's checkpoint (S-CMP-14): nobody begins anew.
+Kafka 4.x accepts no segments below 1 MiB, so every turn writes some megabytes. Kept must be: the
+latest value of every key, offsets and order, what a read_committed consumer sees, and the cleaner's
+checkpoint (S-CMP-14), so that neither begins again at the start.
 """
 
 import random
@@ -51,14 +51,14 @@ Row = tuple[int, bytes, bytes | None]
 
 @dataclass
 class Writer:
-    """Writes turn by turn, and knows what must be there afterwards."""
+    """Writes in each turn, and knows what must be there afterwards."""
 
     rng: random.Random = field(default_factory=lambda: random.Random(1))
     latest: dict[bytes, bytes | None] = field(default_factory=dict)
-    """Key to value; None: deleted."""
+    """Value by key; None if the key was deleted."""
 
     def write(self, broker: Broker, mark: str) -> None:
-        """Four megabytes; then transactions, every second one aborted."""
+        """Write four megabytes, then transactions of which every second one is aborted."""
         producer = Producer(
             {"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, **QUIET}
         )
@@ -72,7 +72,7 @@ class Writer:
                 self._transact(transactional, f"{mark} {turn}", keys, committed=turn % 2 == 0)
             except KafkaException:
                 # A busy Kafka 4.3.1 now and then refuses librdkafka's EndTxn (INVALID_TXN_STATE).
-                # The same keys once more, so that it does not matter what became of them.
+                # The same keys again, so that their outcome does not matter.
                 if not isinstance(broker, ApacheKafka):
                     raise
                 transactional = self._owner(broker)
@@ -111,7 +111,7 @@ class Writer:
 
 
 def read(broker: Broker, isolation: str) -> list[Row]:
-    """Everything from the first offset on."""
+    """Read everything from the first offset on."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -143,7 +143,7 @@ def state_of(rows: list[Row]) -> dict[bytes, bytes]:
 
 
 def checkpoint(log_dir: Path) -> int:
-    """Up to where the topic was cleaned; -1 before it was."""
+    """Return the offset up to which the topic was cleaned; -1 before its first cleaning."""
     offsets = LogDirView(log_dir).offsets("cleaner-offset-checkpoint")
     found = {(tp.topic, tp.partition): offset for tp, offset in offsets.items()}
     return found.get((TOPIC, 0), -1)
@@ -161,13 +161,13 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
 
 
 def wait_until_clean(log_dir: Path) -> None:
-    """Both brokers clean everything below the active segment, if they are let."""
+    """Wait until everything below the active segment is cleaned."""
     base = active_base(log_dir)
     wait_until(lambda: checkpoint(log_dir) >= base, f"cleaned up to {checkpoint(log_dir)}")
 
 
 def one_turn(broker: Broker, writer: Writer, mark: str, log_dir: Path) -> list[Row]:
-    """Write, let it be cleaned, look."""
+    """Write, wait for the cleaner, and compare."""
     before = checkpoint(log_dir)
     writer.write(broker, mark)
     wait_until_clean(log_dir)
@@ -177,7 +177,7 @@ def one_turn(broker: Broker, writer: Writer, mark: str, log_dir: Path) -> list[R
     everything = read(broker, "read_uncommitted")
     offsets = [offset for offset, _, _ in everything]
     assert offsets == sorted(set(offsets))
-    # What is clean holds each key at most once.
+    # The cleaned part holds each key at most once.
     below = checkpoint(log_dir)
     clean = [key for offset, key, _ in committed if offset < below]
     assert len(clean) == len(set(clean))
@@ -185,7 +185,7 @@ def one_turn(broker: Broker, writer: Writer, mark: str, log_dir: Path) -> list[R
 
 
 def kafka_on(shared: SharedDirectory) -> ApacheKafka:
-    """Apache Kafka with a quick cleaner, which says what it does."""
+    """Return an Apache Kafka whose cleaner runs often and logs what it does."""
     quiet = (ROOT / "tests/support/log4j2.properties").read_text()
     loud = shared.root / "log4j2.properties"
     loud.write_text(quiet.replace("rootLogger.level = WARN", "rootLogger.level = INFO"))
@@ -196,7 +196,7 @@ def kafka_on(shared: SharedDirectory) -> ApacheKafka:
 
 
 def first_dirty(output: Path, begin: int, pattern: str) -> int:
-    """Where the first cleaning began that a broker tells of behind `begin` bytes of its output."""
+    """Return where the first cleaning began that the output names after `begin` bytes."""
     told = output.read_bytes()[begin:].decode(errors="replace")
     match = re.search(pattern, told)
     assert match is not None, told[-2000:]
@@ -238,7 +238,7 @@ def test_s_cmp_14_a_compacted_topic_goes_to_and_fro(tmp_path: Path) -> None:
 
 
 def complaints_of(shared: SharedDirectory) -> list[str]:
-    """What Kafka's tool finds, but for the times of batches that are kept without records."""
+    """Return the faults that Kafka's tool finds, except times of batches that are kept empty."""
     directories = [shared.log_dir / f"{TOPIC}-0"]
     said = dump(directories, "--deep-iteration", "--verify-index-only")
     said += dump(directories, "--index-sanity-check", kinds=(".index", ".timeindex"))

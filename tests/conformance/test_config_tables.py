@@ -1,4 +1,4 @@
-"""The tables of keys against Apache Kafka's own: names, types, defaults, importance, synonyms."""
+"""The tables of keys equal Apache Kafka's: names, types, defaults, importance, synonyms."""
 
 import re
 from pathlib import Path
@@ -14,13 +14,13 @@ pytestmark = pytest.mark.conformance
 
 REQUIRED_THERE = {"node.id", "process.roles", "controller.listener.names"}
 OTHER_HERE = {"internal.segment.bytes"}
-"""A knob for Kafka's own tests: segment.bytes itself may be small here."""
+"""A setting for Kafka's own tests; here `segment.bytes` itself may be small."""
 NOT_IN_KAFKAS_TABLE = {
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 }
-"""Dynamic only: they cannot stand in server.properties."""
+"""Keys that can be set dynamically only, not in server.properties."""
 
 
 SMALL_SEGMENTS = ("[14,...]", "[1048576,...]")
@@ -30,7 +30,7 @@ OTHER_RANGES = {
     "node.id": ("", "[0,...]"),
     "offsets.topic.compression.codec": ("[0,...,4]", ""),
 }
-"""(Here, in Kafka): docs/differences.md has the reasons."""
+"""Key to its value (here, in Kafka); docs/differences.md has the reasons."""
 RANGE = re.compile(r"\[[-0-9.]*,?\.\.\.,?[-0-9.]*\]")
 
 
@@ -60,7 +60,7 @@ def compare(table: ConfigTable, rows: list[list[str]]) -> list[str]:
 
 
 def ranges(table: ConfigTable, rows: list[list[str]]) -> dict[str, tuple[str, str]]:
-    """(Here, in Kafka) of each key whose numbers are bounded differently."""
+    """Return (here, in Kafka) for each key whose bounds differ."""
     found = {}
     for name, *_, theirs in rows:
         key = table.get(name)
@@ -96,7 +96,7 @@ def test_update_modes(kafka: list[list[str]]) -> None:
 
 
 def test_ranges(kafka: list[list[str]]) -> None:
-    """Those of KIP-1030 among them."""
+    """Including those of KIP-1030."""
     found = {
         **ranges(BROKER_KEYS, [row[1:] for row in kafka if row[0] == "broker"]),
         **ranges(TOPIC_KEYS, [row[1:] for row in kafka if row[0] == "topic"]),

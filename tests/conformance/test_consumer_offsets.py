@@ -1,7 +1,7 @@
-"""`__consumer_offsets` against Apache Kafka, both ways (S-FMT-1, S-FMT-2).
+"""`__consumer_offsets` is exchanged with Apache Kafka in both directions (S-FMT-1, S-FMT-2).
 
-What Kafka writes for groups is read, and written again byte for byte; what is written here is read
-by Kafka's own `DumpLogSegments --offsets-decoder`.
+This broker reads what Kafka writes for groups and writes the same bytes; Kafka's own
+`DumpLogSegments --offsets-decoder` reads what this broker writes.
 """
 
 import json
@@ -19,7 +19,7 @@ from protocol.records.record import Record, iter_records
 from protocol.types import TopicPartition as Partition
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.group_harness import GroupHarness
-from tests.support.kafka_jars import java
+from tests.support.kafka_jars import SHORT_LIVED, java
 
 pytestmark = pytest.mark.conformance
 
@@ -30,7 +30,7 @@ def records_of(segment: Path) -> list[Record]:
 
 
 def use_groups(bootstrap: str) -> None:
-    """A consumer group, a static member, a simple consumer."""
+    """Use a consumer group, a static member and a simple consumer."""
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(10):
         producer.produce("t", value=str(number))
@@ -52,7 +52,9 @@ def use_groups(bootstrap: str) -> None:
 
 
 def test_s_fmt_2_what_kafka_writes_is_read_and_written_alike(tmp_path: Path) -> None:
-    kafka = ApacheKafka(tmp_path, {"group.initial.rebalance.delay.ms": "100"})
+    kafka = ApacheKafka(
+        tmp_path, {"group.initial.rebalance.delay.ms": "100"}, java_options=SHORT_LIVED
+    )
     kafka.start()
     try:
         use_groups(kafka.bootstrap)
@@ -81,7 +83,7 @@ def test_s_fmt_2_what_kafka_writes_is_read_and_written_alike(tmp_path: Path) -> 
     }
     found = groups.coordinator.fetch_offset("simple")("t", 0)
     assert found is not None
-    # confluent-kafka sends the NUL of its C string along.
+    # confluent-kafka includes the NUL of its C string.
     assert (found.offset, found.metadata.rstrip("\0")) == (4, "a place")
     assert groups.group("static").static_members.keys() == {"one"}
     groups.check()

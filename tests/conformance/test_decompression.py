@@ -1,4 +1,4 @@
-"""Apache Kafka reads every form of compressed batch, and takes those that the table says."""
+"""Apache Kafka reads every form of compressed batch, and accepts those that the table says."""
 
 import subprocess
 from functools import cache
@@ -16,7 +16,7 @@ ORACLE = Path(__file__).with_name("DecompressionOracle.java")
 
 @cache
 def answers() -> dict[str, list[str]]:
-    """What Kafka says of each form, a line for each of `some_values`."""
+    """Kafka's verdict on each form, a line for each of `some_values`."""
     asked = [(form.name, batch_of(form, values)) for form in FORMS for values in some_values()]
     result = subprocess.run(
         ["java", *LOGGING, "-cp", kafka_jars(), str(ORACLE)],

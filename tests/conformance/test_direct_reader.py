@@ -1,4 +1,4 @@
-"""A directory that Apache Kafka has written, and is using, reads as its consumers read it."""
+"""`storage.reader` reads a directory that Apache Kafka uses as Kafka's consumers read it."""
 
 import time
 from pathlib import Path
@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from protocol.types import TopicPartition
 from storage.reader.scan import IsolationLevel, ScanRequest, plan
 from tests.support.apache_kafka import ApacheKafka
+from tests.support.kafka_jars import SHORT_LIVED
 from tests.support.scanning import Row, scanned
 
 pytestmark = pytest.mark.conformance
@@ -26,7 +27,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def consumed(bootstrap: str, topic: str, end: int, isolation: str) -> list[Row]:
-    """What a consumer gets up to the end of the partition."""
+    """Return the records that a consumer gets up to the end of the partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -60,7 +61,7 @@ def wait_until(is_so: Any, seconds: float = 90) -> None:
 
 
 def test_a_directory_of_apache_kafka(tmp_path: Path) -> None:
-    with ApacheKafka(tmp_path, SETTINGS) as kafka:
+    with ApacheKafka(tmp_path, SETTINGS, java_options=SHORT_LIVED) as kafka:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
 
         def create(name: str, **config: str) -> None:

@@ -1,12 +1,12 @@
 """`pykafkalog dump-log` prints what Kafka 4.3.1's DumpLogSegments prints, line for line.
 
-Over files that Apache Kafka wrote, files that this broker wrote, messages of all formats, and files
-that the test damaged; with every option. What is masked, because it is Java or a flaw of the tool:
+Every option is tried on files of Apache Kafka, files of this broker, messages of all formats, and
+files that the test damaged. Masked is what comes from Java or from a flaw of the tool:
 
 * `OptionalLong.empty` and `OptionalLong[5]` (here `none` and `5`);
-* `-1 is followed by 7`: the tool takes any segment that begins above offset 0 for a gap;
+* `-1 is followed by 7`: the tool reports a gap for any segment that begins above offset 0;
 * the order of files on standard error, which is that of a HashMap;
-* what stands on standard error under headings that Kafka's tool does not have.
+* sections of standard error that Kafka's tool does not have.
 """
 
 import re
@@ -175,7 +175,7 @@ def test_control_records_of_kraft(
 def test_small_files_that_kafkas_tool_does_not_read(
     log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each number and name that stands in the file, and nothing else."""
+    """Each number and name of the file is printed, and nothing else."""
     partition = log_dir / "plain-0"
     assert main(["dump-log", str(log_dir), str(partition / "leader-epoch-checkpoint")]) == 0
     assert main(["dump-log", str(partition / "partition.metadata")]) == 0
@@ -207,7 +207,7 @@ def test_small_files_that_kafkas_tool_does_not_read(
 
 
 def damaged(log_dir: Path, directory: Path) -> Iterator[Path]:
-    """Copies of a partition, each with one thing wrong."""
+    """Copies of a partition, each with one damage."""
 
     def copy(name: str) -> Path:
         shutil.copytree(log_dir / "plain-0", directory / name)

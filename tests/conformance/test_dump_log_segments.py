@@ -1,10 +1,9 @@
-"""What every client library wrote through one broker, read by Kafka's tool and by `storage.reader`.
+"""Kafka's tool and `storage.reader` read what every client library wrote through one broker.
 
-DumpLogSegments finds no fault with any file, and both list what was acknowledged (S-FMT-1).
-
-After a clean stop, after kill -9, and after the recovery that follows it. Right after kill -9 the
-indexes of the active segments still have their pre-sized length, which Kafka's sanity check calls
-corrupt in Kafka's own directories, too: those are left out then.
+DumpLogSegments finds no fault in any file, and both list what was acknowledged (S-FMT-1): after a
+clean stop, after kill -9, and after the recovery that follows it. After kill -9 the indexes of the
+active segments still have their pre-sized length, which Kafka's sanity check calls corrupt in
+Kafka's own directories, too, so those indexes are not checked then.
 """
 
 import json
@@ -21,7 +20,7 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import java
 from tests.support.many_clients import CLIENTS, GROUP, Acked, Fed, feed
 
-# What client libraries warn of is theirs.
+# Warnings of client libraries are not our failures.
 pytestmark = [pytest.mark.conformance, pytest.mark.filterwarnings("ignore")]
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
@@ -31,7 +30,7 @@ SETTINGS = {
     "log.index.size.max.bytes": "65536",
 }
 COMPLETE = {4, 5}
-"""States of a transaction in its coordinator's log: CompleteCommit, CompleteAbort."""
+"""States of a finished transaction in its coordinator's log."""
 _RECORD = re.compile(
     r"\| offset: (\d+) .* headerKeys: \[[^]]*\](?: endTxnMarker: (\w+) coordinatorEpoch: \d+)?"
     r"(?: key: (\S+))?(?: payload: (.*))?"
@@ -40,7 +39,7 @@ _RECORD = re.compile(
 
 @dataclass(frozen=True)
 class Written:
-    """A directory, what clients know of it, and how the broker left it."""
+    """A directory, the records that clients know of, and how the broker ended."""
 
     log_dir: Path
     fed: Fed
@@ -65,7 +64,7 @@ class Written:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Written, Written]:
-    """As kill -9 left it (a copy), and after a start and a clean stop."""
+    """The directory as kill -9 left it (a copy), and after the next start and clean stop."""
     directory = tmp_path_factory.mktemp("killed")
     with BrokerProcess(directory, SETTINGS) as broker:
         fed = feed(broker.bootstrap)
@@ -93,13 +92,13 @@ def written(request: pytest.FixtureRequest) -> Written:
 
 
 def dump(files: list[Path], *options: str) -> list[str]:
-    """The tool's lines, after a look at its complaints."""
+    """Return the tool's lines, and check that it complains of nothing."""
     assert files
     result = java(DUMP, "--files", ",".join(map(str, files)), *options)
     errors = [
         line
         for line in result.stderr.splitlines()
-        # It takes a segment that begins above offset 0 for a gap, in Kafka's own files too.
+        # It reports a gap for a segment that begins above offset 0, in Kafka's own files too.
         if not line.startswith("Non-consecutive offsets in") and "  -1 is followed by" not in line
     ]
     assert errors == []
@@ -110,7 +109,7 @@ def dump(files: list[Path], *options: str) -> list[str]:
 
 
 def rows_by_partition(lines: list[str]) -> dict[str, list[tuple[int, str | None, bytes, bytes]]]:
-    """Partition to (offset, marker, key, value)."""
+    """Return rows of (offset, marker, key, value) by partition."""
     found: dict[str, list[tuple[int, str | None, bytes, bytes]]] = {}
     partition = ""
     for line in lines:
@@ -187,7 +186,7 @@ def test_s_fmt_1_aborted_transactions_and_producers(written: Written) -> None:
 
 
 def decoded(lines: list[str]) -> Iterator[tuple[dict[str, object], dict[str, object] | None]]:
-    """Key and value of each record that a decoder has put in words."""
+    """Return key and value of each record, as text of a decoder."""
     for line in lines:
         match = _RECORD.fullmatch(line) if line.startswith("|") else None
         if match is not None and match[3] is not None:

@@ -27,7 +27,7 @@ COMPLAINTS = ("Mismatch", "mismatch", "Non-consecutive", "Non-secutive", "Found"
 
 
 def write_log(directory: Path, *, clean: bool) -> Log:
-    """Four segments: every codec, several epochs, an idempotent producer, both kinds of marker."""
+    """Write four segments: every codec, several epochs, an idempotent producer, both markers."""
     directory.mkdir()
     clock = ManualClock()
     options = LoadOptions(

@@ -33,7 +33,7 @@ DUMP_FILES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 
 
 class RawProducer:
-    """An idempotent producer whose sequence numbers outlive the broker it began at."""
+    """An idempotent producer that continues its sequence numbers at another broker."""
 
     def __init__(self, port: int) -> None:
         self.producer_id = new_producer_id(port)
@@ -52,7 +52,7 @@ class RawProducer:
         )
 
     def go_on(self, port: int, count: int = 3) -> None:
-        """Old batches are recognised, a gap is refused, the next ones are taken."""
+        """Duplicates are recognised, a gap is refused, and the next batches are appended."""
         with WireClient(port, timeout_s=20) as client:
             for batch, offset in list(zip(self.sent, self.offsets, strict=True))[-1:]:
                 assert produce(client, Send("raw", batch))[1:3] == (0, offset)
@@ -75,7 +75,7 @@ def end(broker: ApacheKafka | BrokerProcess, *, clean: bool) -> None:
 
 
 def dump(directories: list[Path], *options: str, kinds: tuple[str, ...] = DUMP_FILES) -> str:
-    """What Kafka's DumpLogSegments says about all files of the directories."""
+    """Return what Kafka's DumpLogSegments prints of all files of the directories."""
     files = [
         str(path)
         for directory in directories
@@ -87,13 +87,13 @@ def dump(directories: list[Path], *options: str, kinds: tuple[str, ...] = DUMP_F
 
 
 def complaints(text: str) -> list[str]:
-    """Lines of DumpLogSegments that find fault."""
+    """Return the lines of DumpLogSegments that name faults."""
     lines = text.splitlines()
     return [
         line
         for line, following in zip(lines, [*lines[1:], ""], strict=True)
         if any(word in line for word in COMPLAINTS)
-        # It takes a segment that begins with a marker for a gap, in Kafka's own files too.
+        # It reports a gap for a segment that begins with a marker, in Kafka's own files too.
         and not following.strip().startswith("-1 is followed by")
     ]
 
@@ -165,7 +165,7 @@ def test_s_fmt_2_a_directory_goes_to_and_fro(
 
 
 def check_with_kafkas_tool(shared: SharedDirectory, *, clean: bool) -> None:
-    """S-FMT-1: what both brokers wrote, after this one stopped or was killed."""
+    """Check the files of both brokers, after this one stopped or was killed (S-FMT-1)."""
     directories = shared.partition_dirs()
     if not clean:  # indexes are not cut to size yet
         assert complaints(dump(directories, "--deep-iteration", kinds=(".log",))) == []

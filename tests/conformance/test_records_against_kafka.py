@@ -1,4 +1,4 @@
-"""Apache Kafka's own record classes read what we build, and judge what we judge."""
+"""Apache Kafka's own record classes read the batches we build, and accept those we accept."""
 
 import json
 import random
@@ -27,7 +27,7 @@ from tests.support.message_sets import up_converted
 
 pytestmark = pytest.mark.conformance
 
-# What Kafka's leader raises for records it cannot read; all but the first reach clients as -1.
+# Kafka's leader raises these for records it cannot read; clients get -1 for all but the first.
 REFUSALS = (
     "InvalidRecordException",
     "KafkaException",
@@ -39,7 +39,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "golden" / "records" / "RecordsOr
 
 
 def ask(question: str, batches: list[bytes]) -> list[Any]:
-    """The oracle's answer for each batch."""
+    """Return the oracle's answer for each batch."""
     result = subprocess.run(
         ["java", "-cp", kafka_jars(), str(SOURCE), question],
         input="".join(batch.hex() + "\n" for batch in batches),
@@ -87,7 +87,7 @@ def test_kafka_reads_our_batches() -> None:
 
 
 def shown(record: Record) -> list[Any]:
-    """A record as the oracle writes it."""
+    """Return a record as the oracle prints it."""
 
     def text(value: bytes | None) -> str | None:
         return None if value is None else value.hex()
@@ -127,12 +127,12 @@ def test_s_app_1_malformed_records_are_refused_by_both_or_neither() -> None:
         except InvalidRecord as error:
             refused += 1
             if "offset delta" in str(error):
-                # Kafka leaves wrong deltas of plain records as they are. Of compressed ones it
+                # Kafka leaves wrong deltas of plain records as they are. For compressed ones it
                 # means to rebuild the batch, but has skipped over what it would need.
                 expected = "UnsupportedOperationException" if header.is_compressed else None
                 assert answer.get("error") == expected, (answer, data.hex())
                 continue
-            # Kafka skips through compressed records without holding fields against record lengths,
+            # Kafka skips through compressed records without comparing fields with record lengths,
             # and so takes some that its consumers cannot read; we do not.
             assert header.is_compressed or answer.get("error") in REFUSALS, (answer, data.hex())
         else:

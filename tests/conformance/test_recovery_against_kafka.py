@@ -1,4 +1,4 @@
-"""The same wreck, recovered by Apache Kafka and by this broker: equal files (S-REC-3, S-REC-9)."""
+"""Apache Kafka and this broker recover equal files from the same damage (S-REC-3, S-REC-9)."""
 
 import shutil
 import time
@@ -33,7 +33,7 @@ def last(directory: Path, suffix: str = ".log", *, back: int = 1) -> Path:
 
 
 def cut(count: int) -> Damage:
-    """The last bytes of the log never reached the disk."""
+    """Cut the last bytes of the log, as if they had not reached the disk."""
 
     def damage(directory: Path) -> None:
         path = last(directory)
@@ -43,7 +43,7 @@ def cut(count: int) -> Damage:
 
 
 def append(data: bytes) -> Damage:
-    """Something follows the last batch."""
+    """Append bytes to the last batch."""
 
     def damage(directory: Path) -> None:
         with last(directory).open("ab") as file:
@@ -53,7 +53,7 @@ def append(data: bytes) -> Damage:
 
 
 def flip(*, back: int, at: float) -> Damage:
-    """A bit of a segment has changed."""
+    """Change a bit of a segment."""
 
     def damage(directory: Path) -> None:
         path = last(directory, back=back)
@@ -65,7 +65,7 @@ def flip(*, back: int, at: float) -> Damage:
 
 
 def remove(*suffixes: str) -> Damage:
-    """Files have gone."""
+    """Remove files."""
 
     def damage(directory: Path) -> None:
         for suffix in suffixes:
@@ -76,7 +76,7 @@ def remove(*suffixes: str) -> Damage:
 
 
 def garble(suffix: str) -> Damage:
-    """An index is full of nonsense."""
+    """Fill an index with random bytes."""
 
     def damage(directory: Path) -> None:
         for path in directory.glob("*" + suffix):
@@ -86,13 +86,13 @@ def garble(suffix: str) -> Damage:
 
 
 def spread(directory: Path) -> None:
-    """From the middle on, offsets are too far away for an index of their segment (KAFKA-6264)."""
+    """From the middle on, move offsets too far away for their segment's index (KAFKA-6264)."""
     path = last(directory)
     data = bytearray(path.read_bytes())
     batches = list(iter_batches(data))
     assert len(batches) > 1
     for at, header in batches[len(batches) // 2 :]:
-        # Not part of the checksum.
+        # The checksum does not cover it.
         data[at : at + 8] = (header.base_offset + 2**31).to_bytes(8, "big")
     path.write_bytes(data)
 
@@ -117,12 +117,12 @@ WRECKS: dict[str, tuple[str, Damage]] = {
     "overflown-transactions": ("transactional", spread),
     "whole": ("transactional", lambda d: None),
 }
-"""Name, which is also the topic's, to the workload that filled it and what happened to it."""
+"""By name, which is also the topic's: the workload that fills it, and the damage."""
 
 
 def fill(port: int, bootstrap: str) -> None:
-    """A topic for each wreck."""
-    # Recent, for a producer that was silent for a day is dropped in the middle of Kafka's recovery.
+    """Fill a topic for each damage."""
+    # Recent, because Kafka's recovery drops a producer that was silent for a day.
     sends = list(script(int(time.time() * 1000) - 3_600_000))
     make_topics(bootstrap, {name: TOPICS[o] for name, (o, _) in WRECKS.items() if o in TOPICS})
     with WireClient(port, timeout_s=30) as client:
@@ -146,7 +146,7 @@ def files_in(directory: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def recovered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Log directories: Kafka's and ours, after each has recovered the same and stopped in order."""
+    """Kafka's log directory and ours, after both recovered the same damage and stopped cleanly."""
     root = tmp_path_factory.mktemp("wrecks")
     kafkas, ours = root / "kafka", root / "ours"
     kafka = ApacheKafka(kafkas, SETTINGS, heap="512m", java_options=SHORT_LIVED)

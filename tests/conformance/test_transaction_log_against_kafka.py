@@ -1,9 +1,9 @@
-"""The files of transactions: Apache Kafka's beside ours, both read by Kafka's DumpLogSegments.
+"""Kafka's DumpLogSegments prints the same of Apache Kafka's files of transactions and of ours.
 
-The same requests go to both brokers, one by one, so that both must write the same records. What
-the tool says of `__transaction_state`, `.log` with its markers, `.txnindex` and the producer
-snapshots must be equal line by line but for times, checksums (they cover times) and producer ids
-(a number per producer, in the order of their appearance).
+Both brokers get the same requests, one by one, so both must write the same records. The tool's
+lines of `__transaction_state`, `.log` with its markers, `.txnindex` and the producer snapshots must
+be equal except for times, checksums (they cover times) and producer ids (these are numbered in the
+order in which they appear).
 """
 
 import json
@@ -42,7 +42,7 @@ PRODUCER = re.compile(r"((?:roducerId|ProducerId)\"?: ?)(\d+)")
 
 
 def use_transactions(broker: Broker, version: int) -> None:
-    """Commits, aborts, offsets, a new owner over an open transaction; one stays open."""
+    """Commit, abort, commit offsets, fence an open transaction; leave one open."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     wish = NewTopic("t", 2, 1, config={"retention.ms": "-1"})
     admin.create_topics([wish])["t"].result(30)
@@ -58,10 +58,10 @@ def use_transactions(broker: Broker, version: int) -> None:
     first.send(port, "t", 0, b"e", at=BEGIN + 3)
     first.end(port, commit=False)
     assert first.wait_at_rest(port) == "CompleteAbort"
-    first.begin(port)  # a new owner over nothing …
+    first.begin(port)  # a new owner without an open transaction …
     first.send(port, "t", 1, b"f", at=BEGIN + 4)
     heir = RawTransaction("first", version=version)
-    heir.begin(port)  # … and over an open transaction
+    heir.begin(port)  # … and with one, which it aborts
     heir.send(port, "t", 1, b"g", at=BEGIN + 5)
     heir.end(port, commit=True)
     assert heir.wait_at_rest(port) == "CompleteCommit"
@@ -82,7 +82,7 @@ def files_of(log_dir: Path) -> list[Path]:
 
 
 def told(log_dir: Path) -> list[str]:
-    """What Kafka's tool says of the files, without what must differ."""
+    """Return what Kafka's tool prints of the files, without what must differ."""
     lines: list[str] = []
     for files, option in (
         ([f for f in files_of(log_dir) if "__tr" in str(f)], "--transaction-log-decoder"),
@@ -102,7 +102,7 @@ def told(log_dir: Path) -> list[str]:
 
 
 def in_order(line: str) -> str:
-    """The line with the partitions of a transaction sorted: Kafka has the order of a hash table."""
+    """Return a line with a transaction's partitions sorted: Kafka's order is a hash table's."""
     head, payload, value = line.partition(" payload: ")
     if not payload or not value.startswith("{"):
         return line
@@ -139,7 +139,7 @@ def test_s_fmt_1_both_brokers_write_the_same_of_transactions(tmp_path: Path, ver
 
 
 def test_s_fmt_2_what_kafka_writes_is_read_and_written_alike(tmp_path: Path) -> None:
-    """Byte for byte, where a value has no order of partitions to choose."""
+    """The bytes are equal, except for values with several partitions, whose order is free."""
     kafka = ApacheKafka(tmp_path, SETTINGS, heap="512m", java_options=SHORT_LIVED)
     with kafka:
         use_transactions(kafka, version=2)

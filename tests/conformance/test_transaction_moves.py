@@ -1,14 +1,14 @@
-"""Transactions that one broker began go on at the other (S-FMT-2, S-TXN-6).
+"""Transactions that one broker began continue at the other (S-FMT-2, S-TXN-6).
 
 Apache Kafka and this broker hand one directory to each other, after kill -9, while transactions are
-open, late, or decided and carried out by half:
+open, overdue, or decided and half carried out:
 
 * `mine` is open, and its producer commits it at the other broker;
-* `late` is open, and nobody comes back for it: the other broker aborts it when its time is over;
+* `late` is open and has lost its producer: the other broker aborts it after its timeout;
 * `gone` was aborted before the move and stays so;
-* `half` is decided, one of its two partitions has the marker. A kill at the right instant is not to
-  be had, so the files are cut as it would leave them: the record that says that all markers are
-  written, and the marker of one partition, are the last of their segments and are cut off.
+* `half` is decided, and one of its two partitions has the marker. A test cannot kill a broker at
+  that instant, so it cuts the files as the kill would leave them: the record that all markers are
+  written, and the marker of one partition, are the last of their segments and are removed.
 """
 
 import time
@@ -37,12 +37,12 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
 }
 AT = int(time.time() * 1000)
-"""Now: markers are stamped with the clock, and a segment must not span a week."""
+"""Now, because markers get the clock's time, and a segment must not span a week."""
 SEGMENT = "00000000000000000000.log"
 
 
 def make_topics(broker: Broker) -> None:
-    """And the internal ones, which the other broker must know as well."""
+    """Make the topics, and the internal ones, which the other broker must know as well."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     wishes = [
         NewTopic(name, count, 1, config={"retention.ms": "-1"})
@@ -54,7 +54,7 @@ def make_topics(broker: Broker) -> None:
 
 
 def last_batch(segment: Path) -> tuple[int, BatchHeader]:
-    """Position and header of the last batch of a segment; what follows it is no batch."""
+    """Return position and header of the last batch of a segment."""
     *_, (position, header) = iter_batches(segment.read_bytes())
     return position, header
 
@@ -67,7 +67,7 @@ def cut_last_batch(segment: Path, *, control: bool) -> None:
 
 
 def undo_half(log_dir: Path) -> None:
-    """After a kill: the last transaction is decided, and carried out in one of its partitions."""
+    """After a kill, leave the last transaction decided, with one of its two markers."""
     state = log_dir / "__transaction_state-0" / SEGMENT
     data = state.read_bytes()
     position, _ = last_batch(state)
@@ -79,7 +79,7 @@ def undo_half(log_dir: Path) -> None:
 
 
 def begin_all(broker: Broker, version: int) -> RawTransaction:
-    """The transactions of the module's list; the producer of `mine`."""
+    """Begin the transactions of the module's list; return the producer of `mine`."""
     port = broker.port
     mine = RawTransaction("mine", version=version)
     mine.begin(port)
@@ -102,7 +102,7 @@ def begin_all(broker: Broker, version: int) -> RawTransaction:
 
 
 def go_on(broker: Broker, mine: RawTransaction, version: int) -> None:
-    """At the other broker."""
+    """Continue at the other broker."""
     port = broker.port
     half = RawTransaction("half", version=version)
     assert half.wait_at_rest(port) == "CompleteCommit"

@@ -1,6 +1,7 @@
-"""Apache Kafka's LogCleanerManager and this planner look at the same log: the same part is due.
+"""Of the same log, the same part is due for Apache Kafka's LogCleanerManager and for this planner.
 
-Checkpoints that are right, absent, below the log start and above its end; open transactions; lags.
+Checkpoints are right, absent, below the log start or above its end; transactions are open; there
+are compaction lags.
 """
 
 import os
@@ -31,7 +32,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCleaner]:
 
 
 def ask(kafka: KafkaCleaner, history: CompactionHistory, directory: Path, now_ms: int) -> None:
-    """One question, drawn by the history's seed."""
+    """Draw one question by the history's seed, and ask both."""
     rng = history.rng
     log = history.load(directory, now_ms)
     first, end = log.segments.first.base_offset, log.log_end_offset
@@ -47,7 +48,7 @@ def ask(kafka: KafkaCleaner, history: CompactionHistory, directory: Path, now_ms
         directory, history.config, now_ms=now_ms, checkpoint=checkpoint, log_start=start
     )
     log = history.load(directory, now_ms, log_start_offset=start)
-    # A transaction that began below the log start keeps it from being stable. Where the log start
+    # A transaction that began below the log start keeps the log unstable. Where the log start
     # lies in a hole, Kafka names the next offset that there is instead.
     assert log.last_stable_offset in (answer["lastStableOffset"], start)
     facts = facts_of(log, checkpoint, now_ms, answer["lastStableOffset"])

@@ -182,7 +182,7 @@ def check(fs: MemoryFileSystem, clock: ManualClock, phase: Phase, *, again: bool
         left = last_values(committed_records(log, manager))
         assert all(last[key][1] is None for key in last.keys() - left.keys())
         assert left.items() <= last.items()
-    manager.release_locks()
+    manager.directories.unlock_all()
 
 
 def last_values(records: list[Record]) -> dict[bytes, Value]:

@@ -19,6 +19,7 @@ from storage.log_manager import LogManager
 from storage.paths import parent_dir
 from storage.waits import at_once
 from tests.support.broker_bench import batch
+from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.real_bench import RealBench, records_of
@@ -31,7 +32,7 @@ FLUSHED, ALL = 9, 14
 
 def started(fs: MemoryFileSystem) -> LogManager:
     failed: list[object] = []
-    manager = LogManager(
+    manager = log_manager(
         BrokerConfig.parse({"log.dirs": "/a,/b"}),
         ManualClock(),
         fs,
@@ -98,5 +99,5 @@ def test_a_move_is_finished_or_undone() -> None:
             found.add((parent_dir(log.dir), manager.future_log(TP) is not None))
             if at == loss.last:
                 assert log.log_end_offset == ALL
-            manager.release_locks()
+            manager.directories.unlock_all()
     assert found == {("/a", False), ("/a", True), ("/b", False)}

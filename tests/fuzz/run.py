@@ -25,10 +25,8 @@ from typing import Any, Final
 import trio
 
 from broker.api.registry import ADVERTISED
-from broker.world.memory_transport import MemoryTransport
 from broker.world.streams import send_all
 from broker.world.transport import Stream
-from broker.world.virtual_time import Timeline
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import response_header_is_flexible
@@ -45,6 +43,8 @@ from tests.fuzz.findings import Finding, Findings, is_server_error, place_of
 from tests.fuzz.frames import Frame, FrameSource
 from tests.fuzz.watch import Hands, LogWatch, TurnWatch, greatest_rss, rss
 from tests.support.memory_client import HOST, PORT, MemoryClient, receive_frame
+from tests.support.memory_transport import MemoryTransport
+from tests.support.virtual_time import Timeline
 from tests.support.whole_broker import WholeBroker
 
 SETTINGS: Final = {

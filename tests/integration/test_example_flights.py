@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.installation import ROOT
 
 
 @pytest.mark.slow
 def test_the_flights_example_holds(tmp_path: Path) -> None:
     result = subprocess.run(
-        [sys.executable, str(ROOT / "scripts/example_flights.py"), "--directory", str(tmp_path)],
+        [sys.executable, "-m", "examples.flights", "--directory", str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=1800,
         check=False,
+        cwd=ROOT,
     )
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     assert "All of it holds" in result.stdout

@@ -10,13 +10,15 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.support.built_wheel import build_sdist, build_wheel
 from tests.support.installation import ROOT
 
 FACE = "pykafkalog"
 ROOMS = ("config", "protocol", "storage", "broker", "tools", "pipeline")
-NEVER = {"tests", "publishing", "pykafkalog_build", "scripts", "docs"}
+NEVER = {"tests", "examples", "publishing", "pykafkalog_build", "scripts", "docs"}
 
 
 def setting(*names: str) -> Any:
@@ -59,7 +61,7 @@ def test_building_a_wheel_leaves_nothing_in_the_sources(tmp_path: Path) -> None:
 
 def test_every_room_is_named_wherever_rooms_are() -> None:
     """A new top-level folder of packages is a room, and must be published, typed and layered."""
-    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "examples"}
     assert folders == {FACE, *ROOMS}
     include = setting("tool", "setuptools", "packages", "find", "include")
     assert include == [name for room in (FACE, *ROOMS) for name in (room, f"{room}.*")]
@@ -146,3 +148,15 @@ def test_what_the_dockerfile_copies_builds_the_same_wheel(wheel: Path, tmp_path:
             else:
                 shutil.copy(ROOT / name, tmp_path / target)
     assert contents(build_wheel(tmp_path, tmp_path)) == contents(wheel)
+
+
+def test_all_that_is_asked_for_is_pinned_for_the_tests() -> None:
+    lines = (ROOT / "tests/constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    found = {canonicalize_name(name): version for name, version in pins.items()}
+    asked = [*setting("project", "dependencies")]
+    for extra in setting("project", "optional-dependencies").values():
+        asked += extra
+    for requirement in map(Requirement, asked):
+        if requirement.marker is None or requirement.marker.evaluate():
+            assert found[canonicalize_name(requirement.name)] in requirement.specifier, requirement

@@ -1,4 +1,4 @@
-"""Rules and decisions that are named exist, and every rule is held by a test that names it.
+"""Rules and decisions that are named exist; a test names every rule and something each decision.
 
 `docs/developing/rules.md` defines the ids (`S-APP-2`: what happens to a batch whose checksum is
 wrong), `docs/decisions/README.md` numbers the decisions. The test of a rule bears it in its name
@@ -13,14 +13,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "docs" / "developing" / "rules.md"
 DECISIONS = ROOT / "docs" / "decisions" / "README.md"
+DIFFERENCES = ROOT / "docs" / "differences.md"
 ROOMS = ("broker", "config", "pipeline", "protocol", "publishing", "pykafkalog", "storage", "tools")
-PAGES = ("CONTRIBUTING.md", "README.md", "CHANGELOG.md")
+PAGES = ("CONTRIBUTING.md", "README.md", "CHANGELOG.md", "pyproject.toml")
 
 _ID = re.compile(r"\bS-[A-Z]+-\d+\b")
 _DEFINED = re.compile(r"^\* \*\*(S-[A-Z]+-\d+)\*\* ", re.MULTILINE)
 _TEST = re.compile(r"\bdef (test_\w+)")
 _IN_TEST_NAME = re.compile(r"(?:^test|_and)_s_([a-z]+)_(\d+)(?=_|$)")
-_DECISION = re.compile(r"\bdecisions? (\d+)")
+_DECISION = re.compile(r"\bdecisions?\s+(\d+)")
 _NUMBERED = re.compile(r"^## (\d+)\. ", re.MULTILINE)
 _ABBREVIATED = re.compile(r"S-[A-Z]+-\d+(?:\.\.\d|, -\d| to -?\d)")
 """`S-APP-1, -2`: nobody who looks for the second id finds it."""
@@ -87,15 +88,19 @@ def test_every_id_is_spelled_out() -> None:
     assert short == {}
 
 
-def test_decisions_are_numbered_and_those_that_are_named_exist() -> None:
+def test_every_decision_has_a_number_of_its_own_and_those_that_are_named_exist() -> None:
     numbers = [int(number) for number in _NUMBERED.findall(DECISIONS.read_text())]
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert numbers == sorted(set(numbers))
+    named = {path: {int(number) for number in _DECISION.findall(text)} for path, text in texts()}
     missing = {
         str(path.relative_to(ROOT)): unknown
-        for path, text in texts()
-        if (unknown := {int(number) for number in _DECISION.findall(text)} - set(numbers))
+        for path, some in named.items()
+        if (unknown := some - set(numbers))
     }
     assert missing == {}
+    # A decision that nothing names is read by nobody: its reason belongs beside the code.
+    del named[DECISIONS]
+    assert set(numbers) - set().union(*named.values()) == set()
 
 
 def test_links_to_decisions_lead_somewhere() -> None:
@@ -105,5 +110,6 @@ def test_links_to_decisions_lead_somewhere() -> None:
         for title in re.findall(r"^## (.+)$", DECISIONS.read_text(), re.MULTILINE)
     }
     linked = re.findall(r"\(\.\./decisions/README\.md#([^)]+)\)", RULES.read_text())
+    linked += re.findall(r"\(decisions/README\.md#([^)]+)\)", DIFFERENCES.read_text())
     assert linked
     assert set(linked) - anchors == set()

@@ -82,8 +82,6 @@ ALLOWED = {
         "trio.lowlevel.wait_readable",
         "trio.lowlevel.wait_writable",
     },
-    # virtual time itself
-    "broker/world/virtual_time.py": {"trio.CancelScope(deadline)"},
     # chance itself; how much memory there is
     "broker/world/on_machine.py": {"os", "random"},
     # the process of a tool: chance itself

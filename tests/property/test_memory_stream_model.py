@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
-from broker.world.memory_stream import MemoryStream
-from broker.world.memory_transport import MemoryNetwork, MemoryTransport
 from broker.world.streams import receive_some, send_all
 from broker.world.transport import SYSTEM_DEFAULT
 from config.listener import Listener
+from tests.support.memory_stream import MemoryStream
+from tests.support.memory_transport import MemoryNetwork, MemoryTransport
 
 CAPACITY = 10
 BLOCKED = ("error", errno.EAGAIN)

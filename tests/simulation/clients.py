@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import trio
 
-from broker.world.virtual_time import Timeline, VirtualClock
 from tests.anomalies.history import Event
 from tests.anomalies.workload import roles
 from tests.anomalies.workload.clients import GivenUp, MustAbort
@@ -17,6 +16,7 @@ from tests.simulation.plan import Member, Plan
 from tests.simulation.readers import AssignedReader, MemberReader
 from tests.simulation.trace import Trace
 from tests.simulation.wire import Network
+from tests.support.virtual_time import Timeline, VirtualClock
 
 CRASH_WITHIN_S: Final = 0.004
 SESSION_MS: Final = 1500

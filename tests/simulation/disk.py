@@ -9,13 +9,12 @@ object (a task of the dead broker) can do nothing with it any more.
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from posixpath import normpath
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from storage.memory_filesystem import Inode, MemoryFile, MemoryFileSystem, Piece, _split
-from tests.support.torn_content import Chance, Everything, Op
+from tests.support.memory_filesystem import Directory, MemoryFileSystem, UnsyncedInode
+from tests.support.torn_content import Chance, Everything
 
 CHANGES: Final = frozenset(
     ("pwrite", "pwritev", "truncate", "fsync", "rename", "unlink", "remove_tree", "fsync_dir")
@@ -44,117 +43,6 @@ class Strike:
     happen: Callable[[], None]
 
 
-class UnsyncedInode(Inode):
-    """What was done since the last sync, and what was there then."""
-
-    __slots__ = ("base", "ops")
-
-    def __init__(self, mtime_ms: int) -> None:
-        super().__init__(mtime_ms)
-        self.base = b""
-        self.ops: list[Op] = []
-
-    def note(self, position: int, data: bytes | None) -> None:
-        """About to write `data` at `position`, or to truncate to it."""
-        if not self.ops:
-            self.base = self.content()
-        self.ops.append(Op(len(self.ops), position, data))
-
-    def sync(self) -> None:
-        """All of it is on the disk."""
-        self.ops.clear()
-        self.base = b""
-
-    def after_power_loss(self, choice: Everything) -> "UnsyncedInode":
-        """The file as it is found then."""
-        content = self._left(choice)
-        inode = UnsyncedInode(self.mtime_ms)
-        inode.write(content, 0)
-        return inode
-
-    def _left(self, choice: Everything) -> bytes:
-        return choice.content(self.base, self.ops) if self.ops else self.content()
-
-
-class SimulatedFile(MemoryFile):
-    """Tells its inode what it does."""
-
-    __slots__ = ()
-
-    inode: UnsyncedInode
-    _fs: "SimulatedDisk"
-
-    def pwrite(self, data: Piece, position: int) -> None:
-        self._try("pwrite", bytes(data), position)
-
-    def pwritev(self, pieces: list[Piece], position: int) -> None:
-        self._try("pwritev", b"".join(pieces), position)
-
-    def _try(self, operation: str, data: bytes, position: int) -> None:
-        try:
-            self._writing(operation)
-        except Stopped:
-            self.inode.note(position, data)
-            self._put(data, position)
-            raise
-        except OSError as error:
-            if error.errno == errno.ESHUTDOWN:
-                raise  # of a dead process
-            # A write that fails may have put down a part.
-            part = data[: self._fs.random.randint(0, len(data))]
-            self.inode.note(position, part)
-            self._put(part, position)
-            raise
-        self.inode.note(position, data)
-        self._put(data, position)
-
-    def truncate(self, size: int) -> None:
-        self._writing("truncate")
-        self.inode.note(size, None)
-        self.inode.resize(size)
-        self.inode.mtime_ms = self._fs._now_ms()
-
-    def allocate(self, size: int) -> None:
-        if size > self.inode.length:
-            self.inode.note(size, None)
-        super().allocate(size)
-
-    def fsync(self) -> None:
-        super().fsync()
-        self.inode.sync()
-
-
-Names = dict[str, "UnsyncedInode | Directory"]
-Change = tuple[tuple[str, "UnsyncedInode | Directory | None"], ...]
-"""One atomic step: names and what they become; None: they go."""
-
-
-@dataclass(eq=False, slots=True)
-class Directory:
-    """Names as they are, as they were synced, and what came between."""
-
-    names: Names = field(default_factory=dict)
-    synced: Names = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
-
-    def change(self, *named: tuple[str, "UnsyncedInode | Directory | None"]) -> None:
-        """One atomic step."""
-        self.changes.append(named)
-        _apply(self.names, named)
-
-    def sync(self) -> None:
-        """What is here now stays here."""
-        self.synced = dict(self.names)
-        self.changes.clear()
-
-    def after_power_loss(self, choice: Everything) -> Names:
-        """The names that are left."""
-        names = dict(self.synced)
-        for change in self.changes[: choice.names(len(self.changes))]:
-            _apply(names, change)
-        return names
-
-
 class SimulatedDisk(MemoryFileSystem):
     """A disk in memory, in whose operations the plan's failures happen."""
 
@@ -164,7 +52,6 @@ class SimulatedDisk(MemoryFileSystem):
         self.failure: Failure | None = None
         """Asked ahead of every operation that changes something, or reads."""
         self.strike: Strike | None = None
-        self._tree = {"/": Directory()}
 
     def _before(self, operation: str, path: str) -> None:
         strike = self.strike
@@ -179,57 +66,11 @@ class SimulatedDisk(MemoryFileSystem):
             if error is not None:
                 raise error
 
-    # --- the interface
-
-    def open(self, path: str, *, create: bool = False, writable: bool = True) -> SimulatedFile:
-        file = super().open(path, create=create, writable=writable)
-        return SimulatedFile(self, file.path, file.inode, writable)
-
-    def _make_file(self, path: str) -> UnsyncedInode:
-        inode = UnsyncedInode(self._now_ms())
-        parent, name = _split(path)
-        self._directories[parent][name] = inode
-        self._tree[parent].change((name, inode))
-        return inode
-
-    def _make_directory(self, path: str) -> None:
-        super()._make_directory(path)
-        parent, name = _split(path)
-        self._tree[path] = Directory()
-        self._tree[parent].change((name, self._tree[path]))
-
-    def rename(self, old: str, new: str) -> None:
-        super().rename(old, new)
-        old, new = normpath(old), normpath(new)
-        (parent, name), (target, new_name) = _split(old), _split(new)
-        assert parent == target, "a rename between directories is not modelled"
-        node = self._tree[parent].names[name]
-        self._tree[parent].change((name, None), (new_name, node))
-        if isinstance(node, Directory):
-            for path in [p for p in self._tree if p == old or p.startswith(old + "/")]:
-                self._tree[new + path[len(old) :]] = self._tree.pop(path)
-
-    def unlink(self, path: str, *, missing_ok: bool = False) -> None:
-        path = normpath(path)
-        there = self._find(path) is not None
-        super().unlink(path, missing_ok=missing_ok)
-        if there:
-            parent, name = _split(path)
-            self._tree[parent].change((name, None))
-
-    def remove_tree(self, path: str) -> None:
-        path = normpath(path)
-        super().remove_tree(path)
-        for one in sorted(p for p in self._tree if p == path or p.startswith(path + "/"))[::-1]:
-            directory = self._tree.pop(one)
-            for name in sorted(directory.names):
-                directory.change((name, None))
-        parent, name = _split(path)
-        self._tree[parent].change((name, None))
-
-    def fsync_dir(self, path: str) -> None:
-        super().fsync_dir(path)
-        self._tree[normpath(path)].sync()
+    def _done_before(self, error: OSError, size: int) -> int | None:
+        """A write that fails may have put down a part, and the one that a stop hits is whole."""
+        if isinstance(error, Stopped):
+            return size
+        return None if error.errno == errno.ESHUTDOWN else self.random.randint(0, size)
 
     # --- what becomes of it
 
@@ -239,7 +80,8 @@ class SimulatedDisk(MemoryFileSystem):
         after._directories, after._tree = self._directories, self._tree
         for _, inode in self._files():
             inode.lock_holder = None
-        self._directories, self._tree = {"/": {}, ".": {}}, {"/": Directory()}
+        self._directories = {"/": {}, ".": {}}
+        self._tree = {"/": Directory(), ".": Directory()}
         self.failure = is_dead
         return after
 
@@ -254,22 +96,16 @@ class SimulatedDisk(MemoryFileSystem):
         """Make what is left of `directory` at `path`."""
         copy = self._tree[path]
         entries = self._directories[path]
-        for name, node in directory.after_power_loss(choice).items():
+        for name, node in directory.left(choice).items():
             if isinstance(node, Directory):
                 below = f"/{name}" if path == "/" else f"{path}/{name}"
                 self._make_directory(below)
                 self._fill(below, node, choice)
             else:
-                entries[name] = copy.names[name] = node.after_power_loss(choice)
+                inode = UnsyncedInode(node.mtime_ms)
+                inode.write(node.left(choice), 0)
+                entries[name] = copy.names[name] = inode
         copy.sync()
-
-
-def _apply(names: Names, change: Change) -> None:
-    for name, node in change:
-        if node is None:
-            names.pop(name, None)
-        else:
-            names[name] = node
 
 
 def is_dead(operation: str, path: str) -> OSError:

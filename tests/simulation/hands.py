@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from broker.world.virtual_time import VirtualClock
 from broker.world.workers import ThreadHand
+from tests.support.virtual_time import VirtualClock
 
 Result = TypeVar("Result")
 

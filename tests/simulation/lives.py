@@ -1,8 +1,8 @@
-"""The simulated broker: the real `BrokerServer`, life after life, on one disk and at one port.
+"""The simulated broker: the real `BrokerServer`, started again and again on one disk and port.
 
-What a kill leaves is what was written; what a power loss leaves is drawn by the disk. Tasks of a
-dead broker may still end their sentences: their disk refuses everything, their connections are
-gone.
+A kill leaves all that was written. After a power loss the disk draws what is left. Tasks of a dead
+broker may still run to their ends: their disk refuses every operation, and their connections are
+closed.
 """
 
 import errno
@@ -16,8 +16,6 @@ import trio
 
 from broker.server import BrokerServer
 from broker.world.journal_medium import JournalMedia
-from broker.world.memory_transport import MemoryTransport
-from broker.world.virtual_time import START_WALL_MS, Timeline, VirtualClock
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from storage.paths import parent_dir
@@ -26,6 +24,8 @@ from tests.simulation.hands import SlowWorkers
 from tests.simulation.plan import Plan
 from tests.simulation.trace import Trace
 from tests.simulation.wire import HOST, PORT, Network
+from tests.support.memory_transport import MemoryTransport
+from tests.support.virtual_time import START_WALL_MS, Timeline, VirtualClock
 
 DIRECTORIES: Final = ("/a", "/b")
 _SETTINGS: Final = {
@@ -42,15 +42,15 @@ _SETTINGS: Final = {
 
 
 MOST_CHANGES: Final = 20
-"""Of the disk, until a kill or a power loss strikes: a few appends, or a part of a start."""
+"""Operations of the disk until a kill or power loss strikes: a few appends, or part of a start."""
 
 
 class BrokerFailed(AssertionError):
-    """The broker did what no fault excuses: it has a bug, or cannot start on a sound disk."""
+    """The broker failed for no injected fault: by a bug, or at a start on a sound disk."""
 
 
 class Life:
-    """One process."""
+    """One process of the broker, from its start to its end."""
 
     def __init__(self, lives: "Lives", number: int) -> None:
         self.number = number
@@ -75,7 +75,7 @@ class Life:
         )
 
     async def run(self) -> bool:
-        """Until it is stopped, killed or fails; whether all went well."""
+        """Run until it is stopped, killed or fails; return whether it ended well."""
         try:
             with self.scope:
                 return await self.server.run()
@@ -84,7 +84,7 @@ class Life:
             self.ended.set()
 
     def kill(self) -> None:
-        """At once."""
+        """End it at once, as SIGKILL does."""
         self.is_killed = True
         self.transport.kill()
         self.scope.cancel()
@@ -123,11 +123,11 @@ class Lives:
 
     @property
     def is_up(self) -> bool:
-        """A process runs, paused or not; it may still be starting."""
+        """Whether a process exists; it may be starting, or paused."""
         return self.current is not None
 
     def start(self) -> None:
-        """Begin a life, if there is none."""
+        """Start the broker, unless it runs."""
         if self.current is None:
             self.count += 1
             self.trace.note("broker", f"life {self.count} begins")
@@ -147,12 +147,12 @@ class Lives:
             if "bug" in failure or not self._broken:
                 raise BrokerFailed(f"life {life.number}: {failure}")
             self.trace.note("broker", f"gave up: {failure}")
-        # What it closed in order is for its successor.
+        # It closed its files in order, so its successor gets the disk as it is.
         self.disk = self.disk.after_kill()
         self._obstruct()
 
     def kill(self) -> None:
-        """-9."""
+        """Kill the broker as SIGKILL does."""
         if self.current is not None:
             self.trace.note("broker", "killed")
             self._die()
@@ -160,19 +160,21 @@ class Lives:
             self._obstruct()
 
     def lose_power(self) -> None:
-        """The machine stops, and what was not synced may be gone."""
+        """Stop the machine: what was not synced may be lost."""
         self.trace.note("broker", "power lost")
         self._die()
         self.disk = self.disk.after_kill().after_power_loss(self.random)
         self._obstruct()
 
     async def strike(self, end: Callable[[], None], pick: float, within_s: float) -> None:
-        """`kill` or `lose_power`, in the middle of what the broker does to its disk: at an append
-        to a log, or at any change, not later than `within_s`."""
+        """`kill` or `lose_power` during an operation of the broker's disk, within `within_s`.
+
+        The operation is an append to a log, or any change.
+        """
         struck = trio.Event()
 
         def stop() -> None:
-            # Nothing leaves the broker any more; the rest of its turn leads nowhere.
+            # Nothing that the broker sends arrives any more: the rest of its turn has no effect.
             if life is not None:
                 life.is_killed = True
                 life.transport.kill()
@@ -196,7 +198,7 @@ class Lives:
             life.kill()
 
     async def stop(self) -> None:
-        """SIGTERM, and wait for the end."""
+        """Stop the broker as SIGTERM does, and wait until it has ended."""
         life = self.current
         if life is not None:
             self.trace.note("broker", "asked to stop")
@@ -204,21 +206,21 @@ class Lives:
             await life.ended.wait()
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """Pause the broker as SIGSTOP does."""
         if self.current is not None:
             self.trace.note("broker", "paused")
             self.current.transport.freeze()
             self.current.clock.stop()
 
     def go_on(self) -> None:
-        """SIGCONT."""
+        """Let it go on as SIGCONT does."""
         if self.current is not None:
             self.trace.note("broker", "goes on")
             self.current.transport.thaw()
             self.current.clock.go_on()
 
     def shift_wall(self, milliseconds: int) -> None:
-        """The wall clock is corrected."""
+        """Correct the broker's wall clock."""
         self.trace.note("broker", f"wall clock moved by {milliseconds} ms")
         self.wall_shift_ms += milliseconds
         if self.current is not None:
@@ -227,21 +229,21 @@ class Lives:
     # ---- the disk
 
     def break_disk(self, directory: str) -> None:
-        """Nothing below `directory` can be read or written."""
+        """Fail every read and write below `directory`."""
         self.trace.note("broker", f"disk {directory} breaks")
         self._broken = directory
         self._errno = errno.EIO
         self._obstruct()
 
     def fill_disk(self, directory: str) -> None:
-        """No more bytes fit below `directory`."""
+        """Fail every write that needs more space below `directory`."""
         self.trace.note("broker", f"disk {directory} is full")
         self._broken = directory
         self._errno = errno.ENOSPC
         self._obstruct()
 
     def heal_disk(self) -> None:
-        """As if nothing had been; but a broker trusts it again only after a restart."""
+        """End the disk's failures. The broker uses a failed directory only after a restart."""
         self._broken = ""
         self.disk.failure = None
 
@@ -261,7 +263,7 @@ class Lives:
     # ---- looking inside
 
     def check_logs(self) -> None:
-        """Every log of a broker at rest keeps its promises. Raises AssertionError."""
+        """Check the invariants of every log of an idle broker. Raises AssertionError."""
         life = self.current
         assert life is not None
         for log in life.server.log_manager.all_logs():
@@ -270,7 +272,7 @@ class Lives:
 
 
 def _is_of_the_dead(error: BaseException | None) -> bool:
-    """Whether it comes of a disk that belongs to a later life by now."""
+    """Whether the error is of a dead broker, whose disk now belongs to a later one."""
     while error is not None:
         if isinstance(error, OSError) and error.errno == errno.ESHUTDOWN:
             return True
@@ -280,7 +282,7 @@ def _is_of_the_dead(error: BaseException | None) -> bool:
 
 @contextmanager
 def bugs_told(told: list[str]) -> Iterator[None]:
-    """While inside, whatever the broker logs with a traceback is kept in `told`."""
+    """In this context, keep in `told` what the broker logs with a traceback."""
 
     class Keeping(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

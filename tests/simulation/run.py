@@ -8,7 +8,6 @@ from typing import Any, Final
 import trio
 import trio._core._run as trio_loop
 
-from broker.world.virtual_time import Timeline, VirtualClock
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -23,6 +22,7 @@ from tests.simulation.plan import ALL, TOPICS, Event, Kind, Plan
 from tests.simulation.readers import Fetcher, GroupOffsets, persistent
 from tests.simulation.trace import Trace
 from tests.simulation.wire import Network
+from tests.support.virtual_time import Timeline, VirtualClock
 
 PATIENCE_S: Final = 120.0
 """Virtual seconds in which anything must have come to its end when all faults are over."""

@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import trio
 
-from broker.world.memory_transport import MemoryNetwork, MemoryTransport
 from broker.world.streams import send_all
-from broker.world.virtual_time import VirtualClock
 from protocol.api_keys import ApiKey
 from tests.anomalies.faults.frames import RequestFrame, answer_codes
 from tests.anomalies.faults.plan import NO_FAULTS, Fault
 from tests.anomalies.workload.clients import REQUEST_TIMEOUT_MS
 from tests.simulation.trace import Trace
 from tests.support.memory_client import receive_frame
+from tests.support.memory_transport import MemoryNetwork, MemoryTransport
+from tests.support.virtual_time import VirtualClock
 from tests.support.wire_client import read_response, request_frame
 
 HOST: Final = "broker"

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+from broker.cluster.image import PartitionImage
 from broker.deadlines import Deadlines
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
@@ -41,14 +42,10 @@ class Bench:
         """Make and lead a topic; return its partitions."""
         topic_id = name.encode().ljust(16, b".")
         self.image.add(name, topic_id, partitions)
+        image = led(leader_epoch, **where)
         return [
             self.replicas.make_leader(
-                TopicPartition(name, index),
-                topic_id,
-                leader_epoch,
-                config or TopicConfig(),
-                is_new,
-                **where,
+                TopicPartition(name, index), topic_id, image, config or TopicConfig(), is_new
             )
             for index in range(partitions)
         ]
@@ -57,6 +54,16 @@ class Bench:
         """Let time pass and fire the timers that are due."""
         self.clock.advance(seconds)
         return self.deadlines.run_due()
+
+
+def led(leader_epoch=0, replicas=(BROKER_ID,), isr=None):
+    """Make the image of a partition that broker 1 leads; all replicas are in sync by default."""
+    return PartitionImage(
+        leader=BROKER_ID,
+        leader_epoch=leader_epoch,
+        replicas=replicas,
+        isr=replicas if isr is None else isr,
+    )
 
 
 def context(api_version, client_id="test", api_key=0):

@@ -10,7 +10,7 @@ from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import MetadataImage, PartitionImage
 from broker.cluster.image_applier import ImageApplier
 from broker.cluster.image_delta import Outcome, TopicDelta
-from broker.cluster.topic_log_configs import TopicLogConfigs
+from broker.cluster.topic_log_configs import TopicLogConfigs, topic_defaults
 from broker.replication.delta_application import apply_delta
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
@@ -39,15 +39,15 @@ class FakeReplicas:
         self,
         tp: TopicPartition,
         topic_id: bytes,
-        leader_epoch: int,
+        image: PartitionImage,
         config: TopicConfig,
         is_new: bool = False,
     ) -> Any:
         if tp in self.fail:
             raise self.fail[tp]
-        self.leading[tp] = (topic_id, leader_epoch, config, is_new)
+        self.leading[tp] = (topic_id, image.leader_epoch, config, is_new)
 
-    def resign(self, tp: TopicPartition, partition: PartitionImage) -> None:
+    def resign(self, tp: TopicPartition, image: PartitionImage) -> None:
         if self.leading.pop(tp, None) is not None:
             self.resigned.append(tp)
 
@@ -121,11 +121,10 @@ async def start_cluster(
     settings = {"broker.id": str(broker_id), **{k.replace("_", "."): v for k, v in props.items()}}
     config = BrokerConfig.parse(settings)
     store = await open_store(path)
-    configs = DynamicBrokerConfig(config, store)
-    await configs.load()
+    configs = await DynamicBrokerConfig.load(config, store)
     image = MetadataImage(cluster_id="c" * 22)
     replicas, log_configs, clock = FakeReplicas(broker_id), FakeLogConfigs(), ManualClock()
-    topic_configs = TopicLogConfigs(image, configs.current, log_configs)
+    topic_configs = TopicLogConfigs(image, configs, log_configs)
     applier = ImageApplier(
         store=store, image=image, replicas=replicas, configs=topic_configs, broker_id=broker_id
     )
@@ -139,7 +138,7 @@ async def start_cluster(
         clock=clock,
         new_uuid=new_uuid,
     )
-    configs.followers.append(controller.follow_broker_config)
+    configs.follow(topic_defaults, lambda _: controller.topic_defaults_changed())
     await controller.load()
     if lead:
         await controller.lead()

@@ -1,7 +1,5 @@
 """Logs of a `LogManager` on a disk in memory, for tests of when they are cleaned."""
 
-from random import Random
-
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
@@ -9,9 +7,9 @@ from protocol.types import TopicPartition
 from storage.checkpoint import OffsetCheckpoint
 from storage.cleaner.manager import LogCleanerManager, LogToClean
 from storage.log.log import Log
-from storage.log_manager import LogManager, OfflineDir
 from storage.paths import CLEANER_CHECKPOINT, join
 from storage.waits import at_once
+from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 
@@ -37,15 +35,14 @@ class CompactedLogs:
         self.fs = MemoryFileSystem()
         self.clock = ManualClock()
         self.settings = {"log.dirs": "/a,/b", **settings}
-        self.offline: list[OfflineDir] = []
+        self.offline: list[str] = []
         self.start()
 
     def start(self) -> None:
-        self.manager = LogManager(
+        self.manager = log_manager(
             BrokerConfig.parse(self.settings),
             self.clock,
             self.fs,
-            random=Random(1),
             on_offline=self.offline.append,
         )
         self.manager.startup(lambda topic: self.config)

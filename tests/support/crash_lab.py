@@ -36,6 +36,7 @@ from storage.log_manager import LogManager
 from storage.producers.state import ProducerStateManager
 from storage.waits import at_once
 from tests.support.calls import Calls
+from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -412,7 +413,7 @@ class Workload:
 def started(fs: MemoryFileSystem, clock: ManualClock, config: TopicConfig) -> LogManager:
     """Return a log manager that has loaded the disk. Raises AssertionError if the disk failed."""
     failures: list[object] = []
-    manager = LogManager(BROKER, clock, fs, random=Random(1), on_offline=failures.append)
+    manager = log_manager(BROKER, clock, fs, on_offline=failures.append)
     manager.startup(lambda _: config)
     assert not failures, failures
     return manager
@@ -420,7 +421,7 @@ def started(fs: MemoryFileSystem, clock: ManualClock, config: TopicConfig) -> Lo
 
 def abandon(manager: LogManager) -> None:
     """Release the locks, as the death of the process does."""
-    manager.release_locks()
+    manager.directories.unlock_all()
 
 
 def answered(manager: LogManager, question: Callable[[], Answer]) -> Answer:

@@ -5,9 +5,9 @@ from typing import TypeVar
 import trio
 
 from broker.world.driver import Driver
-from broker.world.virtual_time import Timeline, VirtualClock
 from broker.world.workers import InlineWorkers
 from storage.waits import Work
+from tests.support.virtual_time import Timeline, VirtualClock
 
 T = TypeVar("T")
 

@@ -72,6 +72,11 @@ class Later:
         self._begun.leave()
 
     @property
+    def large(self) -> bool:
+        """Whether the reply is encoded in turns."""
+        return self._ctx.large
+
+    @property
     def parked(self) -> bool:
         """Whether it waits on behalf of its client, and its bytes may be given back."""
         wait = self._begun.waits_for

@@ -81,7 +81,7 @@ class GroupHarness(CoordinatorHarness):
         self.coordinator.startup()
 
     def shard(self, group: str = "g") -> GroupShard:
-        return self.coordinator._find(group)
+        return self.coordinator._runtime.shard_of(group)
 
     def group(self, group: str = "g") -> ClassicGroup:
         found = self.shard(group).group(group)

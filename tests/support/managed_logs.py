@@ -1,14 +1,12 @@
 """A LogManager over memory, with directories that fail when told to."""
 
-from random import Random
-
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage.log.log import Log
-from storage.log_manager import LogManager, OfflineDir
 from storage.waits import at_once
+from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 
@@ -25,14 +23,12 @@ class Managed:
         self.fs = MemoryFileSystem()
         self.clock = ManualClock()
         self.properties = {"log.dirs": dirs, **config}
-        self.offline: list[OfflineDir] = []
+        self.offline: list[str] = []
         self.start()
 
     def start(self) -> None:
         config = BrokerConfig.parse(self.properties)
-        self.manager = LogManager(
-            config, self.clock, self.fs, random=Random(1), on_offline=self.offline.append
-        )
+        self.manager = log_manager(config, self.clock, self.fs, on_offline=self.offline.append)
         self.manager.startup(lambda topic: CONFIG)
 
     def restart(self) -> None:

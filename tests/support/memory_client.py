@@ -3,10 +3,10 @@
 import struct
 from typing import Any, Final
 
-from broker.world.memory_transport import MemoryNetwork, MemoryTransport
 from broker.world.streams import receive_some, send_all
 from broker.world.transport import Stream
-from broker.world.virtual_time import VirtualClock
+from tests.support.memory_transport import MemoryNetwork, MemoryTransport
+from tests.support.virtual_time import VirtualClock
 from tests.support.wire_client import read_response, request_frame
 
 HOST: Final = "broker"

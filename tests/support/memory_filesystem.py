@@ -19,22 +19,16 @@ choose any other content between the two. By default all directory changes are d
 
 import errno as errno_codes
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from posixpath import normpath
 
-from storage.memory_filesystem import (
-    Entries,
-    Inode,
-    MemoryFile,
-    Piece,
-    _joined,
-    _split,
-)
+from storage.memory_filesystem import Inode, MemoryFile, Piece, _joined, _split
 from storage.memory_filesystem import MemoryFileSystem as PlainFileSystem
+from tests.support.torn_content import Everything, Op
 
-__all__ = ["DurableInode", "FailureRule", "MemoryFileSystem", "UnreliableFile"]
+__all__ = ["FailureRule", "MemoryFileSystem", "UnreliableFile"]
 
 Tear = Callable[[str, bytes, bytes], bytes]
 """(path, durable content, current content) -> content after the crash."""
@@ -74,34 +68,48 @@ class _Injected(OSError):
         self.partial = rule.partial or 0
 
 
-class DurableInode(Inode):
-    """An inode that keeps its content of the last fsync."""
+class UnsyncedInode(Inode):
+    """An inode that keeps its content of the last fsync, and the operations since."""
 
-    __slots__ = ("_durable", "_durable_length")
+    __slots__ = ("_base", "_base_length", "ops")
 
     def __init__(self, mtime_ms: int) -> None:
         super().__init__(mtime_ms)
-        self._durable = b""
-        self._durable_length = 0
+        self._base = b""  # without the zeros at its end: a pre-sized index is mostly these
+        self._base_length = 0
+        self.ops: list[Op] = []
+
+    def note(self, position: int, data: bytes | None) -> None:
+        """`data` is about to be written at `position`; None: the file is cut or extended to it."""
+        if not self.ops:
+            self._base_length = self.length
+            self._base = self.content().rstrip(b"\0")
+        self.ops.append(Op(len(self.ops), position, data))
 
     def sync(self) -> None:
-        self._durable_length = self.length
-        self._durable = self.content().rstrip(b"\0")
+        """All of it is on the disk."""
+        self.ops.clear()
+        self._base, self._base_length = b"", 0
 
     def durable_content(self) -> bytes:
-        return self._durable.ljust(self._durable_length, b"\0")
+        return self._base.ljust(self._base_length, b"\0") if self.ops else self.content()
 
-    def owe_as(self, other: "DurableInode") -> None:
-        """Take over the durable content of `other`."""
-        self._durable, self._durable_length = other._durable, other._durable_length
+    def left(self, choice: Everything) -> bytes:
+        """The content that is found after a crash."""
+        return choice.content(self.durable_content(), self.ops) if self.ops else self.content()
+
+    def owe_as(self, other: "UnsyncedInode") -> None:
+        """Take over what of `other` is not on the disk."""
+        self._base, self._base_length, self.ops = other._base, other._base_length, [*other.ops]
 
 
 class UnreliableFile(MemoryFile):
-    """A file whose failing write may write its first bytes."""
+    """A file whose failing write may write its first bytes, and which tells its inode all."""
 
     __slots__ = ()
 
-    inode: DurableInode
+    inode: UnsyncedInode
+    _fs: "MemoryFileSystem"
 
     def pwrite(self, data: Piece, position: int) -> None:
         self._try("pwrite", bytes(data), position)
@@ -112,26 +120,75 @@ class UnreliableFile(MemoryFile):
     def _try(self, operation: str, data: bytes, position: int) -> None:
         try:
             self._writing(operation)
-        except _Injected as error:
-            self._put(data[: error.partial], position)
+        except OSError as error:
+            done = self._fs._done_before(error, len(data))
+            if done is not None:
+                self._write(data[:done], position)
             raise
+        self._write(data, position)
+
+    def _write(self, data: bytes, position: int) -> None:
+        self.inode.note(position, data)
         self._put(data, position)
+
+    def truncate(self, size: int) -> None:
+        self._writing("truncate")
+        self.inode.note(size, None)
+        self._cut(size)
+
+    def allocate(self, size: int) -> None:
+        if size > self.inode.length:
+            self.inode.note(size, None)
+        super().allocate(size)
 
     def fsync(self) -> None:
         super().fsync()
         self.inode.sync()
 
 
-class MemoryFileSystem(PlainFileSystem):
-    """A disk whose operations may fail, and whose unsynced bytes may be lost."""
+Names = dict[str, "UnsyncedInode | Directory"]
+Change = tuple[tuple[str, "UnsyncedInode | Directory | None"], ...]
+"""One atomic step: names and what they become; None: they go."""
 
-    def __init__(self, *, total_bytes: int = 1 << 40) -> None:
-        super().__init__(lambda: self.now_ms, total_bytes=total_bytes)
-        self._durable_names: dict[str, dict[str, DurableInode]] = {}
+
+@dataclass(eq=False, slots=True)
+class Directory:
+    """Names as they are, as they were synced, and the changes since."""
+
+    names: Names = field(default_factory=dict)
+    synced: Names = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+
+    def change(self, *named: tuple[str, "UnsyncedInode | Directory | None"]) -> None:
+        """Take one atomic step."""
+        self.changes.append(named)
+        _apply(self.names, named)
+
+    def sync(self) -> None:
+        """All names are on the disk."""
+        self.synced = dict(self.names)
+        self.changes.clear()
+
+    def left(self, choice: Everything) -> Names:
+        """The names that are found after a crash."""
+        names = dict(self.synced)
+        for change in self.changes[: choice.names(len(self.changes))]:
+            _apply(names, change)
+        return names
+
+
+class MemoryFileSystem(PlainFileSystem):
+    """A disk whose operations may fail, and whose unsynced bytes and names may be lost."""
+
+    def __init__(
+        self, now_ms: Callable[[], int] | None = None, *, total_bytes: int = 1 << 40
+    ) -> None:
+        super().__init__(now_ms or (lambda: self.now_ms), total_bytes=total_bytes)
+        self._tree = {"/": Directory(), ".": Directory()}
         self.rules: list[FailureRule] = []
         self.operations: list[tuple[str, str]] = []
         self.now_ms = 1_700_000_000_000
-        """Modification time of written files, in ms; tests set it."""
+        """Modification time of written files, in ms, unless `now_ms` was given; tests set it."""
 
     # --- failing on demand
 
@@ -165,29 +222,67 @@ class MemoryFileSystem(PlainFileSystem):
         struck = [rule for rule in self.rules if rule.strikes(operation, path)]
         return struck[0] if struck else None
 
+    def _done_before(self, error: OSError, size: int) -> int | None:
+        """How many bytes of a write that raised `error` are written; None: it did not begin."""
+        return getattr(error, "partial", None)
+
     # --- the interface
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> UnreliableFile:
         file = super().open(path, create=create, writable=writable)
         return UnreliableFile(self, file.path, file.inode, writable)
 
-    def _make_file(self, path: str) -> DurableInode:
-        inode = DurableInode(self.now_ms)
+    def _make_file(self, path: str) -> UnsyncedInode:
+        inode = UnsyncedInode(self._now_ms())
         parent, name = _split(path)
         self._directories[parent][name] = inode
+        self._tree[parent].change((name, inode))
         return inode
+
+    def _make_directory(self, path: str) -> None:
+        super()._make_directory(path)
+        parent, name = _split(path)
+        self._tree[path] = Directory()
+        self._tree[parent].change((name, self._tree[path]))
 
     def rename(self, old: str, new: str) -> None:
         super().rename(old, new)
         old, new = normpath(old), normpath(new)
-        for path in [p for p in self._durable_names if p == old or p.startswith(old + "/")]:
-            # Durable names inside move along: only the directory's own name may be lost.
-            self._durable_names[new + path[len(old) :]] = self._durable_names.pop(path)
+        (parent, name), (target, new_name) = _split(old), _split(new)
+        node = self._tree[parent].names[name]
+        if parent == target:
+            self._tree[parent].change((name, None), (new_name, node))
+        else:  # two steps, because no directory knows the other's
+            self._tree[parent].change((name, None))
+            self._tree[target].change((new_name, node))
+        for path in self._below(old) if isinstance(node, Directory) else ():
+            self._tree[new + path[len(old) :]] = self._tree.pop(path)
+
+    def unlink(self, path: str, *, missing_ok: bool = False) -> None:
+        path = normpath(path)
+        there = self._find(path) is not None
+        super().unlink(path, missing_ok=missing_ok)
+        if there:
+            parent, name = _split(path)
+            self._tree[parent].change((name, None))
+
+    def remove_tree(self, path: str) -> None:
+        path = normpath(path)
+        super().remove_tree(path)
+        for one in sorted(self._below(path), reverse=True):
+            directory = self._tree.pop(one)
+            for name in sorted(directory.names):
+                directory.change((name, None))
+        parent, name = _split(path)
+        self._tree[parent].change((name, None))
+
+    def _below(self, path: str) -> list[str]:
+        """The directory and all below it."""
+        return [one for one in self._tree if one == path or one.startswith(path + "/")]
 
     def fsync_dir(self, path: str) -> None:
         super().fsync_dir(path)
-        path = normpath(path)
-        self._durable_names[path] = _files_of(self._directories[path])
+        self._tree[normpath(path)].sync()
 
     # --- for tests
 
@@ -196,17 +291,16 @@ class MemoryFileSystem(PlainFileSystem):
         path = normpath(path)
         parent, name = _split(path)
         self._make_parents(parent)
-        inode = DurableInode(self.now_ms)
+        inode = UnsyncedInode(self._now_ms())
         inode.resize(len(data))
         inode.store[: len(data)] = data
-        inode.sync()
         self._directories[parent][name] = inode
-        self._durable_names.setdefault(parent, {})[name] = inode
+        self._tree[parent].names[name] = self._tree[parent].synced[name] = inode
 
     def _make_parents(self, path: str) -> None:
         if path not in self._directories:
             self._make_parents(_split(path)[0])
-            super()._make_directory(path)
+            self._make_directory(path)
 
     def allocated(self, path: str) -> int:
         """Return the bytes for which blocks are held, by `File.allocate` or by writing."""
@@ -228,24 +322,40 @@ class MemoryFileSystem(PlainFileSystem):
         after.now_ms = self.now_ms
         for directory in self._directories:
             after._make_parents(directory)
-        named = self._durable_names if forget_names else self._directories
-        for directory, entries in named.items():
-            for name, inode in _files_of(entries).items():
-                path = _joined(directory, name)
-                if tear is not None:
-                    data = tear(path, inode.durable_content(), inode.content())
-                elif keep_unsynced:
-                    data = inode.content()
-                else:
-                    data = inode.durable_content()
-                after.write_bytes(path, data)
-                copy = after._inode(path)
-                copy.mtime_ms = inode.mtime_ms
-                if keep_unsynced and isinstance(copy, DurableInode):
-                    # The content is still only in the page cache: a power loss may follow.
-                    copy.owe_as(inode)
+        for path, inode in self._synced_files() if forget_names else self._files():
+            assert isinstance(inode, UnsyncedInode)
+            if tear is not None:
+                data = tear(path, inode.durable_content(), inode.content())
+            elif keep_unsynced:
+                data = inode.content()
+            else:
+                data = inode.durable_content()
+            after.write_bytes(path, data)
+            copy = after._inode(path)
+            copy.mtime_ms = inode.mtime_ms
+            if keep_unsynced and isinstance(copy, UnsyncedInode):
+                # The content is still only in the page cache: a power loss may follow.
+                copy.owe_as(inode)
         return after
 
+    def _synced_files(self) -> Iterator[tuple[str, UnsyncedInode]]:
+        """Every file under its synced name, also in directories that were removed since."""
+        there = {id(directory) for directory in self._tree.values()}
 
-def _files_of(entries: Entries | dict[str, DurableInode]) -> dict[str, DurableInode]:
-    return {name: inode for name, inode in entries.items() if isinstance(inode, DurableInode)}
+        def within(path: str, directory: Directory) -> Iterator[tuple[str, UnsyncedInode]]:
+            for name, node in directory.synced.items():
+                if isinstance(node, UnsyncedInode):
+                    yield _joined(path, name), node
+                elif id(node) not in there:
+                    yield from within(_joined(path, name), node)
+
+        for path, directory in list(self._tree.items()):
+            yield from within(path, directory)
+
+
+def _apply(names: Names, change: Change) -> None:
+    for name, node in change:
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node

@@ -1,29 +1,47 @@
 """Sources of the metric families, with a number for each."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from types import SimpleNamespace as Stub
 from typing import Any
 
+from broker.background import BackgroundStatistics, TaskStatistics
+from broker.cleaner.log_cleaner import LogCleanerStatistics
 from broker.cluster.controller_statistics import ControllerStatistics
 from broker.cluster.image import BrokerImage, TopicImage
 from broker.cluster.leadership import ElectionStatistics
 from broker.coordinator.group.data.offsets import CommittedOffset
-from broker.coordinator.group.statistics import GroupOffsets
+from broker.coordinator.group.statistics import GroupOffsets, GroupStatistics
+from broker.coordinator.runtime.loading import LoadStatistics
+from broker.deadlines import DeadlinesStatistics
 from broker.metrics.families import Sources
 from broker.metrics.recent import Recent
+from broker.network.buffers import BufferStatistics
 from broker.network.connection_limits import Refusal
+from broker.network.frame_memory import FrameMemoryStatistics
+from broker.network.handler_pool import HandlerPoolStatistics
+from broker.network.request_channel import RequestChannelStatistics
+from broker.network.request_memory import RequestMemoryStatistics
 from broker.network.request_metrics import RequestMetrics, note_sent
+from broker.network.socket_server import SocketServerStatistics
 from broker.replication.batch_opening import OpeningStatistics
+from broker.replication.fetch_session import FetchSessionStatistics
+from broker.replication.purgatory import PurgatoryStatistics
+from broker.replication.replica_manager import ReplicaManagerStatistics
 from broker.replication.topic_statistics import TopicStatistics
+from broker.world.loop_watch import LoopStatistics
 from config.listener import Listener
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
+from storage.cleaner.manager import CleanerManagerStatistics, LookStatistics
 from storage.distribution import Distribution
+from storage.log_manager import LogManagerStatistics
 from tests.support.transaction_harness import T0, TransactionHarness
 
 
 def sources(**changes: Any) -> Sources:
-    purgatory = Stub(watchers=3, parked=2, expired=1)
+    purgatory = PurgatoryStatistics(
+        parked=2, watched_keys=3, watchers=3, completed=4, expired=1, abandoned=0
+    )
     flushes = Distribution()
     flushes.note(0.004)
     produce = RequestMetrics("Produce")
@@ -41,6 +59,7 @@ def sources(**changes: Any) -> Sources:
         "cluster_id": "c",
         "broker_id": 1,
         "replicas": lambda: gathered(
+            ReplicaManagerStatistics,
             all_topics=TopicStatistics(messages_in=5),
             topics={"t": TopicStatistics(messages_in=4)},
             partition_count=1,
@@ -55,21 +74,25 @@ def sources(**changes: Any) -> Sources:
             fetch_purgatory=purgatory,
         ),
         "logs": lambda: [log],
-        "log_manager": lambda: Stub(
+        "log_manager": lambda: LogManagerStatistics(
             live_dirs=("/a",),
+            logs=1,
+            logs_to_load=0,
             offline_dirs=("/b",),
             damaged_indexes={"time": 2},
             open_segments=1,
             closed_segments=0,
             flushes=flushes.snapshot(60.0),
         ),
-        "cleaner": lambda: Stub(
+        "cleaner": lambda: LogCleanerStatistics(
             max_buffer_utilization_percent=41,
             cleaner_recopy_percent=42,
             max_clean_time_s=43,
             max_compaction_delay_s=44,
             dead_thread_count=0,
-            manager=Stub(
+            manager=CleanerManagerStatistics(
+                in_progress=0,
+                look=LookStatistics(),
                 uncleanable_partitions={"/a": 1, "/b": 0},
                 uncleanable_bytes={"/a": 45, "/b": 0},
                 max_dirty_percent=46,
@@ -86,8 +109,10 @@ def sources(**changes: Any) -> Sources:
         ],
         "high_watermark": lambda topic, index: (10, 9)[index] if index < 2 else None,
         "transactions": lambda: after_a_transaction().coordinator.statistics(),
-        "fetch_sessions": lambda: Stub(sessions=1, partitions_cached=2, evictions=0),
-        "sockets": lambda: Stub(
+        "fetch_sessions": lambda: FetchSessionStatistics(
+            sessions=1, partitions_cached=2, evictions=0
+        ),
+        "sockets": lambda: SocketServerStatistics(
             connections={"PLAINTEXT": 3},
             replying=5,
             accepted={"PLAINTEXT": 4},
@@ -95,21 +120,25 @@ def sources(**changes: Any) -> Sources:
             refused={Refusal.IP_LIMIT: 1},
             idle_closed=0,
             overdue_closed=0,
-            frames=Stub(held=7, waiting=0),
+            frames=FrameMemoryStatistics(held=7, waiting=0),
             accept_errors=0,
             cold_reads=0,
-            memory=Stub(available=90, used=10),
-            buffers=Stub(bytes_in_use=0, bytes_free=131072),
+            memory=RequestMemoryStatistics(available=90, used=10, muted=0),
+            buffers=BufferStatistics(in_use=0, bytes_in_use=0, bytes_free=131072),
         ),
-        "channel": lambda: Stub(
+        "channel": lambda: RequestChannelStatistics(
             requests={"Produce": produce.snapshot(60.0)},
-            pool=Stub(workers=8, busy=0, queued=0, busy_s=0.5),
+            pool=HandlerPoolStatistics(workers=8, busy=0, queued=0, busy_s=0.5),
             asides=3,
         ),
-        "background": lambda: Stub(tasks={"x": Stub(runs=1, failures=0, seconds=0.1)}),
-        "deadlines": lambda: Stub(active=1, failed=0),
+        "background": lambda: BackgroundStatistics(
+            {"x": TaskStatistics(runs=1, failures=0, seconds=0.1)}
+        ),
+        "deadlines": lambda: DeadlinesStatistics(active=1, fired=0),
         "opening": lambda: OpeningStatistics(in_threads=9, in_processes=4, too_much=2, waiting=1),
-        "loop": lambda: Stub(longest_turn_s=0.06, long_turns=2, long_turns_s=0.11, idle_s=30.0),
+        "loop": lambda: LoopStatistics(
+            longest_turn_s=0.06, long_turns=2, long_turns_s=0.11, idle_s=30.0
+        ),
         "disk": lambda: (4096, 8192),
         "recent": Recent(lambda: 1.0),
     }
@@ -117,15 +146,25 @@ def sources(**changes: Any) -> Sources:
 
 
 async def group_statistics() -> Any:
-    """Return a stub of `GroupStatistics`."""
-    return Stub(
+    """Return statistics of some groups."""
+    return GroupStatistics(
+        transactional_commits=0,
+        commit_failures=0,
+        rebalances={},
+        timers=0,
         groups={"Stable": 2, "PreparingRebalance": 1},
         offsets=4,
         commits=5,
         expired_offsets=0,
         deleted_offsets=0,
         completed_rebalances=1,
-        loading=Stub(load_time_max_ms=1.5),
+        loading=LoadStatistics(
+            partitions={},
+            loads=1,
+            load_time_max_ms=1.5,
+            load_time_total_ms=1.5,
+            loaded_records=0,
+        ),
     )
 
 
@@ -162,15 +201,15 @@ def committed(*offsets: int) -> dict[int, CommittedOffset]:
     }
 
 
-def at_once(**fields: Any) -> Generator[None, None, Any]:
+def at_once(statistics: Callable[..., Any], **fields: Any) -> Generator[None, None, Any]:
     """Gather statistics in a single step."""
     yield
-    return Stub(**fields)
+    return statistics(**fields)
 
 
-async def gathered(**fields: Any) -> Any:
+async def gathered(statistics: Callable[..., Any], **fields: Any) -> Any:
     """Gather statistics."""
-    return Stub(**fields)
+    return statistics(**fields)
 
 
 async def controller_statistics() -> ControllerStatistics:

@@ -22,11 +22,11 @@ import trio.testing
 
 from broker.world.clock import Clock, SystemClock
 from broker.world.machine import MachineWorkers
-from broker.world.memory_stream import MemoryStream
-from broker.world.memory_transport import MemoryNetwork, MemoryTransport
 from broker.world.sockets import SocketStream, SocketTransport, address_of
 from broker.world.transport import Stream, Transport
 from broker.world.workers import InlineWorkers, Workers
+from tests.support.memory_stream import MemoryStream
+from tests.support.memory_transport import MemoryNetwork, MemoryTransport
 from tests.support.trio_clock import TrioClock
 
 LONGEST_S = 20

@@ -27,10 +27,10 @@ from protocol.messages.produce import (
 )
 from protocol.records.record import iter_records
 from storage.log.looking import look_here
-from storage.log_manager import LogManager
 from storage.waits import at_once
 from tests.support.begun import begin, slept
 from tests.support.broker_bench import Bench, context
+from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.transaction_harness import TransactionHarness
@@ -43,12 +43,11 @@ class RealBench(Bench):
         self.fs = fs or MemoryFileSystem()
         clock = ManualClock()
         config = BrokerConfig.parse({"log.dirs": log_dirs, "broker.id": "1"})
-        logs = LogManager(
+        logs = log_manager(
             config,
             clock,
             self.fs,
-            random=Random(1),
-            on_offline=lambda offline: self.replicas.directory_offline(offline.path),
+            on_offline=lambda path: self.replicas.directory_offline(path),
         )
         logs.startup(lambda _: TopicConfig())
         super().__init__(logs, clock)

@@ -110,7 +110,7 @@ class TransactionHarness(CoordinatorHarness):
         self.load_shard(lambda: self.shard(transactional_id))
 
     def shard(self, transactional_id: str = "id") -> TransactionShard:
-        return self.coordinator._shard_of(transactional_id)
+        return self.coordinator._runtime.shard_of(transactional_id)
 
     def value(self, transactional_id: str = "id") -> TransactionValue:
         return self.shard(transactional_id).transactions[transactional_id].value

@@ -22,9 +22,7 @@ import trio
 from broker.broker_state import BrokerState
 from broker.server import BrokerServer
 from broker.world.journal_medium import JournalMedia
-from broker.world.memory_transport import MemoryNetwork, MemoryTransport
 from broker.world.transport import Transport
-from broker.world.virtual_time import Timeline, VirtualClock
 from broker.world.workers import InlineWorkers, Workers
 from broker.world.world import World
 from config.broker_config import BrokerConfig
@@ -38,6 +36,8 @@ from protocol.messages.create_topics import (
 from storage.filesystem import FileSystem
 from tests.support.memory_client import HOST, PORT, MemoryClient
 from tests.support.memory_filesystem import MemoryFileSystem, Tear
+from tests.support.memory_transport import MemoryNetwork, MemoryTransport
+from tests.support.virtual_time import Timeline, VirtualClock
 
 LOG_DIR: Final = "/d"
 DEFAULTS: Final = {

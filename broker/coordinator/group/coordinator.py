@@ -17,8 +17,6 @@ Called by the handlers in `broker/api`, made by `broker/components.py`. After
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-import trio
-
 from broker.coordinator.group.classic.member import Answer
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.data.offsets import CommittedOffset
@@ -40,14 +38,12 @@ from broker.coordinator.group.settings import GroupSettings
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import Counters, GroupOffsets, GroupStatistics
 from broker.coordinator.group.write_counts import WriteCounts
-from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.decision import Done
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct
 from broker.deadlines import Deadlines
-from broker.world.driver import Driver
 from protocol.errors import ErrorCode, KafkaError
 from storage.clock import Clock
 from storage.waits import PAUSE
@@ -77,13 +73,15 @@ class GroupCoordinator:
             clock,
             self._timers,
             Conduct(
+                new_shard=self._new_shard,
+                on_active=self._on_active,
+                on_closed=self._on_closed,
                 new_decision=Outcome,
                 encode=encode_record,
                 on_settled=WriteCounts(self._counters).on_settled,
                 compression=settings.compression,
             ),
-            new_shard=self._new_shard,
-            on_active=self._on_active,
+            partition_count=settings.partition_count,
             slice_bytes=settings.load_buffer_bytes,
         )
         self._expiry = ExpiryTask(
@@ -92,64 +90,25 @@ class GroupCoordinator:
             self._counters,
             interval_ms=settings.retention_check_interval_ms,
         )
-        self._partition_count = settings.partition_count
-        self._partitions: dict[str, int] = {}
-        """A cache of `partition_for`."""
-        self._open = False
+        self.run = self._runtime.tasks.run
+        self.on_elected = self._runtime.elect
+        self.on_resigned = self._runtime.resign
+        self.partition_for = self._runtime.partition_for
 
     # ---- life
 
     def startup(
         self, partitions: Iterable[tuple[int, int]] = (), *, partition_count: int | None = None
     ) -> None:
-        """Begin to serve the `partitions` of the offsets topic led here: (index, leader epoch).
-
-        `partition_count` is that of the existing topic, None if there is none: a group keeps its
-        partition when offsets.topic.num.partitions changes.
-        """
-        self._open = True
-        if partition_count is not None:
-            self._partition_count = partition_count
-            self._partitions.clear()
+        """See `CoordinatorRuntime.startup`."""
         self._expiry.start()
-        for partition, leader_epoch in partitions:
-            self.on_elected(partition, leader_epoch)
-
-    async def run(
-        self, driver: Driver, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED
-    ) -> None:
-        """Do the work that no request waits for, until cancelled. Started once, by the server."""
-        await self._runtime.tasks.run(driver, task_status=task_status)
+        self._runtime.startup(partitions, partition_count=partition_count)
 
     def shutdown(self) -> None:
         """Stop serving: answer parked requests with COORDINATOR_NOT_AVAILABLE."""
-        self._open = False
         self._expiry.stop()
-        for shard in self._runtime.resign_all():
-            self._close(shard, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self._runtime.shutdown()
         self._timers.clear()
-
-    def on_elected(self, partition: int, leader_epoch: int) -> None:
-        """This broker leads a partition of the offsets topic from now on."""
-        replaced = self._runtime.elect(partition, leader_epoch)
-        if replaced is not None:
-            self._close(replaced, ErrorCode.NOT_COORDINATOR)
-
-    def on_resigned(self, partition: int) -> None:
-        """This broker no longer leads it: answer parked requests with NOT_COORDINATOR."""
-        shard = self._runtime.resign(partition)
-        if shard is not None:
-            self._close(shard, ErrorCode.NOT_COORDINATOR)
-
-    def partition_for(self, group_id: str) -> int:
-        """Return the partition of the offsets topic that a group belongs to."""
-        partition = self._partitions.get(group_id)
-        if partition is None:
-            partition = coordinator_partition(group_id, self._partition_count)
-            if len(self._partitions) > 10_000:
-                self._partitions.clear()
-            self._partitions[group_id] = partition
-        return partition
 
     def _new_shard(self, partition: int) -> GroupShard:
         return GroupShard(
@@ -166,15 +125,10 @@ class GroupCoordinator:
         shard.on_loaded(out)
         self._runtime.carry_out(shard, out)
 
-    def _close(self, shard: GroupShard, code: ErrorCode) -> None:
+    def _on_closed(self, shard: GroupShard, code: ErrorCode) -> None:
         out = Outcome()
         shard.close(code, out)
         self._runtime.carry_out(shard, out)
-
-    def _find(self, group_id: str) -> GroupShard:
-        if not self._open:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return self._runtime.shard(self.partition_for(group_id))
 
     @staticmethod
     def _require_group_id(group_id: str) -> None:
@@ -194,7 +148,7 @@ class GroupCoordinator:
             <= limits.max_session_timeout_ms
         ):
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
-        shard = self._find(request.group_id)
+        shard = self._runtime.shard_of(request.group_id)
         out = Outcome()
         shard.classic.join(request, answer, out)
         self._runtime.carry_out(shard, out)
@@ -202,7 +156,7 @@ class GroupCoordinator:
     def sync(self, request: SyncRequest, answer: Answer) -> None:
         """SyncGroup; `answer` gets the SyncReply. Raises KafkaError."""
         self._require_group_id(request.group_id)
-        shard = self._find(request.group_id)
+        shard = self._runtime.shard_of(request.group_id)
         out = Outcome()
         shard.classic.sync(request, answer, out)
         self._runtime.carry_out(shard, out)
@@ -214,7 +168,7 @@ class GroupCoordinator:
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         try:
-            shard = self._find(group_id)
+            shard = self._runtime.shard_of(group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 return ErrorCode.NONE
@@ -227,7 +181,7 @@ class GroupCoordinator:
     def leave(self, group_id: str, leaving: tuple[LeavingMember, ...]) -> LeaveReply:
         """LeaveGroup. Raises KafkaError."""
         self._require_group_id(group_id)
-        shard = self._find(group_id)
+        shard = self._runtime.shard_of(group_id)
         out = Outcome()
         reply = shard.classic.leave(group_id, leaving, out)
         self._runtime.carry_out(shard, out)
@@ -241,7 +195,7 @@ class GroupCoordinator:
         The caller has left out what cannot be committed (unknown topics, metadata too large).
         Raises KafkaError.
         """
-        shard = self._find(request.group_id)
+        shard = self._runtime.shard_of(request.group_id)
         out = Outcome()
         shard.commits.commit(request, done, out)
         self._runtime.carry_out(shard, out)
@@ -252,7 +206,7 @@ class GroupCoordinator:
         Durable offsets are pending; a commit marker makes them visible (S-TXN-5). The caller has
         made sure that the partition belongs to the transaction. Raises KafkaError.
         """
-        shard = self._find(request.commit.group_id)
+        shard = self._runtime.shard_of(request.commit.group_id)
         out = Outcome()
         shard.commits.commit_in_transaction(request, done, out)
         self._runtime.carry_out(shard, out)
@@ -271,7 +225,7 @@ class GroupCoordinator:
 
     def fetch_offset(self, group_id: str) -> Callable[[str, int], CommittedOffset | None]:
         """Return a lookup (topic, partition) -> offset of the group. Raises KafkaError."""
-        shard = self._find(group_id)
+        shard = self._runtime.shard_of(group_id)
         topics = shard.offsets.of_group(group_id)
 
         def find(topic: str, partition: int) -> CommittedOffset | None:
@@ -282,13 +236,13 @@ class GroupCoordinator:
 
     def fetch_all_offsets(self, group_id: str) -> dict[str, dict[int, CommittedOffset]]:
         """Return all offsets of the group: topic -> partition -> offset. Raises KafkaError."""
-        shard = self._find(group_id)
+        shard = self._runtime.shard_of(group_id)
         return shard.offsets.of_group(group_id)
 
     def has_many_offsets(self, group_id: str, limit: int) -> bool:
         """Whether the group has more than `limit` committed offsets; False if not served here."""
         try:
-            shard = self._find(group_id)
+            shard = self._runtime.shard_of(group_id)
         except KafkaError:
             return False
         count = 0
@@ -300,7 +254,7 @@ class GroupCoordinator:
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether an open transaction holds an offset of the partition (require_stable)."""
-        shard = self._find(group_id)
+        shard = self._runtime.shard_of(group_id)
         return shard.commits.is_pending((group_id, topic, partition))
 
     def delete_offsets(
@@ -311,7 +265,7 @@ class GroupCoordinator:
         Raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, among others.
         """
         self._require_group_id(group_id)
-        shard = self._find(group_id)
+        shard = self._runtime.shard_of(group_id)
         out = Outcome()
         results = shard.commits.delete_offsets(group_id, wanted, out)
         count = out.record_count
@@ -332,10 +286,7 @@ class GroupCoordinator:
         and groups begin anew in the next offsets topic.
         """
         if OFFSETS_TOPIC in topics:
-            for shard in self._runtime.resign_all():
-                self._close(shard, ErrorCode.NOT_COORDINATOR)
-            self._partition_count = self.settings.partition_count
-            self._partitions.clear()
+            self._runtime.topic_deleted()
             return
         for shard in self._runtime.active():
             out = Outcome()
@@ -347,20 +298,17 @@ class GroupCoordinator:
 
     def describe(self, group_id: str) -> DescribedGroup:
         """DescribeGroups. Raises KafkaError."""
-        shard = self._find(group_id)
+        shard = self._runtime.shard_of(group_id)
         return shard.groups.describe(group_id)
 
     def list_groups(self) -> Iterator[ListedGroup]:
         """ListGroups: all groups of this broker. Raises KafkaError while a partition loads."""
-        if not self._open:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if self._runtime.is_loading:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return (group for shard in self._runtime.active() for group in shard.groups.list_groups())
+        shards = self._runtime.all_shards()
+        return (group for shard in shards for group in shard.groups.list_groups())
 
     def delete_group(self, group_id: str, done: Done) -> None:
         """Delete one group; `done` gets the code of the write. Raises KafkaError."""
-        shard = self._find(group_id)
+        shard = self._runtime.shard_of(group_id)
         out = Outcome()
         shard.delete_group(group_id, out)
         out.when_durable(done)

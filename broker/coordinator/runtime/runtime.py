@@ -1,4 +1,4 @@
-"""The partitions of a coordinator's topic: which are served, elections and resignations.
+"""The life of a coordinator: which partitions of its topic are served, elections, resignations.
 
     NOT_LOADED --elect--> LOADING --log replayed--> ACTIVE
                              |                        | resign
@@ -10,16 +10,20 @@ Rules
   start.
 * While a partition loads, requests for it are refused with COORDINATOR_LOAD_IN_PROGRESS (S-GRP-5);
   one that could not be read is refused with NOT_COORDINATOR until it is elected anew.
+* Before `startup` and after `shutdown` requests are refused with COORDINATOR_NOT_AVAILABLE.
+* A key belongs to a partition by its hash and by how many partitions the topic has; while there is
+  no topic, by how many it would get.
 * An empty partition is active at once. If this broker leads a partition and was not notified yet
   (its topic was created a moment ago), the first request for it elects it.
 
 Generic over the shard and its decisions; used by both coordinators.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.decision import Decision
 from broker.coordinator.runtime.loading import LoadStatistics, LogLoader
@@ -30,6 +34,9 @@ from broker.coordinator.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.clock import Clock
+
+_MOST_CACHED: Final = 10_000
+"""Keys whose partition is remembered: Java's hash of a key is slow to compute in Python."""
 
 
 class LoadState(Enum):
@@ -64,14 +71,19 @@ class CoordinatorRuntime(Generic[S, D]):
         timers: Timers,
         conduct: Conduct[S, D],
         *,
-        new_shard: Callable[[int], S],
-        on_active: Callable[[S], None],
+        partition_count: int,
         slice_bytes: int,
     ) -> None:
+        """`partition_count` is what a topic made now would have."""
         self._topic = topic
         self._writer = writer
-        self._new_shard = new_shard
-        self._on_active = on_active
+        self._new_shard = conduct.new_shard
+        self._on_active = conduct.on_active
+        self._on_closed = conduct.on_closed
+        self._is_open = False
+        self._count_of_new_topic = self._partition_count = partition_count
+        self._partition_of: dict[str, int] = {}
+        """A cache of `partition_for`."""
         self._served: dict[int, _Served[S]] = {}
         self.tasks = Tasks()
         """Loads, and other work on shards that no request waits for."""
@@ -90,7 +102,48 @@ class CoordinatorRuntime(Generic[S, D]):
         ).carry_out
         """(shard, decision): carry out what the shard has decided."""
 
+    # ---- life
+
+    def startup(
+        self, partitions: Iterable[tuple[int, int]] = (), *, partition_count: int | None = None
+    ) -> None:
+        """Begin to serve the `partitions` of the topic that are led here: (index, leader epoch).
+
+        `partition_count` is that of the existing topic, None if there is none: a key keeps its
+        partition when the configured number changes.
+        """
+        self._is_open = True
+        if partition_count is not None:
+            self._count_partitions(partition_count)
+        for partition, leader_epoch in partitions:
+            self.elect(partition, leader_epoch)
+
+    def shutdown(self) -> None:
+        """Stop serving."""
+        self._is_open = False
+        self._resign_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
     # ---- lookup
+
+    def shard_of(self, key: str) -> S:
+        """Return the active shard of a key. Raises KafkaError with the client's code."""
+        if not self._is_open:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return self.shard(self.partition_for(key))
+
+    def partition_for(self, key: str) -> int:
+        """Return the partition of the topic that a key belongs to."""
+        partition = self._partition_of.get(key)
+        if partition is None:
+            partition = coordinator_partition(key, self._partition_count)
+            if len(self._partition_of) > _MOST_CACHED:
+                self._partition_of.clear()
+            self._partition_of[key] = partition
+        return partition
+
+    def _count_partitions(self, count: int) -> None:
+        self._partition_count = count
+        self._partition_of.clear()
 
     def shard(self, partition: int) -> S:
         """Return the active shard of a partition. Raises KafkaError with the client's code."""
@@ -117,6 +170,14 @@ class CoordinatorRuntime(Generic[S, D]):
             if served.state is LoadState.ACTIVE:
                 yield served.shard
 
+    def all_shards(self) -> Iterator[S]:
+        """Return the shards, for lists. Raises KafkaError while any of them is being loaded."""
+        if not self._is_open:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if self.is_loading:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return self.active()
+
     def is_current(self, shard: S) -> bool:
         """Whether this is still the shard of its partition: neither resigned nor replaced."""
         served = self._served.get(shard.partition)
@@ -139,39 +200,42 @@ class CoordinatorRuntime(Generic[S, D]):
 
     # ---- leadership
 
-    def elect(self, partition: int, leader_epoch: int) -> S | None:
-        """This broker leads the partition: load it. Return the active shard it replaces, if any."""
+    def elect(self, partition: int, leader_epoch: int) -> None:
+        """This broker leads the partition from now on: load it."""
         current = self._served.get(partition)
         if (
             current is not None
             and current.epoch >= leader_epoch
             and current.state is not LoadState.FAILED
         ):
-            return None
+            return
         served = _Served(self._new_shard(partition), leader_epoch)
         self._served[partition] = served
         self._loader.load(served.shard)
-        if current is None or current.state is not LoadState.ACTIVE:
-            return None
-        return current.shard
+        if current is not None and current.state is LoadState.ACTIVE:
+            self._on_closed(current.shard, ErrorCode.NOT_COORDINATOR)
 
-    def resign(self, partition: int) -> S | None:
-        """Another broker leads it now, or it was deleted: return its active shard, if any."""
+    def resign(self, partition: int) -> None:
+        """Another broker leads it now, or it was deleted."""
         served = self._served.pop(partition, None)
-        if served is None or served.state is not LoadState.ACTIVE:
-            return None
-        return served.shard
+        if served is not None and served.state is LoadState.ACTIVE:
+            self._on_closed(served.shard, ErrorCode.NOT_COORDINATOR)
 
-    def resign_all(self) -> list[S]:
-        """The topic was deleted, or the broker stops: return the shards that were active.
+    def topic_deleted(self) -> None:
+        """The topic was deleted.
 
         A new topic of the same name begins again with leader epoch 0, so all state must go, or it
         would be taken for the new topic's.
         """
+        self._resign_all(ErrorCode.NOT_COORDINATOR)
+        self._count_partitions(self._count_of_new_topic)
+
+    def _resign_all(self, code: ErrorCode) -> None:
         shards = list(self.active())
         self._served.clear()
         self.tasks.waiting.clear()
-        return shards
+        for shard in shards:
+            self._on_closed(shard, code)
 
     def _activate(self, shard: S) -> None:
         self._served[shard.partition].state = LoadState.ACTIVE

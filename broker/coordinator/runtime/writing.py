@@ -33,6 +33,13 @@ D = TypeVar("D", bound=Decision[Any])
 class Conduct(Generic[S, D]):
     """What differs between the coordinators."""
 
+    new_shard: Callable[[int], S]
+    """Makes the empty shard of a partition."""
+    on_active: Callable[[S], None]
+    """Called when a shard is loaded."""
+    on_closed: Callable[[S, ErrorCode], None]
+    """Called with a shard that was active and is not served any more, and the answer for its parked
+    requests."""
     new_decision: Callable[[], D]
     encode: Callable[[Any], tuple[bytes, bytes | None]]
     """Returns a record's key and value as they are appended."""

@@ -18,12 +18,8 @@ Called by the handlers in `broker/api`, made by `broker/components.py`. After
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from functools import lru_cache
 from typing import Protocol
 
-import trio
-
-from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.marker_writer import MarkerWriter
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.decision import Done, Write
@@ -51,16 +47,12 @@ from broker.coordinator.transaction.state import (
 )
 from broker.coordinator.transaction.upkeep import Upkeep
 from broker.deadlines import Deadlines
-from broker.world.driver import Driver
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.clock import Clock
 from storage.waits import PAUSE
 
 logger = logging.getLogger(__name__)
-
-_partition_of = lru_cache(maxsize=1_000)(coordinator_partition)
-"""Cached because a transactional id is looked up several times per transaction."""
 
 
 class ProducerIds(Protocol):
@@ -98,73 +90,47 @@ class TransactionCoordinator:
                 clock,
                 Timers(deadlines, clock),
                 Conduct(
+                    new_shard=TransactionShard,
+                    on_active=self._on_active,
+                    on_closed=lambda shard, code: self._completion.close(shard),
                     new_decision=TransactionDecision,
                     encode=encode_record,
                     on_settled=self._on_settled,
                 ),
-                new_shard=TransactionShard,
-                on_active=self._on_active,
+                partition_count=settings.partition_count,
                 slice_bytes=settings.load_buffer_bytes,
             )
         )
         self._counters = counters = Counters()
         self._completion = Completion(self._runtime, markers, deadlines, clock)
         self._upkeep = Upkeep(settings, self._runtime, self._completion, deadlines, clock, counters)
-        self._partition_count = settings.partition_count
-        self._open = False
+        self.run = self._runtime.tasks.run
+        self.on_elected = self._runtime.elect
+        self.on_resigned = self._runtime.resign
+        self.partition_for = self._runtime.partition_for
 
     # ---- life
 
     def startup(
         self, partitions: Iterable[tuple[int, int]] = (), *, partition_count: int | None = None
     ) -> None:
-        """Begin to serve the `partitions` of the topic that are led here: (index, leader epoch).
-
-        `partition_count` is that of the existing topic, None if there is none: an id keeps its
-        partition when transaction.state.log.num.partitions changes.
-        """
-        self._open = True
-        if partition_count is not None:
-            self._partition_count = partition_count
+        """See `CoordinatorRuntime.startup`."""
         self._upkeep.start()
-        for partition, leader_epoch in partitions:
-            self.on_elected(partition, leader_epoch)
-
-    async def run(
-        self, driver: Driver, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED
-    ) -> None:
-        """Do the work that no request waits for, until cancelled. Started once, by the server."""
-        await self._runtime.tasks.run(driver, task_status=task_status)
+        self._runtime.startup(partitions, partition_count=partition_count)
 
     def shutdown(self) -> None:
         """Stop serving. Markers that are not written yet are written after the next start."""
-        self._open = False
         self._upkeep.stop()
-        for shard in self._runtime.resign_all():
-            self._completion.close(shard)
+        self._runtime.shutdown()
 
-    def on_elected(self, partition: int, leader_epoch: int) -> None:
-        """This broker leads a partition of the topic from now on."""
-        replaced = self._runtime.elect(partition, leader_epoch)
-        if replaced is not None:
-            self._completion.close(replaced)
-
-    def on_resigned(self, partition: int) -> None:
-        """This broker no longer leads the partition."""
-        shard = self._runtime.resign(partition)
-        if shard is not None:
-            self._completion.close(shard)
+    def reconfigure(self, settings: TransactionSettings) -> None:
+        """Use other settings from now on: `verify_partitions` may change while the broker runs."""
+        self.settings = settings
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
         """Drop all transactions if `__transaction_state` is among the deleted topics."""
         if TRANSACTION_TOPIC in topics:
-            for shard in self._runtime.resign_all():
-                self._completion.close(shard)
-            self._partition_count = self.settings.partition_count
-
-    def partition_for(self, transactional_id: str) -> int:
-        """Return the partition of `__transaction_state` that an id belongs to."""
-        return _partition_of(transactional_id, self._partition_count)
+            self._runtime.topic_deleted()
 
     def _on_active(self, shard: TransactionShard) -> None:
         """A partition was loaded: complete the transactions that it holds prepared (S-TXN-6)."""
@@ -187,15 +153,10 @@ class TransactionCoordinator:
         for transactional_id in shard.take_prepared():
             self._completion.begin(shard, transactional_id)
 
-    def _shard_of(self, transactional_id: str) -> TransactionShard:
-        if not self._open:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return self._runtime.shard(self.partition_for(transactional_id))
-
     def _owned_shard(self, transactional_id: str | None) -> tuple[str, TransactionShard]:
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        return transactional_id, self._shard_of(transactional_id)
+        return transactional_id, self._runtime.shard_of(transactional_id)
 
     # ---- requests
 
@@ -215,7 +176,7 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         if not 0 < timeout_ms <= self.settings.max_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        shard, out = self._shard_of(transactional_id), TransactionDecision()
+        shard, out = self._runtime.shard_of(transactional_id), TransactionDecision()
         shard.init_producer(
             transactional_id,
             timeout_ms,
@@ -292,20 +253,17 @@ class TransactionCoordinator:
         """Return one id's value. Raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND, among others."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        transaction = self._shard_of(transactional_id).transactions.get(transactional_id)
+        transaction = self._runtime.shard_of(transactional_id).transactions.get(transactional_id)
         if transaction is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
         return transaction.value
 
     def list_transactions(self) -> Iterator[tuple[str, TransactionValue]]:
         """ListTransactions: all ids of this broker. Raises KafkaError while a partition loads."""
-        if not self._open:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if self._runtime.is_loading:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        shards = self._runtime.all_shards()
         return (
             (transactional_id, transaction.value)
-            for shard in self._runtime.active()
+            for shard in shards
             for transactional_id, transaction in shard.transactions.items()
         )
 

@@ -1,1 +1,1 @@
-"""The clients of a run: each a process that may be killed at any moment, noting what it does."""
+"""The clients of a run: each is a process that notes what it does and may be killed at any time."""

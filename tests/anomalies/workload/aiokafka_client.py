@@ -1,6 +1,6 @@
-"""aiokafka as the roles use it: its event loop lives in a thread of its own and never rests.
+"""aiokafka as the roles use it: its event loop runs in a thread of its own all the time.
 
-A call waits for its coroutine there.
+Each call runs a coroutine on that loop and waits for its result.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class _Loop:
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
 
     def wait(self, work: Coroutine[Any, Any, T], timeout_s: float = PATIENCE_S) -> T:
-        """Raises TimeoutError."""
+        """Run a coroutine on the library's loop; return its result. Raises TimeoutError."""
 
         async def bounded() -> T:
             return await asyncio.wait_for(work, timeout_s)
@@ -66,7 +66,7 @@ class AiokafkaProducer:
             raise GivenUp(repr(error)) from error
 
     def begin(self) -> None:
-        """Known to the library only."""
+        """Begin a transaction. Nothing is sent: only the library knows of it."""
         self._sent = []
         try:
             self._loop.wait(self._producer.begin_transaction())
@@ -74,7 +74,7 @@ class AiokafkaProducer:
             raise GivenUp(repr(error)) from error
 
     def send(self, key: str, value: str) -> None:
-        """Into the library's queue."""
+        """Put a record into the library's queue."""
         topic, partition = split(key)
         try:
             future = self._loop.wait(
@@ -85,7 +85,7 @@ class AiokafkaProducer:
         self._sent.append((value, future))
 
     def flush(self) -> dict[str, int]:
-        """Wait for the answers."""
+        """Wait until the broker has answered every record."""
 
         async def answers() -> dict[str, int]:
             return {value: (await future).offset for value, future in self._sent}
@@ -97,21 +97,21 @@ class AiokafkaProducer:
         return {value: offset for value, offset in offsets.items() if offset >= 0}
 
     def commit(self) -> None:
-        """The library says too little to abort after a commit that failed."""
+        """Commit. After a failure this gives up: the library does not say whether to abort."""
         try:
             self._loop.wait(self._producer.commit_transaction())
         except _FAILURES as error:
             raise GivenUp(repr(error)) from error
 
     def abort(self) -> None:
-        """Waits for the answer."""
+        """Abort, and wait for the answer."""
         try:
             self._loop.wait(self._producer.abort_transaction())
         except _FAILURES as error:
             raise GivenUp(repr(error)) from error
 
     def close(self) -> None:
-        """Nothing is waited for: the process ends."""
+        """Do not wait for the library: the process ends."""
 
 
 class AiokafkaReader:
@@ -166,7 +166,7 @@ class AiokafkaReader:
             raise GivenUp(repr(error)) from error
 
     def poll(self, timeout_s: float, limit: int) -> Records:
-        """As the protocol says."""
+        """See `CommittedReader`."""
         try:
             found = self._loop.wait(
                 self._consumer.getmany(timeout_ms=int(timeout_s * 1000), max_records=limit)
@@ -179,13 +179,13 @@ class AiokafkaReader:
         }
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Where a member's successor goes on; may fail, then it reads some again."""
+        """Commit where a successor of this member goes on. If this fails, it reads some again."""
         places = {aiokafka.TopicPartition(*split(key)): offset for key, offset in offsets.items()}
         with contextlib.suppress(*_FAILURES):
             self._loop.wait(self._consumer.commit(places))
 
     def seek(self, offsets: Mapping[str, int]) -> None:
-        """Go on there."""
+        """Read on from these offsets."""
 
         async def go() -> None:
             for key, offset in offsets.items():
@@ -198,6 +198,6 @@ class AiokafkaReader:
         self._on_move(list(offsets))
 
     def close(self) -> None:
-        """Leaves the group."""
+        """Leave the group."""
         with contextlib.suppress(*_FAILURES):
             self._loop.wait(self._consumer.stop())

@@ -1,6 +1,6 @@
-"""What the roles need of a client, and how they hear of its troubles.
+"""What the roles need of a client, and the exceptions by which it reports failures.
 
-The classes over client libraries have the same methods, blocking: `roles.Awaited` is between them.
+Classes over client libraries have the same methods, but these block: `roles.Awaited` adapts them.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,49 +16,49 @@ TRANSACTION_TIMEOUT_MS: Final = 8000
 
 
 class MustAbort(Exception):
-    """Something failed; the transaction can be aborted and the producer goes on."""
+    """Something failed; the producer can abort the transaction and be used further."""
 
 
 class GivenUp(Exception):
-    """The producer is fenced or does not know where it stands: a new one must take over."""
+    """The producer is fenced, or its state is unknown: a new producer must take over."""
 
 
 class TransactionalProducer(Protocol):
-    """One transactional id. Everything may raise MustAbort or GivenUp."""
+    """A producer with a transactional id. Every method may raise MustAbort or GivenUp."""
 
     async def begin(self) -> None:
-        """A new transaction."""
+        """Begin a transaction."""
 
     async def send(self, key: str, value: str) -> None:
-        """One record; it may travel later."""
+        """Send one record, now or by the next `flush`."""
 
     async def flush(self) -> dict[str, int]:
-        """Wait for what was sent; value to offset, where an offset was told."""
+        """Wait until all is sent; return the offset by value, where the broker gave one."""
 
     async def commit(self) -> None:
-        """Returns when the transaction is committed."""
+        """Commit the transaction, and wait until that is done."""
 
     async def abort(self) -> None:
-        """Returns when the transaction is aborted."""
+        """Abort the transaction, and wait until that is done."""
 
 
 class CommittedReader(Protocol):
     """A read_committed consumer."""
 
     async def poll(self, timeout_s: float, limit: int) -> Records:
-        """What came; `on_move` was called first when the place has changed."""
+        """Return new records. If the position has jumped, `on_move` is called before."""
 
 
 OnMove = Callable[[Sequence[str]], None]
-"""Called with the keys when a reader begins to read elsewhere."""
+"""Called with the keys of partitions whose position has jumped."""
 
 
 def split(key: str) -> tuple[str, int]:
-    """`topic-partition` as two."""
+    """Split `topic-partition` into the topic and the number."""
     topic, _, partition = key.rpartition("-")
     return topic, int(partition)
 
 
 def joined(topic: str, partition: int) -> str:
-    """The key of a partition."""
+    """Return the key of a partition, `topic-partition`."""
     return f"{topic}-{partition}"

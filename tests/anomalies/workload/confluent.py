@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka) as the roles use it; it speaks the older transactions."""
+"""confluent-kafka (librdkafka) as the roles use it; it speaks the protocol before KIP-890."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ class ConfluentProducer:
             raise GivenUp(str(error)) from error
 
     def begin(self) -> None:
-        """Known to the library only."""
+        """Begin a transaction. Nothing is sent: only the library knows of it."""
         self._offsets, self._failed = {}, []
         try:
             self._producer.begin_transaction()
@@ -64,7 +64,7 @@ class ConfluentProducer:
             raise GivenUp(str(error)) from error
 
     def send(self, key: str, value: str) -> None:
-        """Into the library's queue."""
+        """Put a record into the library's queue."""
         topic, partition = split(key)
 
         def delivered(error: KafkaError | None, message: confluent_kafka.Message) -> None:
@@ -81,7 +81,7 @@ class ConfluentProducer:
             raise _translated(error) from error
 
     def flush(self) -> dict[str, int]:
-        """Wait for the delivery reports."""
+        """Wait until every record has its delivery report."""
         try:
             undelivered = self._producer.flush(PATIENCE_S)
         except KafkaException as error:
@@ -93,7 +93,7 @@ class ConfluentProducer:
         return self._offsets
 
     def send_offsets(self, offsets: Mapping[str, int], metadata: Any) -> None:
-        """Offsets to go on at, in the name of a group's member."""
+        """Add a group's offsets to the transaction, in the name of one of its members."""
         places = [TopicPartition(*split(key), offset) for key, offset in offsets.items()]
         try:
             self._producer.send_offsets_to_transaction(places, metadata, PATIENCE_S)
@@ -101,21 +101,21 @@ class ConfluentProducer:
             raise _translated(error) from error
 
     def commit(self) -> None:
-        """Everything that is not plainly abortable leaves the end open."""
+        """Commit. After any error that does not say "abort" the outcome counts as unknown."""
         try:
             self._producer.commit_transaction(PATIENCE_S)
         except KafkaException as error:
             raise _translated(error) from error
 
     def abort(self) -> None:
-        """Waits for the answer."""
+        """Abort, and wait for the answer."""
         try:
             self._producer.abort_transaction(PATIENCE_S)
         except KafkaException as error:
             raise GivenUp(str(error)) from error
 
     def close(self) -> None:
-        """Nothing is waited for."""
+        """Do not wait for the library: the process ends."""
 
 
 class ConfluentReader:
@@ -143,7 +143,7 @@ class ConfluentReader:
                 "session.timeout.ms": 6000,
                 "heartbeat.interval.ms": 500,
                 "fetch.wait.max.ms": 100,
-                # Small answers: each must tell of the aborted transactions that reach into it.
+                # Small answers, because each must name the aborted transactions that reach into it.
                 "fetch.message.max.bytes": 4000,
             }
         )
@@ -159,7 +159,7 @@ class ConfluentReader:
         on_move(keys)
 
     def _committed(self, keys: Sequence[str]) -> list[TopicPartition]:
-        """Where the group is; waits for offsets of transactions that are being decided."""
+        """Return the group's offsets, once no transaction that changes them is undecided."""
         try:
             places = self._consumer.committed(
                 [TopicPartition(*split(key)) for key in keys], PATIENCE_S
@@ -175,7 +175,7 @@ class ConfluentReader:
         self._on_move([])
 
     def poll(self, timeout_s: float, limit: int) -> Records:
-        """As the protocol says."""
+        """See `CommittedReader`."""
         found: Records = {}
         try:
             messages = self._consumer.consume(limit, timeout_s)
@@ -188,21 +188,21 @@ class ConfluentReader:
         return found
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Where a member's successor goes on; may fail, then it reads some again."""
+        """Commit where a successor of this member goes on. If this fails, it reads some again."""
         places = [TopicPartition(*split(key), offset) for key, offset in offsets.items()]
         with contextlib.suppress(KafkaException):
             self._consumer.commit(offsets=places, asynchronous=True)
 
     def metadata(self) -> Any:
-        """For offsets in a transaction."""
+        """Return what identifies the member when a transaction commits the group's offsets."""
         return self._consumer.consumer_group_metadata()
 
     def rewind(self, keys: Sequence[str]) -> None:
-        """Go on where the group is. Raises GivenUp when one is not assigned any more."""
+        """Read on from the group's offsets. Raises GivenUp if a partition is no longer assigned."""
         self.seek({joined(p.topic, p.partition): p.offset for p in self._committed(keys)})
 
     def seek(self, offsets: Mapping[str, int]) -> None:
-        """Go on there. Raises GivenUp when one is not assigned any more."""
+        """Read on from these offsets. Raises GivenUp if a partition is no longer assigned."""
         try:
             for key, offset in offsets.items():
                 self._consumer.seek(TopicPartition(*split(key), offset))
@@ -211,5 +211,5 @@ class ConfluentReader:
         self._on_move(list(offsets))
 
     def close(self) -> None:
-        """Leaves the group."""
+        """Leave the group."""
         self._consumer.close()

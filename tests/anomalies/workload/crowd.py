@@ -1,4 +1,4 @@
-"""Who takes part in a run."""
+"""The clients that take part in a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ ALL: Final = T + IN + OUT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A client without what a run decides (port, seed, incarnation): see `worker.Job`."""
+    """A client of a run. The run adds port, seed and incarnation to make a `worker.Job`."""
 
     role: str
     library: str
@@ -32,11 +32,11 @@ class Member:
 
     @property
     def has_transactions(self) -> bool:
-        """Its name is a transactional id."""
+        """Whether its name is a transactional id."""
         return self.role != "poller"
 
     def job(self, *, incarnation: int, port: int, history: str, seed: int) -> Job:
-        """What its next process is to do."""
+        """Return the job of its next process."""
         return Job(
             role=self.role,
             library=self.library,
@@ -112,7 +112,7 @@ CROWD: Final[Sequence[Member]] = (
     _poller("aiokafka", subscribe=True),
     _poller("kafka-python", subscribe=True),
 )
-"""Everybody: all libraries, both protocols, readers with and without groups."""
+"""All libraries, both protocols, readers with and without groups."""
 
 
 SENDERS_AND_READERS: Final[Sequence[Member]] = (
@@ -121,7 +121,7 @@ SENDERS_AND_READERS: Final[Sequence[Member]] = (
     _sender("confluent"),
     _poller("confluent", subscribe=False),
 )
-"""The least that shows what a broker without one of its guarantees does."""
+"""The fewest clients that notice when a broker breaks one of its guarantees."""
 
 COPIERS: Final[Sequence[Member]] = (
     _sender("modern", 0),
@@ -129,7 +129,7 @@ COPIERS: Final[Sequence[Member]] = (
     _assigned_copier(1, IN[2:]),
     _poller("confluent", subscribe=False),
 )
-"""The least that shows what becomes of offsets."""
+"""The fewest clients that notice what becomes of committed offsets."""
 OLDER_SENDERS: Final[Sequence[Member]] = (
     _sender("confluent", 0),
     _sender("confluent", 1),
@@ -140,4 +140,4 @@ MODERN_SENDERS: Final[Sequence[Member]] = (
     _sender("modern", 1),
     _poller("confluent", subscribe=False),
 )
-"""Alike but for the protocol of their transactions."""
+"""Clients that differ only in the protocol of their transactions."""

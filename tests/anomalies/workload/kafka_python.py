@@ -46,7 +46,7 @@ class KafkaPythonProducer:
         self._sent: list[tuple[str, Any]] = []
 
     def begin(self) -> None:
-        """Known to the library only."""
+        """Begin a transaction. Nothing is sent: only the library knows of it."""
         self._sent = []
         try:
             self._producer.begin_transaction()
@@ -54,7 +54,7 @@ class KafkaPythonProducer:
             raise GivenUp(repr(error)) from error
 
     def send(self, key: str, value: str) -> None:
-        """Into the library's queue."""
+        """Put a record into the library's queue."""
         topic, partition = split(key)
         try:
             future = self._producer.send(topic, value.encode(), partition=partition)
@@ -63,7 +63,7 @@ class KafkaPythonProducer:
         self._sent.append((value, future))
 
     def flush(self) -> dict[str, int]:
-        """Wait for the answers."""
+        """Wait until the broker has answered every record."""
         offsets = {}
         try:
             for value, future in self._sent:
@@ -75,21 +75,21 @@ class KafkaPythonProducer:
         return offsets
 
     def commit(self) -> None:
-        """The library says too little to abort after a commit that failed."""
+        """Commit. After a failure this gives up: the library does not say whether to abort."""
         try:
             self._producer.commit_transaction()
         except errors.KafkaError as error:
             raise GivenUp(repr(error)) from error
 
     def abort(self) -> None:
-        """Waits for the answer."""
+        """Abort, and wait for the answer."""
         try:
             self._producer.abort_transaction()
         except errors.KafkaError as error:
             raise GivenUp(repr(error)) from error
 
     def close(self) -> None:
-        """Nothing is waited for."""
+        """Do not wait for the library: the process ends."""
         self._producer.close(timeout=0)
 
 
@@ -135,7 +135,7 @@ class KafkaPythonReader:
         on_move(keys)
 
     def poll(self, timeout_s: float, limit: int) -> Records:
-        """As the protocol says."""
+        """See `CommittedReader`."""
         try:
             found = self._consumer.poll(timeout_ms=int(timeout_s * 1000), max_records=limit)
         except errors.KafkaError as error:
@@ -146,7 +146,7 @@ class KafkaPythonReader:
         }
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Where a member's successor goes on; may fail, then it reads some again."""
+        """Commit where a successor of this member goes on. If this fails, it reads some again."""
         places = {
             kafka.TopicPartition(*split(key)): kafka.OffsetAndMetadata(offset, "", -1)
             for key, offset in offsets.items()
@@ -155,11 +155,11 @@ class KafkaPythonReader:
             self._consumer.commit(places)
 
     def seek(self, offsets: Mapping[str, int]) -> None:
-        """Go on there."""
+        """Read on from these offsets."""
         for key, offset in offsets.items():
             self._consumer.seek(kafka.TopicPartition(*split(key)), offset)
         self._on_move(list(offsets))
 
     def close(self) -> None:
-        """Leaves the group."""
+        """Leave the group."""
         self._consumer.close()

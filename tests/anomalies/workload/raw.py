@@ -1,14 +1,14 @@
 """A transactional producer on raw frames, of version 2 (KIP-890) or of the older protocol.
 
-No Python library speaks the first.
+No Python library speaks version 2.
 
-Version 2: Produce 12 and TxnOffsetCommit 5 add what they write to, EndTxn 5 answers with the epoch
-of the next transaction, and sequences begin at 0 with each epoch. Before: AddPartitionsToTxn and
-AddOffsetsToTxn, and sequences that go on. It behaves as Kafka's Java producer does where that
-matters: an unanswered request is sent again, the same bytes on a new connection. There is one
-broker, which is also the coordinator. One request is in flight at a time.
+In version 2, Produce 12 and TxnOffsetCommit 5 add to the transaction what they write to, EndTxn 5
+answers the epoch of the next transaction, and sequences begin at 0 with each epoch. In the older
+one, AddPartitionsToTxn and AddOffsetsToTxn do that, and sequences continue. As Kafka's Java
+producer does, it sends an unanswered request again, with the same bytes on a new connection. There
+is one broker, which is also the coordinator. One request is in flight at a time.
 
-What it speaks over is a `Line`: a socket whose calls block (`SocketLine`), or one of a simulation.
+Requests go over a `Line`: a socket whose calls block (`SocketLine`), or one of a simulation.
 """
 
 import time
@@ -75,19 +75,19 @@ _FENCED: Final = frozenset(
 
 
 class Line(Protocol):
-    """A way to the broker that is made anew when it breaks."""
+    """A connection to the broker, which is made again when it breaks."""
 
     async def call(self, key: int, version: int, request: Any) -> Any:
-        """The answer. Raises OSError when there is none."""
+        """Send a request; return the answer. Raises OSError when there is none."""
 
     async def pause(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait for so many seconds."""
 
     def monotonic(self) -> float:
-        """Seconds."""
+        """Return monotonic seconds."""
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return milliseconds since the epoch."""
 
     def close(self) -> None:
         """Hang up."""
@@ -117,7 +117,7 @@ class RawProducer:
 
     async def open(self) -> "RawProducer":
         """Become the owner of the transactional id. Raises GivenUp."""
-        # Whom one finds is known; but asking makes the broker create its topic.
+        # There is one broker, but asking for the coordinator makes it create its topic.
         find = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=[self._id])
         await self._call(
             ApiKey.FIND_COORDINATOR, FIND, find, lambda said: said.coordinators[0].error_code
@@ -132,16 +132,16 @@ class RawProducer:
         return self
 
     async def begin(self) -> None:
-        """The broker hears of it with the first write."""
+        """Begin a transaction. The broker learns of it by the first write."""
         self._unsent = {}
         self._added.clear()
 
     async def send(self, key: str, value: str) -> None:
-        """Kept until `flush`."""
+        """Keep a record until `flush`."""
         self._unsent.setdefault(key, []).append(value)
 
     async def flush(self) -> dict[str, int]:
-        """One request, a batch for each partition."""
+        """Send one request with a batch for each partition."""
         unsent, self._unsent = self._unsent, {}
         offsets: dict[str, int] = {}
         if self._is_older:
@@ -206,7 +206,7 @@ class RawProducer:
         for key, values in unsent.items():
             topic, partition = split(key)
             batch = build_batch(
-                # A key of its own each: where topics are compacted, none of them may go.
+                # Each record has a key of its own, so that compaction removes none.
                 [(now, value.encode(), value.encode(), ()) for value in values],
                 producer_id=self.producer_id,
                 producer_epoch=self.epoch,
@@ -233,7 +233,7 @@ class RawProducer:
         member_id: str = "",
         generation: int = -1,
     ) -> None:
-        """Offsets of a group; without members the transactional id alone fences."""
+        """Add a group's offsets; if it has no members, only the transactional id fences."""
         if self._is_older:
             await self._call(
                 ApiKey.ADD_OFFSETS_TO_TXN,
@@ -274,11 +274,11 @@ class RawProducer:
         )
 
     async def commit(self) -> None:
-        """Raises GivenUp when it is not known what became of it."""
+        """Commit. Raises GivenUp when the outcome is unknown."""
         await self._end(committed=True)
 
     async def abort(self) -> None:
-        """Likewise."""
+        """Abort. Raises GivenUp when the outcome is unknown."""
         self._unsent = {}
         await self._end(committed=False)
 
@@ -305,7 +305,7 @@ class RawProducer:
     async def _call(
         self, key: ApiKey, version: int, request: Any, code_of: Callable[[Any], int]
     ) -> Any:
-        """Until it is answered with something else than to try again."""
+        """Send a request until the answer is not one of those after which clients try again."""
         line = self._line
         deadline = line.monotonic() + self._patience_s
         while line.monotonic() < deadline:
@@ -328,7 +328,7 @@ class RawProducer:
             raise GivenUp(code.name)
         if code is not ErrorCode.NONE:
             if self._is_older:
-                # Only a new epoch would tell where its sequences stand (KIP-360).
+                # Its sequences are unknown until it gets a new epoch (KIP-360).
                 raise GivenUp(code.name)
             raise MustAbort(code.name)
 

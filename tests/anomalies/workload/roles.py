@@ -1,15 +1,15 @@
-"""What clients do, over and over, whatever their library is; each step is noted.
+"""What clients do in a loop, with whatever library, noting each step.
 
     sender   a few fresh values to a few partitions, in one transaction; some are aborted
-    mixer    the same, with a poll in each transaction: what it read came before what it wrote (G1c)
+    mixer    the same, with a poll in each transaction: what it reads precedes what it writes (G1c)
     copier   consume-transform-produce: polls inputs, sends a value for each, commits the offsets in
              the transaction
-    poller   reads; a member of a group commits where it is, another now and then goes back
+    poller   reads; a member of a group commits its position, an assigned one goes back at times
 
-A role returns when it is told to stop. `GivenUp` ends it: the process ends, a new one takes over.
+A role returns when it has to stop. After `GivenUp` its process ends and a new one takes over.
 
-Roles are coroutines over what a `Life` and the clients let them await: in a process of its own
-every call blocks (`blocking`), in a simulation (`tests.simulation`) virtual time passes.
+Roles are coroutines that await a `Life` and clients. In a process of its own every call blocks
+(`blocking`); in a simulation (`tests.simulation`) virtual time passes.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -35,30 +35,30 @@ JUMP_SHARE: Final = 0.03
 
 
 class Notes(Protocol):
-    """Where a client writes down what it does (`tests.anomalies.history.Recorder`)."""
+    """Records what a client does (`tests.anomalies.history.Recorder`)."""
 
     def note(self, f: str, kind: str, *, op: int = -1, **more: Any) -> None:
-        """One event, now."""
+        """Record an event, now."""
 
     def next_op(self) -> int:
-        """A number for an operation of more than one event."""
+        """Return a number for an operation that has several events."""
 
 
 class PollingReader(CommittedReader, Protocol):
-    """A member of a group, or assigned."""
+    """A reader that is a member of a group, or has assigned partitions."""
 
     async def commit(self, offsets: Mapping[str, int]) -> None:
-        """As a member: where a successor goes on."""
+        """For a member: commit where its successor goes on."""
 
     async def seek(self, offsets: Mapping[str, int]) -> None:
-        """As assigned: go on there."""
+        """For an assigned reader: read on from there."""
 
 
 class RewindingReader(CommittedReader, Protocol):
-    """One that can go back."""
+    """A reader that can go back."""
 
     async def rewind(self, keys: Sequence[str]) -> None:
-        """Go on where the group is."""
+        """Read on from the group's offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +68,15 @@ class Life:
     recorder: Notes
     random: Random
     going: Callable[[], bool]
-    """False: end after what is under way."""
+    """Whether to begin anything more; if False, the role ends after its current step."""
     pause: Callable[[float], Awaitable[None]]
-    """Let so many seconds pass."""
+    """Wait for so many seconds."""
     crash_soon: Callable[[], None]
-    """Die at the moment that leaves most open: while a commit is waited for."""
+    """Die while waiting for the answer to a commit, when its outcome is open."""
 
 
 class Transactions:
-    """Runs one transaction after the other and notes what becomes of each."""
+    """Runs one transaction after the other and notes the outcome of each."""
 
     def __init__(self, producer: TransactionalProducer, life: Life, name: str) -> None:
         self._producer = producer
@@ -92,7 +92,10 @@ class Transactions:
         send_offsets: Callable[[], Awaitable[None]] | None = None,
         pause_s: float = 0.0,
     ) -> bool:
-        """Whether it was committed. `pause_s`: how long it stays open. Raises GivenUp."""
+        """Run a transaction; return whether it was committed. Raises GivenUp.
+
+        It stays open for `pause_s`.
+        """
         producer, life = self._producer, self._life
         note = life.recorder.note
         op = life.recorder.next_op()
@@ -126,7 +129,7 @@ class Transactions:
                 await producer.commit()
             except MustAbort as why:
                 await producer.abort()
-                # An abort after a commit that failed says little: leave it open.
+                # After a failed commit an abort proves nothing, so the outcome stays unknown.
                 note("txn", "info" if asked else "fail", op=op, acks=acks, error=str(why))
                 return False
         except GivenUp as why:
@@ -137,33 +140,33 @@ class Transactions:
 
 
 class Values:
-    """Values that nobody else writes: `process:number`."""
+    """Values that no other process writes: `process:number`."""
 
     def __init__(self, process: str) -> None:
         self._process = process
         self._last = 0
 
     def next(self) -> str:
-        """A fresh one."""
+        """Return a value that was not used before."""
         self._last += 1
         return f"{self._process}:{self._last}"
 
 
 def fresh_sends(random: Random, values: Values, keys: Sequence[str]) -> list[tuple[str, str]]:
-    """A few values to a few keys, several to some."""
+    """Draw a few (key, value) pairs; some keys get several values."""
     chosen = random.sample(keys, random.randint(1, min(3, len(keys))))
     return [(random.choice(chosen), values.next()) for _ in range(random.randint(1, 5))]
 
 
 def _open_for(random: Random) -> float:
-    """Most transactions are short, some stay open for a while."""
+    """Draw how long a transaction stays open: most are short, some last a while."""
     return random.uniform(0.05, 0.5) if random.random() < 0.1 else 0.0
 
 
 async def sender(
     transactions: Transactions, life: Life, values: Values, keys: Sequence[str]
 ) -> None:
-    """Sends transactions of some records to some keys, and ends them one way or the other."""
+    """Send transactions of some records to some keys; commit some and abort others."""
     random = life.random
     while life.going():
         sends = fresh_sends(random, values, keys)
@@ -178,7 +181,7 @@ async def mixer(
     values: Values,
     keys: Sequence[str],
 ) -> None:
-    """Notes in each transaction what it has polled meanwhile."""
+    """As `sender`, and note what each transaction has polled meanwhile."""
     random = life.random
     while life.going():
         polled = await reader.poll(0.05, 50)
@@ -197,7 +200,7 @@ async def copier(
     keys: Sequence[str],
     group: str,
 ) -> None:
-    """Writes a record for each that it polled, and its group's offsets in the same transaction."""
+    """Write a record for each polled one, and the group's offsets in the same transaction."""
     random = life.random
     while life.going():
         polled = await reader.poll(0.3, random.randint(1, 12))
@@ -218,7 +221,7 @@ async def copier(
 
 
 async def poller(reader: PollingReader, life: Life, *, member: bool) -> None:
-    """Polls, alone or as a member of a group, and notes what came."""
+    """Poll, alone or as a member of a group, and note the records."""
     random = life.random
     following: dict[str, int] = {}
     while life.going():
@@ -227,7 +230,7 @@ async def poller(reader: PollingReader, life: Life, *, member: bool) -> None:
             life.recorder.note("poll", "ok", value=polled)
             following |= {key: pairs[-1][0] + 1 for key, pairs in polled.items()}
         if member:
-            # A member never goes back, so what its group has committed only rises.
+            # A member never goes back, so that the offsets of its group only rise.
             if polled:
                 await reader.commit({key: following[key] for key in polled})
         elif following and random.random() < JUMP_SHARE:
@@ -235,7 +238,7 @@ async def poller(reader: PollingReader, life: Life, *, member: bool) -> None:
 
 
 class Awaited:
-    """A client whose calls block, as one whose calls are awaited (and are over at once)."""
+    """Makes a client whose calls block look like one whose calls are awaited."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -250,7 +253,7 @@ class Awaited:
 
 
 def blocking(role: Coroutine[Any, Any, Result]) -> Result:
-    """Run a role all of whose calls block, to its end."""
+    """Run a role to its end, if all that it awaits blocks instead."""
     try:
         role.send(None)
     except StopIteration as end:

@@ -1,6 +1,6 @@
 """One client process: `python -m tests.anomalies.workload.worker JSON` (see `Job`).
 
-Ends with 0 when it was told to stop (SIGTERM), with 3 when it gave up: a new one should take over.
+The exit code is 0 after SIGTERM, and 3 if the client gave up: then a new one should take over.
 """
 
 import json
@@ -25,25 +25,25 @@ CRASH_WITHIN_S: Final = 0.006
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Who a client is and what it does."""
+    """A client's identity and its task."""
 
     role: str
     """sender, mixer, copier or poller."""
     library: str
     """modern, confluent, kafka-python or aiokafka."""
     name: str
-    """The transactional id, the same for all incarnations."""
+    """The transactional id, which all incarnations share."""
     incarnation: int
     port: int
     history: str
     seed: int
     keys: tuple[str, ...]
-    """Where it writes; a poller: what it reads."""
+    """The partitions it writes to; for a poller: those it reads."""
     inputs: tuple[str, ...] = ()
-    """What a mixer or copier reads."""
+    """The partitions that a mixer or copier reads."""
     group: str | None = None
     subscribe: bool = False
-    """As a member of `group`, not assigned."""
+    """Whether it reads as a member of `group`; otherwise its partitions are assigned."""
 
     @property
     def process(self) -> str:
@@ -51,7 +51,7 @@ class Job:
         return f"{self.name}.{self.incarnation}"
 
     def as_argument(self) -> str:
-        """For the command line."""
+        """Return the job as an argument of the command line."""
         return json.dumps(asdict(self))
 
 
@@ -102,7 +102,7 @@ def _reader(job: Job, keys: Sequence[str], recorder: Recorder, **options: Any) -
 
 
 def run(job: Job) -> None:
-    """Until SIGTERM. Raises GivenUp."""
+    """Do the job until SIGTERM. Raises GivenUp."""
     going = [True]
     signal.signal(signal.SIGTERM, lambda *_: going.clear())
     recorder = Recorder(Path(job.history), job.process)
@@ -127,8 +127,8 @@ async def _play(job: Job, life: roles.Life, recorder: Recorder) -> None:
         await roles.mixer(transactions, reader, life, values, job.keys)
     else:
         assert job.role == "copier" and job.group is not None, job
-        # The transactional id is taken over before the offsets are read: the last owner's
-        # transaction is decided then.
+        # Take over the transactional id before reading offsets, because that decides the last
+        # owner's transaction.
         opened = _reader(job, job.inputs, recorder, from_committed=not job.subscribe)
 
         async def send_offsets(offsets: Mapping[str, int]) -> None:
@@ -153,13 +153,13 @@ async def _pause(seconds: float) -> None:
 
 
 def _crash_soon(random: Random) -> None:
-    """kill -9 of this process, by a timer."""
+    """Have a timer kill this process with SIGKILL."""
     within_s = random.uniform(0, CRASH_WITHIN_S)
     threading.Timer(within_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 def main() -> int:
-    """The exit code."""
+    """Run the job of the command line; return the exit code."""
     job = _job(sys.argv[1])
     try:
         run(job)
@@ -172,4 +172,4 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
-    os._exit(code)  # Libraries' threads and goodbyes are not waited for.
+    os._exit(code)  # Do not wait for the libraries' threads, nor for what they send at exit.

@@ -13,11 +13,11 @@ from broker.broker_state import BrokerState, BrokerStateGauge
 from broker.world.clock import SystemClock
 from broker.world.driver import Driver
 from broker.world.machine import MachineWorkers
-from broker.world.virtual_time import Timeline, VirtualClock
 from broker.world.workers import InlineWorkers
 from storage.errors import StorageError
 from storage.task import Task
 from storage.waits import PAUSE, call
+from tests.support.virtual_time import Timeline, VirtualClock
 
 
 class Bench:

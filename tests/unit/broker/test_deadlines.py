@@ -9,8 +9,8 @@ import trio.testing
 
 from broker.deadlines import Deadlines
 from broker.world.turns import ITEMS
-from broker.world.virtual_time import Timeline, VirtualClock
 from tests.support.manual_clock import ManualClock
+from tests.support.virtual_time import Timeline, VirtualClock
 
 
 def test_due_callbacks_run_in_order_of_their_deadline() -> None:

@@ -24,6 +24,7 @@ from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
 from storage.reader import PartitionView
 from storage.waits import at_once
+from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 
 TP = TopicPartition("t", 0)
@@ -59,8 +60,8 @@ class Bench:
 
     def manager(self) -> LogManager:
         config = BrokerConfig.parse({"log.dirs": str(self.path)})
-        manager = LogManager(
-            config, self.clock, FS, random=Random(1), on_offline=lambda gone: pytest.fail(str(gone))
+        manager = log_manager(
+            config, self.clock, FS, on_offline=lambda gone: pytest.fail(str(gone))
         )
         manager.startup(lambda _: CONFIG)
         return manager

@@ -28,9 +28,9 @@ from storage import log_tasks
 from storage.errors import BeingRepaired
 from storage.log.log import Log
 from storage.log.results import AppendOrigin, FetchIsolation, FileSlice, StartOffsetReason
-from storage.log_manager import LogManager, OfflineDir
 from storage.paths import LOG_START_OFFSET_CHECKPOINT, META_PROPERTIES
 from storage.waits import at_once
+from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -47,7 +47,7 @@ class Directory:
     def __init__(self) -> None:
         self.fs = MemoryFileSystem()
         self.clock = ManualClock()
-        self.offline: list[OfflineDir] = []
+        self.offline: list[str] = []
         self.start()
         for tp in PARTITIONS:
             log = self.manager.get_or_create_log(tp, bytes(range(16)), CONFIG, is_new=True)
@@ -88,11 +88,10 @@ class Directory:
         log.maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
 
     def start(self) -> None:
-        self.manager = LogManager(
+        self.manager = log_manager(
             BrokerConfig.parse({"log.dirs": "/d"}),
             self.clock,
             self.fs,
-            random=random.Random(1),
             on_offline=self.offline.append,
         )
         self.manager.startup(lambda _: CONFIG)

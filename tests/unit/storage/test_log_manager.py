@@ -1,7 +1,6 @@
 """Directories, topics that come and go, tasks, start, stop (S-RET-1, S-RET-8, S-FL-1, S-REC-7)."""
 
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -18,6 +17,7 @@ from storage.manager.log_table import LogTable
 from storage.os_filesystem import OsFileSystem
 from storage.paths import parent_dir
 from storage.waits import at_once
+from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.managed_logs import CONFIG, ID, Managed
 from tests.support.manual_clock import ManualClock
@@ -98,17 +98,13 @@ def test_s_rec_1_a_crash_while_loading_is_followed_by_recovery() -> None:
     managed.fill(managed.log())
     at_once(managed.manager.shutdown())
     config = BrokerConfig.parse(managed.properties)
-    manager = LogManager(
-        config, managed.clock, managed.fs, random=Random(1), on_offline=lambda gone: None
-    )
-    manager.lock_and_check_dirs()
+    manager = log_manager(config, managed.clock, managed.fs)
+    manager.directories.lock_and_check()
     jobs = manager.load_jobs(lambda topic: CONFIG)
     assert [job.clean for job in jobs] == [True]
     managed.fs = managed.fs.crash(keep_unsynced=True)
-    again = LogManager(
-        config, managed.clock, managed.fs, random=Random(1), on_offline=lambda gone: None
-    )
-    again.lock_and_check_dirs()
+    again = log_manager(config, managed.clock, managed.fs)
+    again.directories.lock_and_check()
     assert [job.clean for job in again.load_jobs(lambda topic: CONFIG)] == [False]
 
 
@@ -118,10 +114,8 @@ def test_loading_tells_its_progress() -> None:
         managed.log(partition=partition)
     at_once(managed.manager.shutdown())
     config = BrokerConfig.parse(managed.properties)
-    manager = LogManager(
-        config, managed.clock, managed.fs, random=Random(1), on_offline=lambda gone: None
-    )
-    manager.lock_and_check_dirs()
+    manager = log_manager(config, managed.clock, managed.fs)
+    manager.directories.lock_and_check()
     seen: list[tuple[int, int]] = []
     manager.load_logs(lambda topic: CONFIG, lambda done, total: seen.append((done, total)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
@@ -137,10 +131,8 @@ def test_s_rec_10_how_far_a_start_has_come_is_written_down_for_the_next_one() ->
     run_task(managed.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
     managed.fs = managed.fs.crash(keep_unsynced=True)
     config = BrokerConfig.parse(managed.properties)
-    manager = LogManager(
-        config, managed.clock, managed.fs, random=Random(1), on_offline=managed.offline.append
-    )
-    manager.lock_and_check_dirs()
+    manager = log_manager(config, managed.clock, managed.fs, on_offline=managed.offline.append)
+    manager.directories.lock_and_check()
     at_once(manager.checkpoint_loading())  # nothing is known yet, and nothing is forgotten
     for job in manager.load_jobs(lambda topic: CONFIG):
         if job.topic_partition.partition == 0:
@@ -211,10 +203,8 @@ def test_s_cfg_5_a_configuration_that_changes_while_a_log_is_opened_wins() -> No
     managed.fill(managed.log())
     at_once(managed.manager.shutdown())
     config = BrokerConfig.parse(managed.properties)
-    manager = LogManager(
-        config, managed.clock, managed.fs, random=Random(1), on_offline=lambda gone: None
-    )
-    manager.lock_and_check_dirs()
+    manager = log_manager(config, managed.clock, managed.fs)
+    manager.directories.lock_and_check()
     (job,) = manager.load_jobs(lambda topic: CONFIG)
     outcome = job.run()
     changed = TopicConfig(retention_ms=5)
@@ -290,9 +280,7 @@ def test_s_rec_8_many_logs_are_closed_in_threads_and_all_are_clean(tmp_path: Pat
         config = BrokerConfig.parse(
             {"log.dirs": str(tmp_path / "logs"), "num.recovery.threads.per.data.dir": "3"}
         )
-        manager = LogManager(
-            config, ManualClock(), OsFileSystem(), random=Random(1), on_offline=lambda gone: None
-        )
+        manager = log_manager(config, ManualClock(), OsFileSystem())
         manager.startup(lambda topic: CONFIG)
         return manager
 

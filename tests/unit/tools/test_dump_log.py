@@ -4,7 +4,6 @@ import json
 import shutil
 import struct
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -24,8 +23,8 @@ from protocol.messages.versioned import encode_versioned
 from protocol.records.builder import build_batch
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.types import TopicPartition
-from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
+from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tools.__main__ import main
 
@@ -255,9 +254,7 @@ def test_a_log_in_use_has_no_problems(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, batches: int
 ) -> None:
     config = BrokerConfig.parse({"log.dirs": str(tmp_path / "logs")})
-    manager = LogManager(
-        config, ManualClock(), OsFileSystem(), random=Random(1), on_offline=lambda gone: None
-    )
+    manager = log_manager(config, ManualClock(), OsFileSystem())
     manager.startup(lambda _topic: TopicConfig())
     log = manager.get_or_create_log(TopicPartition("t", 0), bytes(range(16)), TopicConfig())
     for number in range(batches):

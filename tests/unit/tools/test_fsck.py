@@ -4,7 +4,6 @@ import errno
 import json
 import shutil
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -15,6 +14,7 @@ from protocol.types import TopicPartition
 from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
 from storage.waits import at_once
+from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tools.__main__ import main
 
@@ -35,10 +35,8 @@ def log_dir(tmp_path: Path) -> Path:
 
 def open_manager(directory: Path) -> LogManager:
     config = BrokerConfig.parse({"broker.id": "1", "log.dirs": str(directory)})
-    manager = LogManager(
-        config, ManualClock(), OsFileSystem(), random=Random(1), on_offline=lambda gone: None
-    )
-    manager.lock_and_check_dirs()
+    manager = log_manager(config, ManualClock(), OsFileSystem())
+    manager.directories.lock_and_check()
     manager.load_logs(lambda topic: TopicConfig())
     return manager
 

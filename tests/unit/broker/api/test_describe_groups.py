@@ -3,6 +3,7 @@
 import pytest
 
 from broker.api import authorized_operations
+from broker.api.describe_groups import FEW
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest
@@ -46,3 +47,12 @@ def test_refusals() -> None:
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert api.call(KEY, 6, request).groups[0].error_code == code
     assert api.refuse(KEY, 6, request, code).groups[0].error_code == code
+
+
+def test_very_many_groups_are_described_while_they_are_encoded() -> None:
+    api = GroupApi()
+    names = [f"g{number}" for number in range(FEW + 1)]
+    assert not api.send(KEY, 6, DescribeGroupsRequest(groups=names[:FEW])).large
+    later = api.send(KEY, 6, DescribeGroupsRequest(groups=names))
+    assert later.large
+    assert [one.group_id for one in later.response.groups] == names

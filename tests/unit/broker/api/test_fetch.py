@@ -12,7 +12,7 @@ from protocol.records.batch import iter_batches
 from protocol.records.compression import CompressionType
 from storage.errors import StorageError
 from storage.waits import at_once
-from tests.support.broker_bench import batch, context
+from tests.support.broker_bench import batch, context, led
 from tests.support.fetch_bench import IDS, Asked, only, partitions_of, through, topic_id
 from tests.support.message_sets import records_in
 
@@ -270,7 +270,7 @@ def test_s_read_6_a_new_leader_epoch_wakes_who_knows_the_old_one():
     pending = asked.park(version=16, current_leader_epoch=0)
     (partition,) = asked.partitions
     asked.bench.replicas.make_leader(
-        partition.topic_partition, partition.topic_id, 1, partition.log.config
+        partition.topic_partition, partition.topic_id, led(1), partition.log.config
     )
     told = only(asked.done(pending))
     assert told.error_code == ErrorCode.FENCED_LEADER_EPOCH
@@ -345,7 +345,7 @@ def test_a_follower_that_diverged_is_told_where():
     asked.append(b"a", b"b")
     (partition,) = asked.partitions
     asked.bench.replicas.make_leader(
-        partition.topic_partition, partition.topic_id, 3, partition.log.config, replicas=(1, 2)
+        partition.topic_partition, partition.topic_id, led(3, (1, 2)), partition.log.config
     )
     asked.append(b"c")
     told = only(asked.fetch({0: 3}, replica=2, last_fetched_epoch=0))
@@ -361,7 +361,7 @@ def test_a_topic_made_anew_is_not_found_by_its_old_id():
     tp = asked.partitions[0].topic_partition
     asked.bench.image.topics["t"].topic_id = b"n" * 16
     asked.bench.replicas.delete_partition(tp)
-    asked.bench.replicas.make_leader(tp, b"n" * 16, 0, TopicConfig(), True)
+    asked.bench.replicas.make_leader(tp, b"n" * 16, led(), TopicConfig(), True)
     assert only(asked.fetch({0: 0}, 13)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
+from tests.support.broker_bench import led
 from tests.support.fetch_bench import IDS, Asked, partitions_of
 
 BOTH = pytest.mark.parametrize("version", [7, 12, 13, 17])
@@ -176,6 +177,6 @@ def test_a_session_follows_a_topic_that_is_deleted_and_made_again_by_name():
     session = opened(asked, {0: 1}, 12)
     tp = asked.partitions[0].topic_partition
     asked.bench.replicas.delete_partition(tp)
-    asked.bench.replicas.make_leader(tp, b"n" * 16, 0, TopicConfig(), True)
+    asked.bench.replicas.make_leader(tp, b"n" * 16, led(), TopicConfig(), True)
     response = asked.fetch({}, session=(session, 1), max_wait=0)
     assert told(response) == [(0, ErrorCode.OFFSET_OUT_OF_RANGE, False)]

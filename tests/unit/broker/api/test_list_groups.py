@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.api.many import MANY
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
@@ -58,3 +59,15 @@ def test_refusals() -> None:
     request = ListGroupsRequest()
     assert api.call(KEY, 5, request).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert api.refuse(KEY, 0, request, ErrorCode.UNKNOWN_SERVER_ERROR).error_code == -1
+
+
+def test_very_many_groups_are_encoded_in_turns() -> None:
+    api = GroupApi()
+    for number in range(MANY):
+        api.commit(1, group=f"g{number}")
+    assert not api.send(KEY, 5, ListGroupsRequest()).large
+    api.commit(1, group="one-more")
+    later = api.send(KEY, 5, ListGroupsRequest())
+    assert later.large
+    assert len(later.response.groups) == MANY + 1
+    assert not api.send(KEY, 5, ListGroupsRequest(states_filter=["Stable"])).large

@@ -15,7 +15,7 @@ from storage.errors import StorageError
 from storage.log.looking import look_here
 from storage.waits import at_once
 from tests.support.begun import begin
-from tests.support.broker_bench import NOW, Bench, batch, context
+from tests.support.broker_bench import NOW, Bench, batch, context, led
 
 
 class Asked:
@@ -147,7 +147,7 @@ def test_a_partition_named_twice_is_an_invalid_request():
 def test_offset_not_available_for_those_who_know_it(version, code):
     asked = Asked(replicas=(1, 2), isr=(1, 2))
     asked.append()
-    asked.partitions[0].lead(1, (1, 2), (1, 2))
+    asked.partitions[0].lead(led(1, (1, 2), (1, 2)))
     assert asked.one(-1, version).error_code == code
 
 

@@ -157,11 +157,17 @@ def test_s_grp_4_the_groups_refusal_is_for_all_partitions_that_exist() -> None:
     assert codes(api.call(KEY, 8, asked))[:2] == [0, 0]
 
 
+def test_s_grp_4_the_groups_refusal_is_also_for_metadata_that_is_too_large() -> None:
+    asked = request(8, {"t": {0: 1}}, metadata="x" * 4097, generation_id_or_member_epoch=3)
+    assert codes(GroupApi().call(KEY, 8, asked)) == [ErrorCode.ILLEGAL_GENERATION]
+
+
 def test_s_grp_4_the_answer_waits_for_the_write() -> None:
     api = GroupApi()
     api.log.hold = True
     later = api.send(KEY, 8, request(8, {"t": {0: 1, 9: 1}}))
     assert not later.done
+    assert later.parked
     api.log.release(ErrorCode.NOT_ENOUGH_REPLICAS)
     assert codes(later.response) == [
         ErrorCode.COORDINATOR_NOT_AVAILABLE,

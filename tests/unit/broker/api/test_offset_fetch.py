@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from broker.api.many import MANY
 from broker.coordinator.group.data.offsets import CommittedOffset
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -13,7 +14,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from tests.support.group_handlers import OTHER_ID, TOPIC_ID, GroupApi, versions
+from tests.support.group_handlers import OTHER_ID, TOPIC_ID, GroupApi, topic_image, versions
 
 KEY = ApiKey.OFFSET_FETCH
 IDS = {"t": TOPIC_ID, "u": bytes(15) + b"u", "nowhere": OTHER_ID}
@@ -165,3 +166,16 @@ def test_require_stable(version: int) -> None:
     assert found(api.call(KEY, version, asked), version) == {("t", 0): (-1, -1, "", unstable)}
     asked.require_stable = False
     assert found(api.call(KEY, version, asked), version)["t", 0][0] == 5
+
+
+@pytest.mark.parametrize("version", versions(KEY)[2:])
+def test_all_offsets_of_a_group_with_very_many_are_encoded_in_turns(version: int) -> None:
+    api = GroupApi()
+    api.image.set_topic(topic_image("many", OTHER_ID, MANY + 1))
+    for partition in range(MANY + 1):
+        api.commit(1, topic="many", partition=partition)
+    some = request(version, {"t": [0]})
+    assert not api.send(KEY, version, some).large
+    later = api.send(KEY, version, request(version, None))
+    assert later.large
+    assert len(found(later.response, version)) == MANY + 1

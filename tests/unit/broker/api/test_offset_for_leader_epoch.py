@@ -12,7 +12,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from storage.waits import at_once
-from tests.support.broker_bench import Bench, batch, context
+from tests.support.broker_bench import Bench, batch, context, led
 
 
 def ask(bench, epochs, version=4, current=-1, topic="t", error=None):
@@ -46,7 +46,7 @@ def led_twice():
     bench = Bench()
     (partition,) = bench.topic("t", leader_epoch=1)
     partition.append_as_leader_nowait(batch([b"a", b"b"]))
-    bench.replicas.make_leader(partition.topic_partition, partition.topic_id, 4, TopicConfig())
+    bench.replicas.make_leader(partition.topic_partition, partition.topic_id, led(4), TopicConfig())
     partition.append_as_leader_nowait(batch([b"c"]))
     return bench
 

@@ -22,7 +22,7 @@ from storage.errors import StorageError
 from storage.log.results import AppendInfo
 from storage.waits import Call, at_once
 from tests.support.begun import begin
-from tests.support.broker_bench import NOW, Bench, batch, context
+from tests.support.broker_bench import NOW, Bench, batch, context, led
 from tests.support.transaction_harness import TransactionHarness
 
 
@@ -208,7 +208,7 @@ def test_s_app_8_not_enough_replicas_before_and_after():
     asked = Asked(config=config, replicas=(1, 2), isr=(1, 2))
     pending = asked.begun(request(batch(), acks=-1))
     (partition,) = asked.partitions
-    partition.lead(0, (1, 2), (1,))
+    partition.lead(led(0, (1, 2), (1,)))
     asked.bench.replicas.wake(partition)
     reply = only(pending.reply)
     assert reply.error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

@@ -24,6 +24,7 @@ def test_leader_and_follower_in_every_version(version: int) -> None:
         SyncGroupRequest(group_id="g", generation_id=1, member_id=follower, **protocol),
     )
     assert not waiting.done
+    assert waiting.parked
     led = api.call(
         KEY,
         version,

@@ -9,6 +9,7 @@ from broker.api.add_offsets_to_txn import AddOffsetsToTxnHandler
 from broker.api.add_partitions_to_txn import AddPartitionsToTxnHandler
 from broker.api.describe_transactions import DescribeTransactionsHandler
 from broker.api.end_txn import EndTxnHandler
+from broker.api.init_producer_id import InitProducerIdHandler
 from broker.api.list_transactions import ListTransactionsHandler
 from broker.api.txn_offset_commit import TxnOffsetCommitHandler
 from broker.api.write_txn_markers import WriteTxnMarkersHandler
@@ -23,6 +24,7 @@ from protocol.messages.add_partitions_to_txn import (
 )
 from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.end_txn import EndTxnRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_transactions import ListTransactionsRequest
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -53,6 +55,7 @@ class Api(GroupApi):
             ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnHandler(coordinator, self.image),
             ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(coordinator, self.coordinator),
             ApiKey.END_TXN: EndTxnHandler(coordinator, ids),  # type: ignore[arg-type]
+            ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(ids, coordinator),  # type: ignore[arg-type]
             ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(
                 TransactionalCommits(self.coordinator, coordinator), self.image
             ),
@@ -148,6 +151,51 @@ def api() -> Api:
 def test_s_txn_5_the_empty_group_takes_no_offsets_of_transactions(api: Api, version: int) -> None:
     invalid = ErrorCode.INVALID_GROUP_ID
     assert api.commit(version, 7, 0, group="") == [invalid, invalid]
+
+
+def test_s_txn_5_the_empty_group_takes_no_offsets_in_a_large_request(api: Api) -> None:
+    response = api.send(
+        ApiKey.TXN_OFFSET_COMMIT, 5, offsets_of("t", "missing", group=""), large=True
+    ).response
+    assert [one.error_code for topic in response.topics for one in topic.partitions] == [
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+
+
+def test_what_waits_for_its_record_is_parked(api: Api) -> None:
+    """Only a large commit is not: all its batches are written, even if the client leaves."""
+    api.transactions.owner()
+    api.add(3, 1000, 0, ("t", 0))
+    api.add_offsets(4, 1000, 0)
+    api.transactions.log.hold = api.log.hold = True
+    end = EndTxnRequest(transactional_id="id", producer_id=1000, producer_epoch=0, committed=True)
+    init = InitProducerIdRequest(transactional_id="other", transaction_timeout_ms=1000)
+    offsets = offsets_of("t", group="g")
+    held = [
+        api.send(ApiKey.TXN_OFFSET_COMMIT, 4, offsets),
+        api.send(ApiKey.INIT_PRODUCER_ID, 5, init),
+        api.send(ApiKey.END_TXN, 4, end),
+    ]
+    large = api.send(ApiKey.TXN_OFFSET_COMMIT, 4, offsets, large=True)
+    assert all(later.parked for later in held)
+    assert not large.parked
+    api.log.release()
+    api.transactions.log.release()
+    assert [later.done for later in held] == [True] * 3
+    assert large.done
+
+
+def offsets_of(*topics: str, group: str) -> TxnOffsetCommitRequest:
+    """A commit of an offset in partition 0 of each topic, by the first owner of "id"."""
+    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    return TxnOffsetCommitRequest(
+        transactional_id="id",
+        group_id=group,
+        producer_id=1000,
+        producer_epoch=0,
+        topics=[TxnOffsetCommitRequestTopic(name=name, partitions=[partition]) for name in topics],
+    )
 
 
 @pytest.mark.parametrize("version", range(4))

@@ -7,8 +7,8 @@ import trio
 
 from broker.cleaner.throttler import CHECK_INTERVAL_S, Throttler
 from broker.world.driver import Driver
-from broker.world.virtual_time import Timeline, VirtualClock
 from broker.world.workers import InlineWorkers
+from tests.support.virtual_time import Timeline, VirtualClock
 
 
 def in_virtual_time(scenario: Any) -> None:

@@ -14,6 +14,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.types import TopicPartition
+from storage.waits import Signal
 from tests.support.begun import begin
 from tests.support.group_harness import SESSION_MS, GroupHarness
 from tests.support.memory_partition_log import MemoryPartitionLog
@@ -212,9 +213,40 @@ def test_a_log_is_read_in_slices_and_others_run_between_records(groups: GroupHar
     load = begin(again.coordinator._runtime.tasks.waiting.popleft()())
     assert load.done
     assert again.log.reads > 3
-    assert load.pauses >= 1_000
+    assert load.pauses >= 2 * 1_000, "where it is read, and where it is replayed"
     assert again.statistics().offsets == 1_000
     assert again.statistics().loading.loaded_records == 1_000
+
+
+def test_two_partitions_are_loaded_at_once(
+    groups: GroupHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tps = [TopicPartition(OFFSETS_TOPIC, index) for index in range(4)]
+    for tp in tps:
+        append(groups.log, tp, batch_of(offset_record(1)))
+    read = groups.log.read
+    reading: dict[int, Signal[None]] = {}
+
+    async def held(tp: TopicPartition, *where: int) -> bytes:
+        reading[tp.partition] = Signal()
+        await reading[tp.partition]
+        return await read(tp, *where)
+
+    monkeypatch.setattr(groups.log, "read", held)
+    waiting = groups.coordinator._runtime.tasks.waiting
+    for tp in tps:
+        groups.coordinator.on_elected(tp.partition, 0)
+    loads = [begin(make()) for make in waiting]
+    assert list(reading) == [0, 1]
+    reading[1].fire()
+    assert [load.done for load in loads] == [False, True, False, False]
+    assert list(reading) == [0, 1, 2]
+    reading[0].fire()
+    assert [load.done for load in loads] == [True, True, False, False]
+    assert list(reading) == [0, 1, 2, 3]
+    reading[2].fire()
+    reading[3].fire()
+    assert all(load.done for load in loads)
 
 
 def test_compressed_offset_batches(groups: GroupHarness) -> None:
@@ -306,7 +338,7 @@ def test_the_partition_of_a_group_is_javas(groups: GroupHarness) -> None:
     assert coordinator_partition("orders", 50) == 31
     assert (
         groups.coordinator.partition_for("orders")
-        == 1008770331 % groups.coordinator._partition_count
+        == 1008770331 % groups.coordinator.settings.partition_count
     )
 
 

@@ -86,6 +86,9 @@ class Numbering:
             self.clock,
             Timers(self.deadlines, self.clock),
             Conduct(
+                new_shard=NumberShard,
+                on_active=lambda shard: None,
+                on_closed=lambda shard, code: None,
                 new_decision=Decision,
                 encode=lambda record: (
                     record.key.encode(),
@@ -93,8 +96,7 @@ class Numbering:
                 ),
                 on_settled=self._on_settled,
             ),
-            new_shard=NumberShard,
-            on_active=lambda shard: None,
+            partition_count=1,
             slice_bytes=1_000,
         )
         self.shard = self.runtime.shard(0)

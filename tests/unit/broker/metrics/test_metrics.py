@@ -1,5 +1,6 @@
 """The scrape: names that dashboards know, text that Prometheus' own parser reads, a small HTTP."""
 
+from dataclasses import replace
 from types import SimpleNamespace as Stub
 from typing import Any
 
@@ -294,10 +295,13 @@ def test_what_is_idle_shows_from_the_second_scrape_on() -> None:
 
     def scrape(idle_s: float, busy_s: float, closed: int) -> dict[Any, float]:
         was = sources()
-        loop, channel, sockets = was.loop(), was.channel(), was.sockets()
-        loop.idle_s, channel.pool.busy_s, sockets.closed = idle_s, busy_s, {"PLAINTEXT": closed}
+        channel = was.channel()
+        pool = replace(channel.pool, busy_s=busy_s)
         changed = sources(
-            recent=recent, loop=lambda: loop, channel=lambda: channel, sockets=lambda: sockets
+            recent=recent,
+            loop=lambda: replace(was.loop(), idle_s=idle_s),
+            channel=lambda: replace(channel, pool=pool),
+            sockets=lambda: replace(was.sockets(), closed={"PLAINTEXT": closed}),
         )
         return parse(b"".join(at_once(render(all_families(changed)))))
 

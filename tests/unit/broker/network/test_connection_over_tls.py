@@ -14,7 +14,6 @@ import trio
 from broker.network.activity import State
 from broker.network.connection import Connection
 from broker.request import RequestContext
-from broker.world.memory_transport import MemoryTransport
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -26,6 +25,7 @@ from storage.os_filesystem import OsFileSystem
 from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
 from tests.support.fake_handlers import AsyncClient, Parking, running_server
 from tests.support.memory_client import HOST, PORT
+from tests.support.memory_transport import MemoryTransport
 from tests.support.networks import Net, wait_until
 from tests.support.tls_network import TlsNet, TlsTransport, client_end
 from tests.support.tls_stream import TlsStream

@@ -352,3 +352,18 @@ def test_who_is_stuck_overdue_or_blind_is_told_from_who_is_at_work() -> None:
     for state in State:
         driver.activity.state = state
         assert driver.activity.is_blind == (state in (State.PARKED_BLIND, State.MUTED))
+
+
+def test_a_connection_that_is_closed_while_the_others_have_their_turn_receives_no_more() -> None:
+    driver = Driver()
+
+    def take_the_turn(content: bytes) -> None:
+        driver.activity.last += 2 * TURN_S
+
+    driver.behave = take_the_turn
+    driver.receive(frame(b"1"))
+    assert driver.step is Step.SEND
+    driver.ready.clear()
+    assert driver.state.sent() is Step.YIELD
+    driver.state.close()
+    assert driver.state.yielded(driver.activity.last) is Step.CLOSE

@@ -24,10 +24,10 @@ from broker.network.frame_memory import (
     FrameMemoryStatistics,
 )
 from broker.request import RequestContext
-from broker.world.virtual_time import Timeline, VirtualClock
 from protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.fake_handlers import Harness, Parking, running_server
 from tests.support.networks import MemoryNet, Net, wait_until
+from tests.support.virtual_time import Timeline, VirtualClock
 from tests.unit.broker.network.test_request_memory import HEARTBEAT, beat, large_frame
 
 LIMIT = 2_000_000

@@ -19,7 +19,8 @@ from broker.network.large_messages import (
 )
 from broker.request import RequestContext
 from broker.world.clock import SystemClock
-from broker.world.virtual_time import Timeline, VirtualClock
+from broker.world.driver import Driver
+from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
 from protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -32,7 +33,10 @@ from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS
 from storage.waits import Signal, call, sleep
 from tests.support.fake_handlers import Parking, running_server
 from tests.support.networks import Net
+from tests.support.virtual_time import Timeline, VirtualClock
 from tests.support.wire_client import request_frame
+
+run = Driver(InlineWorkers(), SystemClock()).run
 
 DELETE_GROUPS = ApiKey.DELETE_GROUPS
 HEARTBEAT = ApiKey.HEARTBEAT
@@ -61,7 +65,7 @@ def test_a_request_waits_for_room_and_a_smaller_one_overtakes_it() -> None:
         entered = []
 
         async def ask(elements: int, leave: trio.Event) -> None:
-            with await large.room_for(2 * elements):
+            with await run(large.room_for(2 * elements)):
                 entered.append(elements)
                 await leave.wait()
 
@@ -85,12 +89,12 @@ def test_a_request_waits_for_room_and_a_smaller_one_overtakes_it() -> None:
 def test_room_is_what_the_frame_holds_once_that_is_known() -> None:
     async def main() -> None:
         large = LargeMessages(SystemClock())
-        with await large.room_for(100 << 20) as room:
+        with await run(large.room_for(100 << 20)) as room:
             assert room.elements == MAX_ELEMENTS
             room.shrink(2_000)
-            with trio.fail_after(1), await large.room_for(2 * MAX_ELEMENTS):
+            with trio.fail_after(1), await run(large.room_for(2 * MAX_ELEMENTS)):
                 pass
-        with trio.fail_after(1), await large.room_for(2 * ELEMENTS_AT_ONCE):
+        with trio.fail_after(1), await run(large.room_for(2 * ELEMENTS_AT_ONCE)):
             pass
 
     trio.run(main)
@@ -102,9 +106,9 @@ def test_room_is_what_the_frame_holds_once_that_is_known() -> None:
 def test_a_reply_beyond_all_measure_is_refused() -> None:
     async def main() -> None:
         with LargeMessages(SystemClock()).reply_room(lambda: None) as room:
-            await room.grow(MAX_REPLY_BYTES)
+            await run(room.grow(MAX_REPLY_BYTES))
             with pytest.raises(ReplyTooLarge):
-                await room.grow(MAX_REPLY_BYTES + 1)
+                await run(room.grow(MAX_REPLY_BYTES + 1))
 
     trio.run(main)
 
@@ -113,13 +117,13 @@ def test_large_replies_are_built_one_at_a_time_and_small_ones_meanwhile() -> Non
     async def main() -> None:
         large = LargeMessages(SystemClock())
         with large.reply_room(lambda: None) as first, large.reply_room(lambda: None) as second:
-            await first.grow(LARGE_REPLY_BYTES + 1)
-            await second.grow(LARGE_REPLY_BYTES)
+            await run(first.grow(LARGE_REPLY_BYTES + 1))
+            await run(second.grow(LARGE_REPLY_BYTES))
             with trio.move_on_after(0.01) as scope:
-                await second.grow(LARGE_REPLY_BYTES + 1)
+                await run(second.grow(LARGE_REPLY_BYTES + 1))
             assert scope.cancelled_caught
             first.built(LARGE_REPLY_BYTES + 1)
-            await second.grow(LARGE_REPLY_BYTES + 1)
+            await run(second.grow(LARGE_REPLY_BYTES + 1))
 
     trio.run(main)
 
@@ -133,7 +137,7 @@ def test_who_takes_its_reply_too_slowly_gives_way_to_who_waits() -> None:
 
         async def slow() -> None:
             with large.reply_room(aborted.set) as room:
-                await room.grow(MAX_REPLY_BYTES)
+                await run(room.grow(MAX_REPLY_BYTES))
                 room.built(UNSENT_BYTES + 1)
                 await aborted.wait()
 
@@ -142,7 +146,7 @@ def test_who_takes_its_reply_too_slowly_gives_way_to_who_waits() -> None:
             await settle()
             began = timeline.current_time()
             with large.reply_room(lambda: None) as room:
-                await room.grow(LARGE_REPLY_BYTES + 1)
+                await run(room.grow(LARGE_REPLY_BYTES + 1))
             assert PATIENCE_S <= timeline.current_time() - began <= 2 * PATIENCE_S
 
     trio.run(main, clock=timeline)
@@ -151,15 +155,15 @@ def test_who_takes_its_reply_too_slowly_gives_way_to_who_waits() -> None:
 def test_who_gives_up_waiting_for_room_leaves_the_way_free() -> None:
     async def main() -> None:
         large = LargeMessages(SystemClock())
-        room = await large.room_for(2 * MAX_ELEMENTS)
+        room = await run(large.room_for(2 * MAX_ELEMENTS))
         with trio.move_on_after(0.01) as gone:
-            await large.room_for(2 * MAX_ELEMENTS)
+            await run(large.room_for(2 * MAX_ELEMENTS))
         assert gone.cancelled_caught
         async with trio.open_nursery() as nursery:
             entered = []
 
             async def ask() -> None:
-                with await large.room_for(2 * MAX_ELEMENTS):
+                with await run(large.room_for(2 * MAX_ELEMENTS)):
                     entered.append(1)
 
             nursery.start_soon(ask)
@@ -176,10 +180,10 @@ def test_a_large_reply_that_is_never_whole_leaves_the_way_free() -> None:
     async def main() -> None:
         large = LargeMessages(SystemClock())
         with pytest.raises(ReplyTooLarge), large.reply_room(lambda: None) as room:
-            await room.grow(LARGE_REPLY_BYTES + 1)
-            await room.grow(MAX_REPLY_BYTES + 1)
+            await run(room.grow(LARGE_REPLY_BYTES + 1))
+            await run(room.grow(MAX_REPLY_BYTES + 1))
         with trio.fail_after(1), large.reply_room(lambda: None) as room:
-            await room.grow(LARGE_REPLY_BYTES + 1)
+            await run(room.grow(LARGE_REPLY_BYTES + 1))
 
     trio.run(main)
 
@@ -188,13 +192,13 @@ def test_a_client_that_goes_while_its_reply_waits_leaves_the_way_free() -> None:
     async def main() -> None:
         large = LargeMessages(SystemClock())
         with large.reply_room(lambda: None) as unsent:
-            await unsent.grow(MAX_REPLY_BYTES)
+            await run(unsent.grow(MAX_REPLY_BYTES))
             unsent.built(UNSENT_BYTES + 1)
             with trio.move_on_after(0.01) as gone, large.reply_room(lambda: None) as room:
-                await room.grow(LARGE_REPLY_BYTES + 1)
+                await run(room.grow(LARGE_REPLY_BYTES + 1))
             assert gone.cancelled_caught
         with trio.fail_after(1), large.reply_room(lambda: None) as room:
-            await room.grow(LARGE_REPLY_BYTES + 1)
+            await run(room.grow(LARGE_REPLY_BYTES + 1))
 
     trio.run(main)
 
@@ -215,7 +219,7 @@ def test_of_replies_that_are_not_taken_the_oldest_gives_way_and_no_young_one() -
 
             given_up = trio.Event()
             with large.reply_room(abort) as room:
-                await room.grow(LARGE_REPLY_BYTES + 1)
+                await run(room.grow(LARGE_REPLY_BYTES + 1))
                 room.built(UNSENT_BYTES // 2)
                 with clock.timeout(until):
                     await given_up.wait()
@@ -229,14 +233,14 @@ def test_of_replies_that_are_not_taken_the_oldest_gives_way_and_no_young_one() -
             await clock.sleep(1)
             built = clock.monotonic()
             with large.reply_room(lambda: None) as room:
-                await room.grow(LARGE_REPLY_BYTES + 1)
+                await run(room.grow(LARGE_REPLY_BYTES + 1))
             # When a client had its reply there was room: nobody had to go.
             assert clock.monotonic() - built == pytest.approx(PATIENCE_S - 4)
             assert aborted == []
             nursery.start_soon(slow, "last", 1000)
             await clock.sleep(1)
             with large.reply_room(lambda: None) as room:
-                await room.grow(LARGE_REPLY_BYTES + 1)
+                await run(room.grow(LARGE_REPLY_BYTES + 1))
             assert [name for name, _ in aborted] == ["old"]
             nursery.cancel_scope.cancel()
 
@@ -253,7 +257,7 @@ def test_a_client_has_its_time_also_when_others_wait_already() -> None:
 
         async def take(size: int, seconds: float) -> None:
             with large.reply_room(ended.set) as room:
-                await room.grow(LARGE_REPLY_BYTES + 1)
+                await run(room.grow(LARGE_REPLY_BYTES + 1))
                 room.built(size)
                 with clock.timeout(seconds):
                     await ended.wait()
@@ -266,7 +270,7 @@ def test_a_client_has_its_time_also_when_others_wait_already() -> None:
             began = clock.monotonic()
             with large.reply_room(lambda: None) as room:
                 # The first one is taken meanwhile: that is not enough, and the second one is young.
-                await room.grow(LARGE_REPLY_BYTES + 1)
+                await run(room.grow(LARGE_REPLY_BYTES + 1))
             assert ended.is_set()
             assert clock.monotonic() - began == pytest.approx(PATIENCE_S + 0.5)
 
@@ -292,14 +296,14 @@ def test_of_replies_that_are_not_taken_as_many_give_way_as_make_room() -> None:
                 gone.set()
 
             with large.reply_room(abort) as room:
-                await room.grow(LARGE_REPLY_BYTES + 1)
+                await run(room.grow(LARGE_REPLY_BYTES + 1))
                 room.built(size)
                 await gone.wait()
 
         async def quick(client: Client) -> None:
             CLIENT.set(client)
             with large.reply_room(lambda: None) as room:
-                await room.grow(LARGE_REPLY_BYTES + 1)
+                await run(room.grow(LARGE_REPLY_BYTES + 1))
                 served.append((client, clock.monotonic()))
                 room.built(LARGE_REPLY_BYTES + 1)
 
@@ -454,9 +458,9 @@ def test_a_large_request_that_is_parked_takes_no_room(net: Net) -> None:
                 await trio.sleep(0.001)
             await settle()
             large = harness.channel.large
-            with trio.fail_after(5), await large.room_for(2 * MAX_ELEMENTS) as room:
+            with trio.fail_after(5), await run(large.room_for(2 * MAX_ELEMENTS)) as room:
                 left = ELEMENTS_AT_ONCE - room.elements
-                (await large.room_for(2 * left)).shrink(0)
+                (await run(large.room_for(2 * left))).shrink(0)
             pendings[0].complete(answered(["g"]))
             assert len((await client.response(DELETE_GROUPS, 2)).results) == 1
 
@@ -479,7 +483,7 @@ def test_a_client_that_does_not_read_keeps_no_elements(net: Net) -> None:
                 for one in gc.get_objects()
             ):
                 await trio.sleep(0.001)
-            with trio.fail_after(5), await harness.channel.large.room_for(2 * MAX_ELEMENTS):
+            with trio.fail_after(5), await run(harness.channel.large.room_for(2 * MAX_ELEMENTS)):
                 pass
             assert len((await client.response(DELETE_GROUPS, 2)).results) == 20_000
 

@@ -11,7 +11,7 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.batch import iter_batches
 from storage.log.results import FetchIsolation
 from tests.support.begun import Begun, begin
-from tests.support.broker_bench import batch, context
+from tests.support.broker_bench import batch, context, led
 from tests.support.real_bench import RealBench, fetched
 
 PATIENT = {"min_bytes": 1 << 20, "max_wait_ms": 2000}
@@ -156,7 +156,7 @@ def test_s_read_6_a_truncation_that_makes_a_follower_diverge_ends_the_wait(epoch
     rolled.append(3)
     parked = follower_at(rolled, 3, last_fetched_epoch=0)
     rolled.log.truncate_to(1)
-    rolled.partition.lead(epoch, (1, 2), (1,))
+    rolled.partition.lead(led(epoch, (1, 2), (1,)))
     rolled.partition.append_as_leader_nowait(
         batch([b"x", b"y"])
     )  # so that 3 is in range all the while

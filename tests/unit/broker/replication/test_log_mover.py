@@ -231,13 +231,13 @@ def test_refusals_are_those_of_kafka():
     assert code_of(moves.mover, "/b", missing) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     long = TopicPartition("l" * 240, 0)
     assert code_of(moves.mover, "/b", long) is ErrorCode.INVALID_TOPIC_EXCEPTION
-    moves.logs.handle_dir_failure("/b", OSError(5, "gone"))
+    moves.logs.report_failure("/b", OSError(5, "gone"))
     assert code_of(moves.mover, "/b") is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_the_partitions_own_directory_is_offline():
     moves = Moves()
-    moves.logs.handle_dir_failure("/a", OSError(5, "gone"))
+    moves.logs.report_failure("/a", OSError(5, "gone"))
     assert code_of(moves.mover, "/b") is ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -245,7 +245,7 @@ def test_a_target_that_fails_ends_the_move_and_nothing_else():
     moves = Moves()
     moves.fill()
     moves.mover.move(TP, "/b")
-    moves.logs.handle_dir_failure("/b", OSError(5, "gone"))
+    moves.logs.report_failure("/b", OSError(5, "gone"))
     moves.run(lambda: not moves.mover._moving)
     assert moves.logs.future_log(TP) is None
     assert len(moves.values(0)) == 60

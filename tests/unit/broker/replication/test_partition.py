@@ -7,6 +7,7 @@ import pytest
 import trio
 import trio.testing
 
+from broker.cluster.image import PartitionImage
 from broker.replication.offset_lookup import look_up_offset
 from broker.replication.partition import Partition
 from broker.replication.partition_state import PartitionState, Role
@@ -21,7 +22,7 @@ from storage.errors import OffsetOutOfRange
 from storage.log.looking import look_here
 from storage.log.results import FetchIsolation
 from storage.waits import at_once
-from tests.support.broker_bench import NOW, batch
+from tests.support.broker_bench import NOW, batch, led
 from tests.support.fake_log import FakeLog
 
 TP = TopicPartition("t", 0)
@@ -40,14 +41,14 @@ def make(config=None, leader_epoch=0, threaded=256 * 1024, **leadership):
         topic_partition=TP,
         topic_id=b"t" * 16,
         log=log,
-        leader_epoch=leader_epoch,
+        image=led(leader_epoch),
         broker_id=1,
         statistics=TopicStatistics(),
         threaded_append_bytes=threaded,
     )
     log.leader_epochs.assign(leader_epoch, 0)
     if leadership:
-        partition.lead(leader_epoch, leadership["replicas"], leadership["isr"])
+        partition.lead(led(leader_epoch, **leadership))
     return partition
 
 
@@ -87,10 +88,10 @@ def test_a_follower_that_stays_one_is_as_far_as_it_was():
     partition = make(replicas=(1, 2, 3), isr=(1, 2, 3))
     partition.append_as_leader_nowait(batch([b"a", b"b"]))
     partition.record_follower_fetch(2, 2, knows_epoch=True)
-    assert partition.lead(0, (1, 2, 4), (1, 2))
+    assert partition.lead(led(0, (1, 2, 4), (1, 2)))
     assert partition.log.high_watermark == 2
     partition.append_as_leader_nowait(batch())
-    assert not partition.lead(0, (1, 2, 4), (1, 2, 4))
+    assert not partition.lead(led(0, (1, 2, 4), (1, 2, 4)))
     partition.record_follower_fetch(2, 3, knows_epoch=True)
     assert partition.log.high_watermark == 2
     partition.record_follower_fetch(4, 3, knows_epoch=True)
@@ -99,12 +100,12 @@ def test_a_follower_that_stays_one_is_as_far_as_it_was():
 
 def test_a_state_is_swapped_whole_and_the_old_one_stays_as_it_was():
     partition = make(replicas=(1, 2), isr=(1, 2), leader_epoch=3)
-    led = partition.state
-    assert led == PartitionState(Role.LEADER, 1, 3, (1, 2), (1, 2), ErrorCode.NONE)
-    partition.follow(2, 4, (1, 2), (2,))
-    assert led.role is Role.LEADER
+    before = partition.state
+    assert before == PartitionState(Role.LEADER, led(3, (1, 2)), ErrorCode.NONE)
+    partition.follow(PartitionImage(leader=2, leader_epoch=4, replicas=(1, 2), isr=(2,)))
+    assert before.role is Role.LEADER
     assert partition.state.role is Role.FOLLOWER
-    assert (partition.state.leader_id, partition.leader_epoch) == (2, 4)
+    assert (partition.state.image.leader, partition.leader_epoch) == (2, 4)
     assert partition.unavailable == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert code_of(partition.append_as_leader_nowait, batch()) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (
@@ -113,8 +114,8 @@ def test_a_state_is_swapped_whole_and_the_old_one_stays_as_it_was():
     )
     partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
     assert partition.state.role is Role.OFFLINE
-    assert partition.state.replicas == (1, 2)
-    partition.lead(5, (1,), (1,))
+    assert partition.replicas == (1, 2)
+    partition.lead(led(5, (1,), (1,)))
     assert (partition.unavailable, partition.alone) == (ErrorCode.NONE, True)
     assert partition.append_as_leader_nowait(batch()).first_offset == 0
 
@@ -153,7 +154,7 @@ def test_s_app_8_reached_tells_of_an_isr_that_shrank_after_the_append():
     partition = make(TopicConfig(min_insync_replicas=2), replicas=(1, 2), isr=(1, 2))
     partition.append_as_leader_nowait(batch(), required_acks=-1)
     assert partition.reached(1) == (False, ErrorCode.NONE)
-    partition.lead(0, (1, 2), (1,))
+    partition.lead(led(0, (1, 2), (1,)))
     assert partition.reached(1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
     partition.close(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert partition.reached(1) == (True, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -173,7 +174,7 @@ def test_s_read_12_end_offset_for_epoch():
     assert partition.end_offset_for_epoch(0) == (0, 0)
     partition.append_as_leader_nowait(batch([b"a", b"b"]))
     partition.log.leader_epochs.assign(4, 2)
-    partition.lead(4, (1,), (1,))
+    partition.lead(led(4, (1,), (1,)))
     partition.append_as_leader_nowait(batch())
     assert partition.end_offset_for_epoch(4) == (4, 3)
     assert partition.end_offset_for_epoch(0) == (0, 2)
@@ -185,7 +186,7 @@ def test_s_read_12_end_offset_for_epoch():
 def test_the_current_epoch_ends_at_the_log_end_before_its_first_append():
     partition = make(leader_epoch=0)
     partition.append_as_leader_nowait(batch())
-    partition.lead(7, (1,), (1,))
+    partition.lead(led(7, (1,), (1,)))
     assert partition.end_offset_for_epoch(7) == (7, 1)
 
 
@@ -193,7 +194,7 @@ def test_divergence():
     partition = make(leader_epoch=0)
     partition.append_as_leader_nowait(batch([b"a", b"b"]))
     partition.log.leader_epochs.assign(3, 2)
-    partition.lead(3, (1,), (1,))
+    partition.lead(led(3, (1,), (1,)))
     assert partition.diverging_epoch(0, 2) is None
     assert partition.diverging_epoch(0, 3) == (0, 2)
     assert partition.diverging_epoch(2, 2) == (0, 2)
@@ -244,7 +245,7 @@ def test_s_ts_2_an_answer_never_exceeds_what_the_reader_sees():
 def test_latest_is_not_available_while_a_new_leader_lags_behind_its_own_epoch():
     partition = make(replicas=(1, 2), isr=(1, 2))
     partition.append_as_leader_nowait(batch())
-    partition.lead(1, (1, 2), (1, 2))
+    partition.lead(led(1, (1, 2), (1, 2)))
     ask = partial(offset_for_timestamp, partition)
     assert code_of(ask, -1, FetchIsolation.HIGH_WATERMARK) == ErrorCode.OFFSET_NOT_AVAILABLE
     assert code_of(ask, NOW, FetchIsolation.HIGH_WATERMARK) == ErrorCode.OFFSET_NOT_AVAILABLE

@@ -19,7 +19,7 @@ from broker.startup.log_loader import (
 from broker.world.clock import SystemClock
 from broker.world.driver import Driver
 from broker.world.machine import MachineWorkers
-from broker.world.virtual_time import Timeline, VirtualClock
+from tests.support.virtual_time import Timeline, VirtualClock
 
 
 @dataclass

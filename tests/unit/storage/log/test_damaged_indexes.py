@@ -14,11 +14,11 @@ from storage import log_tasks
 from storage.errors import BeingRepaired, IndexInDoubt, StorageError
 from storage.log.log import Log
 from storage.log.results import AppendOrigin, FetchIsolation, FileSlice
-from storage.log_manager import LogManager
 from storage.waits import at_once
 from tests.support.calls import Calls
 from tests.support.committed_reads import aborted_told, told_in_the_end
 from tests.support.log_builder import DIRECTORY, TP, LogBuilder
+from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -543,9 +543,7 @@ class Directory:
 
     def start(self) -> None:
         config = BrokerConfig.parse({"log.dirs": "/logs"})
-        self.manager = LogManager(
-            config, self.clock, self.fs, random=random.Random(1), on_offline=lambda _: None
-        )
+        self.manager = log_manager(config, self.clock, self.fs)
         self.manager.startup(lambda _: TopicConfig())
 
     def reads(self) -> list[int]:

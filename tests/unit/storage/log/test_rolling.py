@@ -83,7 +83,8 @@ def test_s_roll_5_each_segment_has_a_jitter_of_its_own() -> None:
 
 def test_s_roll_5_a_batch_may_be_as_large_as_a_segment() -> None:
     size = len(LogBuilder().batch())
-    assert LogBuilder(segment_bytes=size).append().last_offset == 0
+    built = LogBuilder(segment_bytes=size)
+    assert [built.append().rolled for _ in range(3)] == [None, RollReason.SIZE, RollReason.SIZE]
     with pytest.raises(KafkaError) as caught:
         LogBuilder(segment_bytes=size - 1).append()
     assert caught.value.code is ErrorCode.RECORD_LIST_TOO_LARGE

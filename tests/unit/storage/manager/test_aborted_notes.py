@@ -21,13 +21,13 @@ from storage.checkpoint import OffsetCheckpoint
 from storage.errors import OutOfResources
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, StartOffsetReason
-from storage.log_manager import LogManager
 from storage.manager.tails import IDLE_S
 from storage.waits import at_once
 from tests.support.cleaning import cleaned
 from tests.support.committed_reads import aborted_told, told_in_the_end
 from tests.support.crash_lab import check_aborted_sums
 from tests.support.log_builder import end_transaction
+from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -59,7 +59,7 @@ class Broker:
         self.log_dirs = log_dirs
         self.config = config
         self.failed: list[object] = []
-        self.manager = LogManager(
+        self.manager = log_manager(
             BrokerConfig.parse({"log.dirs": log_dirs}),
             self.clock,
             self.fs,
@@ -321,7 +321,7 @@ def test_recovery_points_are_not_written_without_the_notes() -> None:
     broker.fs.fail("rename", f"{NOTES}*")
     # The directory goes offline when nobody is in the middle of anything.
     later: list[Callable[[], None]] = []
-    broker.manager._directories.defer = later.append
+    broker.manager.directories.defer = later.append
     broker.write_down()
     assert broker.fs.read_bytes(POINTS) == before
     assert len(later) == 1
@@ -563,7 +563,7 @@ def test_a_start_that_is_killed_leaves_notes_of_what_it_has_recovered(
         broker.log.roll()
     broker.append()
     again = broker.killed(start=False)
-    again.manager.lock_and_check_dirs()
+    again.manager.directories.lock_and_check()
     (job,) = again.manager.load_jobs(lambda topic: CONFIG)
     synced: list[int] = []
     told = job._synced
@@ -590,7 +590,7 @@ def test_a_start_that_is_killed_leaves_notes_of_what_it_has_recovered(
 def test_what_was_not_come_to_yet_keeps_its_notes() -> None:
     broker = busy()
     again = broker.killed(start=False)
-    again.manager.lock_and_check_dirs()
+    again.manager.directories.lock_and_check()
     (job,) = again.manager.load_jobs(lambda topic: CONFIG)
     before = again.fs.read_bytes(NOTES)
     at_once(again.manager.checkpoint_loading())
@@ -603,7 +603,7 @@ def test_what_was_not_come_to_yet_keeps_its_notes() -> None:
 
 def test_what_is_loaded_is_noted_as_it_is_then() -> None:
     again = busy().killed(start=False)
-    again.manager.lock_and_check_dirs()
+    again.manager.directories.lock_and_check()
     (job,) = again.manager.load_jobs(lambda topic: CONFIG)
     job.sync_above_s = 0.0
     job.complete(job.run())

@@ -1,7 +1,6 @@
 """Checkpoints in steps, beside what the event loop does with the logs (S-FL-3, S-RET-8)."""
 
 from collections.abc import Callable
-from random import Random
 
 import pytest
 
@@ -12,10 +11,10 @@ from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
-from storage.log_manager import LogManager
 from storage.waits import PAUSE, Work, at_once
 from tests.support.beside import Moment, at_every_moment
 from tests.support.calls import Calls
+from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -32,11 +31,10 @@ class Broker:
     def __init__(self, fs: MemoryFileSystem | None = None) -> None:
         self.fs = fs or MemoryFileSystem()
         self.failed: list[object] = []
-        self.manager = LogManager(
+        self.manager = log_manager(
             BrokerConfig.parse({"log.dirs": "/a"}),
             ManualClock(),
             self.fs,
-            random=Random(1),
             on_offline=self.failed.append,
         )
         self.manager.startup(lambda topic: CONFIG)

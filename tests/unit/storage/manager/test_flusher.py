@@ -1,7 +1,6 @@
 """Flushes in the background, beside what the event loop does with the logs."""
 
 from collections.abc import Callable
-from random import Random
 
 import pytest
 
@@ -12,10 +11,10 @@ from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, FileSlice
-from storage.log_manager import LogManager
 from storage.waits import Work, at_once
 from tests.support.beside import Moment, at_every_moment
 from tests.support.calls import Calls
+from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -31,9 +30,7 @@ class Broker:
         config = BrokerConfig.parse({"log.dirs": "/a,/b"})
         self.fs = MemoryFileSystem()
         self.failed: list[object] = []
-        self.manager = LogManager(
-            config, ManualClock(), self.fs, random=Random(1), on_offline=self.failed.append
-        )
+        self.manager = log_manager(config, ManualClock(), self.fs, on_offline=self.failed.append)
         self.manager.startup(lambda topic: CONFIG)
         self.log = self.made(TP)
 
@@ -61,7 +58,7 @@ class Broker:
         self.manager.async_delete(TP)
 
     def fail(self) -> None:
-        self.manager.handle_dir_failure("/a", OSError(5, "gone"))
+        self.manager.report_failure("/a", OSError(5, "gone"))
 
     def flush_rolled(self) -> Work[object]:
         """A run of the task."""

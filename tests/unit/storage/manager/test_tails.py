@@ -1,16 +1,14 @@
 """The ends of logs are synced in the background, and what is synced is written down."""
 
-from random import Random
-
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.log.log import Log
-from storage.log_manager import LogManager
 from storage.manager.tails import IDLE_S, OLD_S
 from storage.waits import at_once
+from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -25,9 +23,7 @@ class Broker:
         self.clock = ManualClock()
         self.failed: list[object] = []
         config = BrokerConfig.parse({"log.dirs": "/a"})
-        self.manager = LogManager(
-            config, self.clock, self.fs, random=Random(1), on_offline=self.failed.append
-        )
+        self.manager = log_manager(config, self.clock, self.fs, on_offline=self.failed.append)
         self.manager.startup(lambda topic: CONFIG)
 
     def log(self, topic: str = "t") -> Log:

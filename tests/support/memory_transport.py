@@ -32,9 +32,9 @@ from typing import Final
 
 import trio
 
-from broker.world.memory_stream import MemoryStream, Pipe, Process
 from broker.world.transport import Address, BindError, BoundListener
 from config.listener import Listener
+from tests.support.memory_stream import MemoryStream, Pipe, Process
 
 BUFFER_BYTES: Final = 256 * 1024
 """The default size of a pipe, in one direction. Linux allows megabytes; with a smaller buffer a

@@ -1,6 +1,6 @@
 """The driver of the join, a process of its own: it may be killed at any moment and started again.
 
-    python -m pipeline.flights.stream --bootstrap 127.0.0.1:9092 --checkpoint DIR --progress FILE \\
+    python -m examples.flights.stream --bootstrap 127.0.0.1:9092 --checkpoint DIR --progress FILE \\
         --flights flights --weather weather --result flights-weather
 
 Its checkpoint holds all its state: the offsets and the watermark of each batch, and the state of
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.flights.join import flights_of, weather_of, with_weather
+from examples.flights.join import flights_of, weather_of, with_weather
 from pipeline.session import start_session
 
 SHARE: Final = {"flights": 30_000, "weather": 2_340}

@@ -12,24 +12,23 @@ from broker.fairness import NOBODY
 from broker.network.connection_limits import ConnectionLimits, Limits, Refusal
 from broker.network.continuation import Continuation
 from broker.network.handler_pool import HandlerPool
-from broker.reconfiguration import Reconfiguration
 from broker.world.clock import SystemClock
 from broker.world.driver import Driver
 from broker.world.journal_medium import JournalMedia
 from broker.world.loop_watch import LoopWatch
-from broker.world.memory_transport import MemoryTransport
-from broker.world.virtual_time import Timeline, VirtualClock
 from broker.world.workers import InlineWorkers
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
-from storage.log_manager import LogManager
 from storage.waits import Signal, at_once
 from tests.support.begun import begin
 from tests.support.cluster_fakes import start_cluster
+from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.memory_transport import MemoryTransport
+from tests.support.virtual_time import Timeline, VirtualClock
 
 
 def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() -> None:
@@ -83,19 +82,17 @@ def test_other_limits_hold_for_the_next_connection() -> None:
         None,
         Refusal.BROKER_LIMIT,
     ]
-    limits.limits = Limits(total=10, per_ip=2, ip_overrides={"b": 0})
+    limits.reconfigure(Limits(total=10, per_ip=2, ip_overrides={"b": 0}))
     assert limits.admit("a") is Refusal.IP_LIMIT
     assert limits.admit("b") is Refusal.IP_LIMIT
     assert limits.admit("c") is None
 
 
 def test_all_logs_take_the_new_configs_of_their_topics() -> None:
-    manager = LogManager(
+    manager = log_manager(
         BrokerConfig.parse({"log.dirs": "/a"}),
         ManualClock(),
         MemoryFileSystem(),
-        random=Random(1),
-        on_offline=lambda lost: None,
     )
     manager.startup(lambda topic: TopicConfig())
     logs = [
@@ -115,9 +112,7 @@ def test_a_change_reaches_every_part() -> None:
     async def scenario() -> None:
         cluster = await start_cluster(log_dirs="/a")
         fs, clock = MemoryFileSystem(), VirtualClock(Timeline())
-        manager = LogManager(
-            cluster.config, clock, fs, random=Random(1), on_offline=lambda lost: None
-        )
+        manager = log_manager(cluster.config, clock, fs)
         manager.startup(lambda topic: TopicConfig())
         parts = Components(
             cluster.configs,
@@ -137,23 +132,24 @@ def test_a_change_reaches_every_part() -> None:
             watch=LoopWatch(clock),
             check_buffers=False,
         )
-        await Reconfiguration(parts).follow(
-            cluster.config,
-            BrokerConfig.parse(
-                {
-                    "broker.id": "0",
-                    "log.dirs": "/a",
-                    "num.io.threads": "16",
-                    "background.threads": "20",
-                    "max.connections": "0",
-                    "log.retention.ms": "77",
-                    "transaction.partition.verification.enable": "false",
-                }
-            ),
+        await parts.configs.alter(
+            lambda old: {
+                "num.io.threads": "16",
+                "background.threads": "20",
+                "max.connections": "0",
+                "log.retention.ms": "77",
+                "log.cleaner.backoff.ms": "78",
+                "cordoned.log.dirs": "/a",
+                "transaction.partition.verification.enable": "false",
+            },
+            for_cluster=False,
         )
         assert parts.channel.pool.statistics().workers == 16
         assert parts.socket_server.limits.admit("h") is Refusal.BROKER_LIMIT
+        assert parts.background._limiter.total_tokens == 20
         assert parts.controller.topic_config("t").retention_ms == 77
+        assert parts.log_cleaner.backoff_ms == 78
+        assert not manager.takes_new_logs
         assert not parts.transaction_coordinator.settings.verify_partitions
 
     at_once(scenario())

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.json
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from pipeline.flights.table import FLIGHT_COLUMNS, WEATHER_COLUMNS
+from examples.flights.table import FLIGHT_COLUMNS, WEATHER_COLUMNS
 
 AT_ONCE = 10_000
 ROW_COLUMNS = [*FLIGHT_COLUMNS, *WEATHER_COLUMNS]

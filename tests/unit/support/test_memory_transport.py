@@ -12,17 +12,17 @@ import trio
 from trio._core import _run
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from broker.world.memory_stream import MemoryStream
-from broker.world.memory_transport import (
+from broker.world.streams import receive_some, send_all
+from broker.world.transport import SYSTEM_DEFAULT, Address, BindError
+from config.listener import Listener
+from tests.support.memory_stream import MemoryStream
+from tests.support.memory_transport import (
     BUFFER_BYTES,
     FIRST_FREE_PORT,
     MemoryListening,
     MemoryNetwork,
     MemoryTransport,
 )
-from broker.world.streams import receive_some, send_all
-from broker.world.transport import SYSTEM_DEFAULT, Address, BindError
-from config.listener import Listener
 
 HOST, PORT = "b1", 9092
 

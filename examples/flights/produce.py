@@ -6,7 +6,7 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pipeline.flights.arrivals import Arrival
+from examples.flights.arrivals import Arrival
 
 KEPT_FOR_EVER = {"retention.ms": "-1", "segment.ms": str(31 * 24 * 3600 * 1000)}
 """Timestamps of 2013 are older than the default retention, which would delete them within minutes.

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.flights.table import FLIGHT_COLUMNS, WEATHER_COLUMNS
+from examples.flights.table import FLIGHT_COLUMNS, WEATHER_COLUMNS
 
 _TEXT: Final = ("carrier", "tailnum", "origin", "dest", "time_hour")
 _MAY_BE_UNKNOWN: Final = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from tests.support.installation import ROOT
+
 STREAM = f"{__package__}.stream"
 
 
@@ -58,7 +60,8 @@ class JoinDriver:
         with (self._directory / "log").open("ab") as log:
             # In a new session, so that one signal kills Python and its Java process.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", STREAM, *self._words],
+                [sys.executable, "-m", STREAM, *self._words],
+                cwd=ROOT,  # where it finds this package, which is not installed
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.flights.table import CarrierTotals, totals
+from examples.flights.table import CarrierTotals, totals
 
 SCHEMA = "carrier STRING, flight BIGINT, tailnum STRING, distance BIGINT, dep_delay DOUBLE"
 

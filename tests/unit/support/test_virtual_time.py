@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from broker.world.clock import Clock, SystemClock
-from broker.world.virtual_time import START_WALL_MS, Timeline, VirtualClock
+from tests.support.virtual_time import START_WALL_MS, Timeline, VirtualClock
 
 
 def run(main: Callable[[VirtualClock], Awaitable[None]]) -> Timeline:

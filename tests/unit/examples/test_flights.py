@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 
-from pipeline.flights.arrivals import (
+from examples.flights.arrivals import (
     END_OF_DATA,
     arrivals_of_flights,
     arrivals_of_weather,
     heartbeat,
     records,
 )
-from pipeline.flights.results import _table, difference
-from pipeline.flights.table import FLIGHT_COLUMNS, WEATHER_COLUMNS, joined_by_pandas
+from examples.flights.results import _table, difference
+from examples.flights.table import FLIGHT_COLUMNS, WEATHER_COLUMNS, joined_by_pandas
 
 BEGIN = datetime(2013, 2, 7, tzinfo=UTC)
 

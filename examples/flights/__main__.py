@@ -30,37 +30,35 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+import pandas as pd
+from confluent_kafka import Consumer, TopicPartition
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
-import pandas as pd  # noqa: E402
-from confluent_kafka import Consumer, TopicPartition  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: E402
-from rich.table import Table  # noqa: E402
-
-from pipeline.flights import aggregate, consume, produce  # noqa: E402
-from pipeline.flights.arrivals import (  # noqa: E402
+from examples.flights import aggregate, consume, produce
+from examples.flights.arrivals import (
     END_OF_DATA,
     arrivals_of_flights,
     arrivals_of_weather,
     heartbeat,
     records,
 )
-from pipeline.flights.driver import Batch, DriverEnded, JoinDriver  # noqa: E402
-from pipeline.flights.join import amend  # noqa: E402
-from pipeline.flights.results import difference, read_lake, read_topic, wait_for_more  # noqa: E402
-from pipeline.flights.stream import SETTINGS  # noqa: E402
-from pipeline.flights.table import (  # noqa: E402
+from examples.flights.driver import Batch, DriverEnded, JoinDriver
+from examples.flights.join import amend
+from examples.flights.results import difference, read_lake, read_topic, wait_for_more
+from examples.flights.stream import SETTINGS
+from examples.flights.table import (
     CarrierTotals,
     joined_by_pandas,
     load_flights,
     load_weather,
     totals_by_pandas,
 )
-from pipeline.session import start_session, stop_session  # noqa: E402
-from tests.support.apache_kafka import ApacheKafka  # noqa: E402
-from tests.support.broker_process import BrokerProcess  # noqa: E402
+from pipeline.session import start_session, stop_session
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.broker_process import BrokerProcess
+from tests.support.installation import ROOT
 
 FLIGHTS = "flights"
 WEATHER = "weather"
@@ -165,6 +163,7 @@ def join(broker: BrokerProcess | ApacheKafka, directory: Path, tables: Input) ->
 
 
 def join_with_kills(broker: BrokerProcess | ApacheKafka, driver: JoinDriver, tables: Input) -> None:
+    """Step 2: join what came in time, over a kill of the driver and one of the broker."""
     rows = len(tables.arriving_flights.in_time)
     readings = len(tables.arriving_weather.in_time)
 
@@ -198,6 +197,7 @@ def join_with_kills(broker: BrokerProcess | ApacheKafka, driver: JoinDriver, tab
 
 
 def send_too_late(broker: BrokerProcess | ApacheKafka, driver: JoinDriver, tables: Input) -> None:
+    """Step 3: send what the stream has to drop, and heartbeats that bring it to its end."""
     flights, weather = tables.arriving_flights, tables.arriving_weather
     too_late = len(flights.too_late) + len(weather.too_late)
     with step("records sent that are ten months late"):
@@ -330,7 +330,7 @@ def committed_total(bootstrap: str) -> int:
     """The sum of the group's committed offsets over all partitions."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
     places = [TopicPartition(FLIGHTS, n) for n in range(PARTITIONS[FLIGHTS])]
-    total = sum(p.offset for p in consumer.committed(places, timeout=30))
+    total: int = sum(p.offset for p in consumer.committed(places, timeout=30))
     consumer.close()
     return total
 

@@ -1,6 +1,6 @@
 """A connection in this process: two pipes, and a stream at either end of them.
 
-Both ends are the same class and behave as TCP does (`broker.world.memory_transport` lists the
+Both ends are the same class and behave as TCP does (`tests.support.memory_transport` lists the
 differences). A pipe holds a bounded number of bytes, so a slow reader makes its peer wait.
 """
 

@@ -171,7 +171,7 @@ class BrokerServer:
         world, run = self._world, self._driver.run
         self._to_stop.callback(world.workers.close)
         deadlines = Deadlines(world.clock, self.watch)
-        services.start_soon(deadlines.run, name="deadlines")
+        services.start_soon(self._driver.run, deadlines.run(), name="deadlines")
         directories = self._directories = LogDirectories(
             world.fs, self.config.log_dirs, deadlines.soon
         )

@@ -18,19 +18,17 @@ that the caller chooses.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
 from broker.world.clock import Clock
 from broker.world.loop_watch import NOTED_S, LoopWatch
-from broker.world.turns import ITEMS, TURN_S, wait_for_turn
+from broker.world.turns import PAUSES, TURN_S, wait_for_turn
 from broker.world.workers import Workers
 from storage.waits import Call, Pause, Place, Together, Until, Wait, Work
 
 T = TypeVar("T")
-
-PAUSES: Final = ITEMS
 
 
 class Driver:

@@ -11,12 +11,12 @@ Version notes
 
 from typing import Final
 
-from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
 from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.errors import FENCED_SINCE_OTHERS, for_version
 from broker.request import RequestContext
 from broker.security.access import READ_GROUP, WRITE_TRANSACTION
 from protocol.api_keys import ApiKey

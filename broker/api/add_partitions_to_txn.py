@@ -15,12 +15,12 @@ Version notes
 
 from typing import Final
 
-from broker.api import many
-from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
+from broker import many
 from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.errors import FENCED_SINCE_OTHERS, for_version
 from broker.coordinator.transaction.state import VERSION_2
 from broker.request import RequestContext
 from broker.security.access import (

@@ -11,17 +11,17 @@ Behaviour (S-CFG-4)
 
 from typing import Final
 
-from broker.api import config_resources
-from broker.api.config_alteration import (
+from broker.api_facts import Api
+from broker.request import RequestContext
+from broker.resource_configs import resources
+from broker.resource_configs.alteration import (
     Altered,
     ConfigOwners,
     alter_each,
     refuse_each,
     response_of,
 )
-from broker.api.config_changes import check_changes, replacement
-from broker.api_facts import Api
-from broker.request import RequestContext
+from broker.resource_configs.changes import check_changes, replacement
 from broker.security.access import Operation
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -37,7 +37,7 @@ API: Final = Api(
     versions=(0, 2),
     most_elements=50_000,
     # ControllerApis.authorizeAlterResource
-    accesses=config_resources.accesses(Operation.ALTER_CONFIGS),
+    accesses=resources.accesses(Operation.ALTER_CONFIGS),
     make=lambda s: AlterConfigsHandler(ConfigOwners(s.controller, s.broker_configs)),
 )
 

@@ -16,7 +16,7 @@ Version notes
 from collections.abc import Sequence
 from typing import Final
 
-from broker.api import many
+from broker import many
 from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from broker.api import many
+from broker import many
 from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.cluster.topic_plan import check_partitions_added

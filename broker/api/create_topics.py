@@ -17,12 +17,12 @@ Version notes
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from broker.api import many
-from broker.api.config_description import BrokerConfigs, topic_entries
+from broker import many
 from broker.api_facts import Api
 from broker.cluster.image import TopicImage
 from broker.cluster.topic_plan import NewTopic
 from broker.request import RequestContext
+from broker.resource_configs.description import BrokerConfigs, topic_entries
 from broker.security.access import Access, Operation, ResourceType, topics
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError, shortened

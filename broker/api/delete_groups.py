@@ -13,7 +13,7 @@ Version notes
 from collections.abc import Sequence
 from typing import Final
 
-from broker.api import many
+from broker import many
 from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext

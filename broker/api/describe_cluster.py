@@ -1,7 +1,7 @@
 """DescribeCluster (key 60): the cluster's id, brokers and controller.
 
 Behaviour
-* Brokers have the address for the client's own listener (see `endpoints`).
+* Brokers have the address for the client's own listener (`broker.cluster.endpoints`).
 * The cluster's authorized operations are INT_MIN unless the request asks for them.
 
 Version notes
@@ -12,11 +12,11 @@ Version notes
 
 from typing import Final
 
-from broker.api import authorized_operations
-from broker.api.endpoints import endpoint_for
 from broker.api_facts import Api
+from broker.cluster.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
+from broker.security import authorized_operations
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import (

@@ -18,8 +18,13 @@ Version notes
 
 from typing import Final
 
-from broker.api import config_resources, log_levels, many
-from broker.api.config_description import (
+from broker import many
+from broker.api_facts import Api
+from broker.cluster.image import MetadataImage
+from broker.cluster.topic_names import invalid_name_reason
+from broker.request import RequestContext
+from broker.resource_configs import log_levels, resources
+from broker.resource_configs.description import (
     BrokerConfigs,
     ConfigEntry,
     broker_entries,
@@ -27,11 +32,7 @@ from broker.api.config_description import (
     logger_entries,
     topic_entries,
 )
-from broker.api.config_resources import ConfigResourceType, check_broker_name, unsupported
-from broker.api_facts import Api
-from broker.cluster.image import MetadataImage
-from broker.cluster.topic_names import invalid_name_reason
-from broker.request import RequestContext
+from broker.resource_configs.resources import ConfigResourceType, check_broker_name, unsupported
 from broker.security.access import Operation
 from config.definition import ConfigError
 from protocol.api_keys import ApiKey
@@ -52,7 +53,7 @@ API: Final = Api(
     versions=(0, 4),
     ends_with_client=True,
     # ConfigHelper.handleDescribeConfigsRequest
-    accesses=config_resources.accesses(Operation.DESCRIBE_CONFIGS),
+    accesses=resources.accesses(Operation.DESCRIBE_CONFIGS),
     make=lambda s: DescribeConfigsHandler(s.image, s.broker_configs),
 )
 

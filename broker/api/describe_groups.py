@@ -13,11 +13,11 @@ Version notes
 
 from typing import Final
 
-from broker.api import authorized_operations
 from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import DescribedGroup as Described
 from broker.request import RequestContext
+from broker.security import authorized_operations
 from broker.security.access import Access, Operation, ResourceType, each
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError, shortened

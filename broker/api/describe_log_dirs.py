@@ -15,7 +15,7 @@ Version notes
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from broker.api import many
+from broker import many
 from broker.api_facts import Api
 from broker.request import RequestContext
 from broker.security.access import DESCRIBE_CLUSTER

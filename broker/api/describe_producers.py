@@ -7,7 +7,7 @@ name that no topic can have is an INVALID_TOPIC_EXCEPTION.
 
 from typing import Final
 
-from broker.api import many
+from broker import many
 from broker.api_facts import Api
 from broker.cluster.topic_names import invalid_name_reason
 from broker.replication.replica_manager import ReplicaManager

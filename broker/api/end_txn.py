@@ -15,12 +15,11 @@ Version notes
 from functools import partial
 from typing import Final
 
-from broker.api.producer_id_blocks import decide_with_ids
-from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
 from broker.api_facts import Api
-from broker.cluster.producer_ids import ProducerIdAllocator
+from broker.cluster.producer_ids import ProducerIdAllocator, decide_with_ids
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.errors import FENCED_SINCE_OTHERS, for_version
 from broker.coordinator.transaction.shard import Ownership
 from broker.coordinator.transaction.state import VERSION_2
 from broker.request import RequestContext

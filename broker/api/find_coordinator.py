@@ -16,9 +16,9 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 
-from broker.api import many
-from broker.api.endpoints import endpoint_for
+from broker import many
 from broker.api_facts import Api
+from broker.cluster.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC

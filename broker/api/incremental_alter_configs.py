@@ -14,24 +14,24 @@ Behaviour (S-CFG-4)
 
 from typing import Final
 
-from broker.api import config_resources
-from broker.api.broker_loggers import alter_loggers
-from broker.api.config_alteration import (
+from broker.api_facts import Api
+from broker.request import RequestContext
+from broker.resource_configs import resources
+from broker.resource_configs.alteration import (
     Altered,
     ConfigOwners,
     alter_each,
     refuse_each,
     response_of,
 )
-from broker.api.config_changes import (
+from broker.resource_configs.changes import (
     broker_list_in_force,
     check_changes,
     incremental,
     topic_list_in_force,
 )
-from broker.api.config_resources import ConfigResourceType, check_broker_name
-from broker.api_facts import Api
-from broker.request import RequestContext
+from broker.resource_configs.loggers import alter_loggers
+from broker.resource_configs.resources import ConfigResourceType, check_broker_name
 from broker.security.access import Operation
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -47,7 +47,7 @@ API: Final = Api(
     versions=(0, 1),
     most_elements=50_000,
     # ControllerApis.authorizeAlterResource
-    accesses=config_resources.accesses(Operation.ALTER_CONFIGS),
+    accesses=resources.accesses(Operation.ALTER_CONFIGS),
     make=lambda s: IncrementalAlterConfigsHandler(ConfigOwners(s.controller, s.broker_configs)),
 )
 

@@ -18,12 +18,11 @@ Version notes
 from functools import partial
 from typing import Final
 
-from broker.api.producer_id_blocks import decide_with_ids
-from broker.api.transaction_errors import FENCED_SINCE_INIT, for_version
 from broker.api_facts import Api
-from broker.cluster.producer_ids import ProducerIdAllocator
+from broker.cluster.producer_ids import ProducerIdAllocator, decide_with_ids
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.errors import FENCED_SINCE_INIT, for_version
 from broker.coordinator.transaction.shard import Ownership
 from broker.request import RequestContext
 from broker.security.access import (

@@ -10,7 +10,7 @@ Version notes
 
 from typing import Final
 
-from broker.api import many
+from broker import many
 from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import ListedGroup as Listed

@@ -14,7 +14,7 @@ Version notes
 
 from typing import Final, Protocol
 
-from broker.api import many
+from broker import many
 from broker.api_facts import Api
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.state import TransactionValue, state_from_label

@@ -6,7 +6,7 @@ Behaviour (S-META-1)
 * A missing topic is created if `auto.create.topics.enable` and the request allow it. Kafka then
   answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION at first, because the leaders get
   ready elsewhere; here they are ready before the answer goes out, so it shows the new topic.
-* Brokers have the address for the client's own listener (see `endpoints`); a leader without that
+* Brokers have the address for the client's own listener (`broker.cluster.endpoints`); a leader without that
   listener is LISTENER_NOT_FOUND (before v6 LEADER_NOT_AVAILABLE).
 * Authorized operations are INT_MIN unless the request asks for them.
 
@@ -21,12 +21,13 @@ Version notes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
-from broker.api import authorized_operations, many
-from broker.api.endpoints import Endpoint, endpoint_for
+from broker import many
 from broker.api_facts import Api
+from broker.cluster.endpoints import Endpoint, endpoint_for
 from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from broker.cluster.topic_names import invalid_name_reason
 from broker.request import RequestContext
+from broker.security import authorized_operations
 from broker.security.access import (
     Access,
     Name,

@@ -20,9 +20,9 @@ Version notes
 
 from typing import Final
 
-from broker.api.checked_commits import CheckedCommits
 from broker.api_facts import Api
 from broker.cluster.image import MetadataImage, TopicImage
+from broker.coordinator.group.checked_commits import CheckedCommits
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit
 from broker.request import RequestContext

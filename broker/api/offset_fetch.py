@@ -18,7 +18,7 @@ Version notes
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeVar
 
-from broker.api import many
+from broker import many
 from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator

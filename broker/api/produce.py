@@ -14,7 +14,7 @@ Behaviour
 * A duplicate of an idempotent producer is answered with the offsets of the first time (S-APP-10).
 * Only `__admin_client` may write to internal topics; others get INVALID_TOPIC_EXCEPTION (S-APP-11).
 * A transactional batch is appended only if its partition was added to the transaction (KIP-890; see
-  `transaction_gate`), else it is INVALID_TXN_STATE. Without a transactional id it is refused with
+  `TransactionGate`), else it is INVALID_TXN_STATE. Without a transactional id it is refused with
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 
 Version notes
@@ -34,9 +34,9 @@ import logging
 from functools import partial
 from typing import Final, NamedTuple
 
-from broker.api.transaction_gate import TransactionGate
 from broker.api_facts import Api
 from broker.cluster.image import INTERNAL_TOPICS
+from broker.coordinator.transaction.gate import TransactionGate
 from broker.replication.delayed_produce import Awaited, DelayedProduce
 from broker.replication.failures import REFUSALS, Refusal, refusal_of
 from broker.replication.partition import ALL_IN_SYNC, Partition

@@ -20,12 +20,12 @@ Version notes
 
 from typing import Final
 
-from broker.api.checked_commits import CheckedCommits
-from broker.api.transaction_gate import NOT_NOW, translated
 from broker.api_facts import Api
 from broker.cluster.image import MetadataImage, TopicImage
+from broker.coordinator.group.checked_commits import CheckedCommits
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
 from broker.coordinator.runtime.decision import Done
+from broker.coordinator.transaction.gate import NOT_NOW, translated
 from broker.coordinator.transaction.state import VERSION_2
 from broker.coordinator.transactional_commits import TransactionalCommits, TransactionRefused
 from broker.request import RequestContext

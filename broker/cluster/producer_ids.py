@@ -9,6 +9,7 @@ producer's first batches would count as duplicates of the old one's (S-IDEM-1).
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from broker.cluster.metadata_store import (
@@ -113,3 +114,15 @@ class ProducerIdAllocator:
         except (NodeExistsError, VersionMismatchError):
             return  # Another broker took this block: look again.
         self._next, self._end = first, last + 1
+
+
+async def decide_with_ids(producer_ids: ProducerIdAllocator, decide: Callable[[], None]) -> None:
+    """Call `decide`; if ids are used up it has changed nothing: record a block and call it again.
+
+    Raises KafkaError.
+    """
+    try:
+        decide()
+    except ProducerIdsUsedUp:
+        await producer_ids.make_ready()
+        decide()

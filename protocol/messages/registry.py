@@ -1,7 +1,7 @@
 """The messages of each API key, and their codecs.
 
 The table is plain data: the module that declares an API's messages is imported when the API is
-first used. The table says what can be parsed and built; `broker/api/registry` says what a broker
+first used. The table says what can be parsed and built; `broker.registry` says what a broker
 advertises.
 """
 

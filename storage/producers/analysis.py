@@ -13,8 +13,8 @@ Rules (Kafka 4.3's ProducerAppendInfo):
    producer's other batches are refused (S-TXN-1). Markers of a deposed coordinator are refused
    (S-TXN-2).
 
-`broker.api.transaction_gate` has asked before whether the transaction may write to the partition at
-all (KIP-890). Called by `storage.producers.state` only.
+`broker.coordinator.transaction.gate` has asked before whether the transaction may write to the
+partition at all (KIP-890). Called by `storage.producers.state` only.
 """
 
 from dataclasses import dataclass

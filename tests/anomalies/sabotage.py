@@ -27,8 +27,7 @@ Put = Callable[[Any, str, Any], None]
 
 def without_fencing(put: Put) -> None:
     """Zombies are served."""
-    from broker.api import transaction_gate
-    from broker.coordinator.transaction import decisions
+    from broker.coordinator.transaction import decisions, gate
     from storage.producers import analysis
 
     def any_owner(value: Any, producer: Any) -> None:
@@ -41,7 +40,7 @@ def without_fencing(put: Put) -> None:
         return analysis.NEW_EPOCH
 
     put(decisions, "check_owner", any_owner)
-    put(transaction_gate, "_is_open", is_open)
+    put(gate, "_is_open", is_open)
     put(analysis, "_analyze_epoch", any_epoch)
 
 

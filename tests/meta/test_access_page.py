@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from broker.api.authorized_operations import CLUSTER, GROUP, TOPIC
 from broker.registry import APIS
 from broker.security.access import DENIED, Operation, ResourceType
+from broker.security.authorized_operations import CLUSTER, GROUP, TOPIC
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import SPECS
 

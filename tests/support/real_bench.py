@@ -5,7 +5,7 @@ from random import Random
 from broker.api.fetch import FetchHandler
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.api.produce import ProduceHandler
-from broker.api.transaction_gate import TransactionGate
+from broker.coordinator.transaction.gate import TransactionGate
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache

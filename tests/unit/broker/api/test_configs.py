@@ -6,10 +6,10 @@ import pytest
 
 from broker.api import alter_configs, describe_configs, incremental_alter_configs
 from broker.api.alter_configs import AlterConfigsHandler
-from broker.api.config_alteration import ConfigOwners
 from broker.api.describe_configs import DescribeConfigsHandler
 from broker.api.incremental_alter_configs import IncrementalAlterConfigsHandler
 from broker.cluster.topic_plan import NewTopic
+from broker.resource_configs.alteration import ConfigOwners
 from config.broker_keys import BROKER_KEYS
 from config.dynamic import may_change
 from config.topic_keys import TOPIC_KEYS

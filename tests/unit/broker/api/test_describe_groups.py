@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.api import authorized_operations
 from broker.api.describe_groups import FEW
+from broker.security import authorized_operations
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.api.many import MANY
+from broker.many import MANY
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest

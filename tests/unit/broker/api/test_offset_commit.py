@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.api.checked_commits import COMMITS_PER_BATCH
+from broker.coordinator.group.checked_commits import COMMITS_PER_BATCH
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from broker.api.many import MANY
 from broker.coordinator.group.data.offsets import CommittedOffset
+from broker.many import MANY
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (

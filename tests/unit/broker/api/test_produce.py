@@ -2,10 +2,8 @@
 
 import pytest
 
-from broker.api import transaction_gate
 from broker.api.produce import ProduceHandler
-from broker.api.transaction_gate import TransactionGate
-from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.gate import TransactionGate
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
@@ -363,18 +361,6 @@ def test_s_txn_7_v9_what_was_refused_of_an_older_epoch_does_not_matter():
     asked.transactions.add(second, TopicPartition("t", 0))
     sent = request(in_transaction(second, base_sequence=3), transactional_id="id")
     assert asked.reply(sent).error_code == 0
-
-
-def test_what_many_refused_producers_leave_behind_is_bounded(monkeypatch):
-    monkeypatch.setattr(transaction_gate, "MOST_REFUSED", 2)
-    refused = transaction_gate._RefusedBatches()
-    tp = TopicPartition("t", 0)
-    for producer_id in (1, 2, 1, 3):
-        refused.note(tp, Producer(producer_id, 0), 5)
-    refused.check(tp, Producer(2, 0), 6)
-    for producer_id in (1, 3):
-        with pytest.raises(KafkaError, match="Sequence 6 came before 5"):
-            refused.check(tp, Producer(producer_id, 0), 6)
 
 
 @pytest.mark.parametrize("hold", ["log", "markers"])

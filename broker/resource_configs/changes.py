@@ -6,7 +6,7 @@ resource checks the result as a whole. Raises KafkaError. Source: KIP-339, S-CFG
 
 from collections.abc import Callable, Iterable, Mapping
 
-from broker.api.config_resources import AlterConfigOp
+from broker.resource_configs.resources import AlterConfigOp
 from config.broker_config import BrokerConfig
 from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigError, ConfigKey, ConfigType, format_value

@@ -2,17 +2,17 @@
 
 Resources succeed and fail one by one; a resource changes as a whole or not at all. A resource that
 is named twice is an INVALID_REQUEST. The controller changes topics, `DynamicBrokerConfig` brokers,
-`broker_loggers` the loggers of this process. Source: Kafka's `ConfigAdminManager`.
+`loggers` the loggers of this process. Source: Kafka's `ConfigAdminManager`.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence, Sized
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from broker.api import many
-from broker.api.config_changes import Change
-from broker.api.config_resources import ConfigResourceType, check_broker_name, unsupported
+from broker import many
 from broker.cluster.topic_names import invalid_name_reason
+from broker.resource_configs.changes import Change
+from broker.resource_configs.resources import ConfigResourceType, check_broker_name, unsupported
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.schema.lazy import Elements

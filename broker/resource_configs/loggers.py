@@ -6,8 +6,8 @@ All changes of a resource are checked before the first is made.
 import logging
 from collections.abc import Sequence
 
-from broker.api import log_levels
-from broker.api.config_resources import AlterConfigOp
+from broker.resource_configs import log_levels
+from broker.resource_configs.resources import AlterConfigOp
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.incremental_alter_configs import AlterableConfig
 

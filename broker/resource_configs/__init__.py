@@ -1,0 +1,1 @@
+"""Configs of topics, brokers and loggers: how requests name, describe and change them."""

@@ -67,7 +67,6 @@ API: Final = Api(
     make=lambda s: AddPartitionsToTxnHandler(s.transaction_coordinator, s.image),
 )
 
-
 FIRST_BATCHED_VERSION: Final = 4
 
 _Codes = dict[TopicPartition, ErrorCode]

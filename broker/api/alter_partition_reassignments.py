@@ -41,7 +41,6 @@ API: Final = Api(
     make=lambda s: AlterPartitionReassignmentsHandler(s.image),
 )
 
-
 MAX_SHOWN: Final = 100
 """Replicas that an error message lists."""
 

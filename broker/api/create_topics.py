@@ -45,7 +45,6 @@ API: Final = Api(
     make=lambda s: CreateTopicsHandler(s.controller, s.broker_configs),
 )
 
-
 _FIRST_VERSION_WITH_CONFIGS: Final = 5
 
 

@@ -38,7 +38,6 @@ API: Final = Api(
     make=lambda s: DeleteRecordsHandler(s.replica_manager),
 )
 
-
 INVALID_LOW_WATERMARK: Final = -1
 
 

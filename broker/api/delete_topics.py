@@ -45,7 +45,6 @@ API: Final = Api(
     make=lambda s: DeleteTopicsHandler(s.controller, s.image),
 )
 
-
 _FIRST_VERSION_WITH_IDS = 6
 _FIRST_VERSION_WITH_DELETION_DISABLED = 3
 

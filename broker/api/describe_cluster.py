@@ -31,7 +31,6 @@ API: Final = Api(
     make=lambda s: DescribeClusterHandler(s.image),
 )
 
-
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
 

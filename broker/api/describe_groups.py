@@ -38,7 +38,6 @@ API: Final = Api(
     make=lambda s: DescribeGroupsHandler(s.group_coordinator),
 )
 
-
 FIRST_VERSION_WITH_NOT_FOUND: Final = 6
 
 FEW: Final = 16

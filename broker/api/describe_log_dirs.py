@@ -41,7 +41,6 @@ API: Final = Api(
     make=lambda s: DescribeLogDirsHandler(s.log_manager, s.volumes),
 )
 
-
 UNKNOWN_SIZE: Final = -1
 UNKNOWN_LAG: Final = -1
 

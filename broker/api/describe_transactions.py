@@ -31,7 +31,6 @@ API: Final = Api(
     make=lambda s: DescribeTransactionsHandler(s.transaction_coordinator),
 )
 
-
 FEW: Final = 16
 """Ids that are described at once: one of them may have a thousand partitions."""
 

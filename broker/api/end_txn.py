@@ -37,7 +37,6 @@ API: Final = Api(
     make=lambda s: EndTxnHandler(s.transaction_coordinator, s.producer_ids),
 )
 
-
 FIRST_VERSION_OF_VERSION_2: Final = 5
 
 

@@ -85,15 +85,14 @@ _TopicReply = FetchableTopicResponse
 
 
 def _of_follower(ctx: RequestContext, request: FetchRequest) -> bool:
-    """Return whether a replica asks, judged as the handler does."""
-    state = request.replica_id if ctx.api_version < 15 else request.replica_state.replica_id
-    return state >= 0
+    return _replica_of(ctx.api_version, request) >= 0
 
 
 def _fetched(ctx: RequestContext, request: FetchRequest) -> Iterable[Name]:
+    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     if not _of_follower(ctx, request):
         for topic in request.topics:
-            yield topic.topic if ctx.api_version < 13 else topic.topic_id
+            yield topic.topic_id if by_id else topic.topic
 
 
 API: Final = Api(

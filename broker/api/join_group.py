@@ -39,7 +39,6 @@ API: Final = Api(
     make=lambda s: JoinGroupHandler(s.group_coordinator),
 )
 
-
 LONGEST_NAME: Final = 32_767 - len("-") - 36
 """Bytes of an instance id or client id: with "-" and a UUID appended it becomes a member id, which
 is a string of at most 32,767 bytes."""

@@ -32,7 +32,6 @@ API: Final = Api(
     make=lambda s: LeaveGroupHandler(s.group_coordinator),
 )
 
-
 FIRST_VERSION_WITH_MEMBERS: Final = 3
 
 LOGGED: Final = 10

@@ -69,7 +69,6 @@ API: Final = Api(
     make=lambda s: ListOffsetsHandler(s.replica_manager, s.looker.look),
 )
 
-
 CONSUMER: Final = -1
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE: Final = 5
 

@@ -40,7 +40,6 @@ API: Final = Api(
     make=lambda s: ListTransactionsHandler(s.transaction_coordinator, s.clock),
 )
 
-
 PATTERN_MEMORY: Final = 1 << 20
 """Bytes that a compiled pattern may take; larger ones are refused."""
 

@@ -6,8 +6,8 @@ Behaviour (S-META-1)
 * A missing topic is created if `auto.create.topics.enable` and the request allow it. Kafka then
   answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION at first, because the leaders get
   ready elsewhere; here they are ready before the answer goes out, so it shows the new topic.
-* Brokers have the address for the client's own listener (`broker.cluster.endpoints`); a leader without that
-  listener is LISTENER_NOT_FOUND (before v6 LEADER_NOT_AVAILABLE).
+* Brokers have the address for the client's own listener (`broker.cluster.endpoints`); a leader
+  without that listener is LISTENER_NOT_FOUND (before v6 LEADER_NOT_AVAILABLE).
 * Authorized operations are INT_MIN unless the request asks for them.
 
 Version notes

@@ -37,7 +37,6 @@ API: Final = Api(
     make=lambda s: OffsetDeleteHandler(s.group_coordinator, s.image),
 )
 
-
 TOMBSTONES_PER_BATCH: Final = 256
 """Offsets that a large request deletes at a time: two milliseconds of work."""
 

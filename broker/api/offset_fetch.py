@@ -56,7 +56,7 @@ _PartitionT = TypeVar("_PartitionT", OffsetFetchResponsePartition, OffsetFetchRe
 
 
 def _groups(ctx: RequestContext, request: OffsetFetchRequest) -> Iterable[Name]:
-    if ctx.api_version < 8:
+    if ctx.api_version < FIRST_VERSION_WITH_GROUPS:
         return (request.group_id,)
     return (group.group_id for group in request.groups)
 
@@ -65,7 +65,7 @@ def _topics(ctx: RequestContext, request: OffsetFetchRequest) -> Iterable[Name]:
     """Yield the topics asked for; null asks for every topic with offsets."""
     by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     named = each_or_every("topics", "topic_id" if by_id else "name")
-    for asked in (request,) if ctx.api_version < 8 else request.groups:
+    for asked in (request,) if ctx.api_version < FIRST_VERSION_WITH_GROUPS else request.groups:
         yield from named(ctx, asked)
 
 

@@ -32,7 +32,6 @@ API: Final = Api(
     make=lambda s: SyncGroupHandler(s.group_coordinator),
 )
 
-
 FIRST_VERSION_WITH_PROTOCOL: Final = 5
 
 

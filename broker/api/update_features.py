@@ -35,7 +35,6 @@ API: Final = Api(
     make=lambda s: UpdateFeaturesHandler(s.features),
 )
 
-
 LAST_VERSION_WITH_RESULTS: Final = 1
 
 

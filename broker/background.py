@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.loop_watch import LoopWatch, attributed
 from broker.world.workers import Workers, perform_all
 from storage.jobs import Task
@@ -47,7 +47,7 @@ class BackgroundStatistics:
 class _Pause:
     """The pause between two runs of a task that may be woken early."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: TaskClock) -> None:
         self._clock = clock
         self._ended = trio.Event()
 
@@ -72,7 +72,7 @@ class Background:
     """Runs tasks until it is cancelled."""
 
     def __init__(
-        self, *, threads: int, clock: Clock, workers: Workers, watch: LoopWatch | None = None
+        self, *, threads: int, clock: TaskClock, workers: Workers, watch: LoopWatch | None = None
     ) -> None:
         """`watch` is notified of steps that hold the loop for long."""
         self._clock = clock

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from broker.cleaner.settings import CleanerSettings
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.workers import Hand, WorkerDied, Workers
 from storage.cleaner import work as work_in_child
 from storage.cleaner.cleaning import (
@@ -84,7 +84,7 @@ class RunningCleaning:
         *,
         hand: Hand,
         workers: Workers,
-        clock: Clock,
+        clock: TaskClock,
         throttle: Callable[[float], Awaitable[None]],
         is_wanted: Callable[[], bool],
         hash_seed: int,

@@ -31,7 +31,7 @@ import trio
 
 from broker.cleaner.settings import CleanerSettings
 from broker.cleaner.throttler import Throttler
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.loop_watch import LoopWatch, attributed
 from broker.world.turns import wait_for_turn
 from broker.world.workers import Hand, WorkerDied, Workers, perform_all
@@ -78,7 +78,7 @@ class LogCleaner:
         log_manager: LogManager,
         config: BrokerConfig,
         *,
-        clock: Clock,
+        clock: TaskClock,
         workers: Workers,
         random: Random,
         watch: LoopWatch | None = None,

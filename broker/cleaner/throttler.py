@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 
 CHECK_INTERVAL_S: Final = 0.3
 
@@ -19,7 +19,7 @@ CHECK_INTERVAL_S: Final = 0.3
 class Throttler:
     """Allows at most `rate` units per second; 0 or less means no bound."""
 
-    def __init__(self, clock: Clock, rate: float) -> None:
+    def __init__(self, clock: TaskClock, rate: float) -> None:
         self.rate = rate
         """Units per second. May be changed at any time; the next check uses it."""
         self._clock = clock

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from broker.cluster.controller_statistics import ControllerStatistics, counted
 from broker.cluster.image import BrokerImage, MetadataImage, TopicImage
 from broker.cluster.image_applier import ImageApplier
-from broker.cluster.image_delta import Outcome
+from broker.cluster.image_delta import DeltaOutcome
 from broker.cluster.leadership import ElectionStatistics, LogEpochs, above_the_logs, elected
 from broker.cluster.metadata_store import Create, MetadataStore, Operation, Put
 from broker.cluster.refusals import (
@@ -241,7 +241,7 @@ class Controller:
             if validate_only:
                 return
             operations = await self._writes.config(name, own)
-            outcome = (await self._changes.write(operations)).get(name, Outcome())
+            outcome = (await self._changes.write(operations)).get(name, DeltaOutcome())
             if outcome.refused is not None:
                 raise outcome.refused
         log.info("Topic %s has the configs %s now", name, own)

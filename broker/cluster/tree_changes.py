@@ -6,7 +6,7 @@ For the controller: one change at a time, a write with its outcome, and a write 
 from collections.abc import Mapping, Sequence
 
 from broker.cluster.image_applier import ImageApplier
-from broker.cluster.image_delta import Outcome
+from broker.cluster.image_delta import DeltaOutcome
 from broker.cluster.metadata_store import MetadataStore, Operation
 from broker.cluster.refusals import store_errors_told
 from storage.waits import Lock
@@ -21,7 +21,7 @@ class TreeChanges:
         self._store = store
         self._applier = applier
 
-    async def write(self, operations: Sequence[Operation]) -> Mapping[str, Outcome]:
+    async def write(self, operations: Sequence[Operation]) -> Mapping[str, DeltaOutcome]:
         """Write the tree, wait until it is applied, and return the outcomes by topic.
 
         Raises KafkaError UNKNOWN_SERVER_ERROR if the store refused the write.

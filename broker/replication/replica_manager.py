@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.cluster.image import INTERNAL_TOPICS, PartitionImage
-from broker.cluster.image_delta import Outcome, TopicDelta
+from broker.cluster.image_delta import DeltaOutcome, TopicDelta
 from broker.replication.batch_opening import BatchOpener
 from broker.replication.delta_application import apply_delta
 from broker.replication.partition import LATEST_PRODUCE_VERSION, THREADED_APPEND_BYTES, Partition
@@ -216,7 +216,7 @@ class ReplicaManager:
 
     # ------------------------------------------------------------------ open and close
 
-    async def apply(self, delta: TopicDelta, config: "TopicConfig | None") -> Outcome:
+    async def apply(self, delta: TopicDelta, config: "TopicConfig | None") -> DeltaOutcome:
         """Make, open, lead, resign and delete what `delta` says. Raises KafkaError.
 
         `config` is for logs that are opened; None when none is.

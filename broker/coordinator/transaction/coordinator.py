@@ -31,7 +31,7 @@ from broker.coordinator.transaction.completion import Completion
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC, encode_record
 from broker.coordinator.transaction.settings import (
-    Counters,
+    TransactionCounters,
     TransactionSettings,
     TransactionStatistics,
 )
@@ -45,7 +45,7 @@ from broker.coordinator.transaction.state import (
     TransactionState,
     TransactionValue,
 )
-from broker.coordinator.transaction.upkeep import Upkeep
+from broker.coordinator.transaction.upkeep import TransactionUpkeep
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -101,9 +101,11 @@ class TransactionCoordinator:
                 slice_bytes=settings.load_buffer_bytes,
             )
         )
-        self._counters = counters = Counters()
+        self._counters = counters = TransactionCounters()
         self._completion = Completion(self._runtime, markers, deadlines, clock)
-        self._upkeep = Upkeep(settings, self._runtime, self._completion, deadlines, clock, counters)
+        self._upkeep = TransactionUpkeep(
+            settings, self._runtime, self._completion, deadlines, clock, counters
+        )
         self.run = self._runtime.tasks.run
         self.on_elected = self._runtime.elect
         self.on_resigned = self._runtime.resign

@@ -37,7 +37,7 @@ from broker.world.turns import wait_for_turn
 from broker.world.workers import Hand, WorkerDied, Workers, perform_all
 from config.broker_config import BrokerConfig
 from protocol.errors import KafkaError
-from storage.cleaner.errors import CleaningAborted, Uncleanable
+from storage.cleaner.errors import CleaningAborted, UncleanableLog
 from storage.cleaner.manager import CleanerManagerStatistics, LogToClean, LookStatistics
 from storage.errors import BeingRepaired, StorageError, is_shortage
 from storage.log_manager import LogManager
@@ -248,7 +248,7 @@ class CleanerThread:
             logger.error("The cleaning of %s ended early, it is tried again: %r", log, error)
         except OSError as error:  # a, b, c: of the log's files
             self._disk_failed(work, error)
-        except (Uncleanable, KafkaError) as error:  # d
+        except (UncleanableLog, KafkaError) as error:  # d
             self._manager.mark_uncleanable(log, str(error))
         except Exception as error:
             if self._manager.is_wanted(work):

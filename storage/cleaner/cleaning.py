@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from storage.cleaner import work
 from storage.cleaner.errors import CleaningAborted, SegmentOverflow
-from storage.cleaner.grouping import Group, group_segments
+from storage.cleaner.grouping import SegmentGroup, group_segments
 from storage.cleaner.request import (
     CleanedSegment,
     CleanerStats,
@@ -191,7 +191,7 @@ def _segments_of(log: Log, request: CleanRequest) -> dict[int, LogSegment]:
     return found
 
 
-def _groups(request: CleanRequest, end_offset: int) -> list[Group]:
+def _groups(request: CleanRequest, end_offset: int) -> list[SegmentGroup]:
     return group_segments(
         [source for source in request.segments if source.base_offset < end_offset],
         segment_bytes=request.segment_bytes,
@@ -200,7 +200,7 @@ def _groups(request: CleanRequest, end_offset: int) -> list[Group]:
     )
 
 
-def _write(group: Group, step_bytes: int) -> Generator[ChildWork, Any, RewriteStep]:
+def _write(group: SegmentGroup, step_bytes: int) -> Generator[ChildWork, Any, RewriteStep]:
     """Write a group; returns its last step, with the sums of all steps."""
     yield ChildWork(work.begin_group, (group,))
     stats = CleanerStats()

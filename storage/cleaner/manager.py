@@ -39,7 +39,13 @@ from storage.cleaner.planner import (
     answered,
     judge,
 )
-from storage.cleaner.states import Aborted, CleaningState, CleaningStates, InProgress, Paused
+from storage.cleaner.states import (
+    CleaningStates,
+    LogCleaningAborted,
+    LogCleaningInProgress,
+    LogCleaningPaused,
+    LogCleaningState,
+)
 from storage.clock import Clock
 from storage.errors import BeingRepaired, StorageError
 from storage.log.log import Log
@@ -66,7 +72,7 @@ class LogToClean:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UncleanablePartition:
+class Uncleanable:
     """A partition that the cleaner has given up, until the broker starts again."""
 
     why: str
@@ -138,7 +144,7 @@ class LogCleanerManager:
         self._table = table
         self._clock = clock
         self._states = CleaningStates()
-        self._uncleanable: dict[str, dict[TopicPartition, UncleanablePartition]] = {}
+        self._uncleanable: dict[str, dict[TopicPartition, Uncleanable]] = {}
         self._copied_below: dict[TopicPartition, int] = {}
         """For partitions that are being moved: how far the log was cleaned when the copy began."""
         self._look: _Look | None = None
@@ -256,7 +262,7 @@ class LogCleanerManager:
         """Whether the cleaning is to go on; called between its steps."""
         log = work.log
         return (
-            isinstance(self._states.get(log.topic_partition), InProgress)
+            isinstance(self._states.get(log.topic_partition), LogCleaningInProgress)
             and self._table.logs.get(log.topic_partition) is log
             and log.dir == work.directory
             and log.config.compact
@@ -271,9 +277,7 @@ class LogCleanerManager:
     def mark_uncleanable(self, log: Log, why: str) -> None:
         """Leave the partition alone until the broker starts again (S-CMP-11)."""
         partitions = self._uncleanable.setdefault(parent_dir(log.dir), {})
-        partitions[log.topic_partition] = UncleanablePartition(
-            why=why, since_ms=self._clock.wall_ms()
-        )
+        partitions[log.topic_partition] = Uncleanable(why=why, since_ms=self._clock.wall_ms())
         _log.warning("Marking partition %s as uncleanable: %s", log.topic_partition, why)
 
     def why_uncleanable(self, log: Log) -> str | None:
@@ -283,11 +287,11 @@ class LogCleanerManager:
         found = self._uncleanable.get(parent_dir(log.dir), {}).get(log.topic_partition)
         return None if found is None else found.why
 
-    def uncleanable_in(self, log_dir: str) -> Mapping[TopicPartition, UncleanablePartition]:
+    def uncleanable_in(self, log_dir: str) -> Mapping[TopicPartition, Uncleanable]:
         """The uncleanable partitions of a log directory."""
         return self._uncleanable.get(log_dir, {})
 
-    def state_of(self, partition: TopicPartition) -> CleaningState | None:
+    def state_of(self, partition: TopicPartition) -> LogCleaningState | None:
         """The partition's state; None if it is neither being cleaned nor paused."""
         return self._states.get(partition)
 
@@ -309,7 +313,9 @@ class LogCleanerManager:
     def resume(self, partition: TopicPartition) -> None:
         """Undo one `pause`, unless the partition was forgotten meanwhile."""
         state = self._states.get(partition)
-        if isinstance(state, Paused) or (isinstance(state, Aborted) and state.pauses):
+        if isinstance(state, LogCleaningPaused) or (
+            isinstance(state, LogCleaningAborted) and state.pauses
+        ):
             self._states.resume(partition)
 
     def truncated(self, log: Log) -> bool:
@@ -354,7 +360,7 @@ class LogCleanerManager:
         self._uncleanable.pop(log_dir, None)
         self.checkpoints.drop_dir(log_dir)
 
-    def _forget(self, log_dir: str, partition: TopicPartition) -> UncleanablePartition | None:
+    def _forget(self, log_dir: str, partition: TopicPartition) -> Uncleanable | None:
         partitions = self._uncleanable.get(log_dir, {})
         found = partitions.pop(partition, None)
         if not partitions:
@@ -373,7 +379,9 @@ class LogCleanerManager:
             },
             max_dirty_percent=int(100 * self._found.dirtiest_ratio),
             time_since_last_run_ms=self._clock.wall_ms() - self._last_run_ms,
-            in_progress=sum(isinstance(self._states.get(p), InProgress) for p in self._states),
+            in_progress=sum(
+                isinstance(self._states.get(p), LogCleaningInProgress) for p in self._states
+            ),
             look=self._found,
         )
 

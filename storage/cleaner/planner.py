@@ -26,16 +26,19 @@ from typing import Any, Protocol, TypeVar
 
 from config.key_building import LONG_MAX
 from config.topic_config import TopicConfig
-from storage.cleaner.states import Aborted, CleaningState
-from storage.cleaner.states import InProgress as CleaningInProgress
-from storage.cleaner.states import Paused as CleaningPaused
+from storage.cleaner.states import (
+    LogCleaningAborted,
+    LogCleaningInProgress,
+    LogCleaningPaused,
+    LogCleaningState,
+)
 
 Found = TypeVar("Found")
 Questions = Generator[None, None, Found]
 """A generator that yields before each read that may open a file, and returns the result."""
 
 
-class SegmentView(Protocol):
+class CleanerSegment(Protocol):
     """The planner's view of a segment: a `LogSegment`, or one of an offline reader."""
 
     @property
@@ -81,7 +84,7 @@ def _first(segment: Any) -> int:
 class LogFacts:
     """The facts about a log. Offsets are absolute, times milliseconds since the epoch."""
 
-    segments: Sequence[SegmentView]
+    segments: Sequence[CleanerSegment]
     """All, ascending; the last one is the active one."""
     log_start_offset: int
     log_end_offset: int
@@ -93,7 +96,7 @@ class LogFacts:
     now_ms: int
     open_transaction: OpenTransaction | None = None
     """The oldest one."""
-    state: CleaningState | None = None
+    state: LogCleaningState | None = None
     uncleanable: str | None = None
     """Why the cleaner has given the log up; None if it has not."""
     cleaner_enabled: bool = True
@@ -312,9 +315,9 @@ def _hindrances(facts: LogFacts) -> Iterator[Reason]:
         yield NotCompacted(policy=facts.config.cleanup_policy)
     if facts.uncleanable is not None:
         yield Uncleanable(why=facts.uncleanable)
-    if isinstance(facts.state, CleaningInProgress | Aborted):
-        yield InProgress(aborted=isinstance(facts.state, Aborted))
-    elif isinstance(facts.state, CleaningPaused):
+    if isinstance(facts.state, LogCleaningInProgress | LogCleaningAborted):
+        yield InProgress(aborted=isinstance(facts.state, LogCleaningAborted))
+    elif isinstance(facts.state, LogCleaningPaused):
         yield Paused(times=facts.state.times)
 
 
@@ -385,7 +388,7 @@ def _undecided(facts: LogFacts) -> Limit:
 
 def _first_young(
     facts: LogFacts, dirty: int, end: int, newest_ms: int
-) -> Questions[tuple[SegmentView, int] | None]:
+) -> Questions[tuple[CleanerSegment, int] | None]:
     """The first dirty segment below `end` with a record younger than that, and its timestamp."""
     segments = facts.segments
     for segment in segments[_floor(segments, dirty) : -1]:
@@ -412,7 +415,7 @@ def _due_at(facts: LogFacts, dirty: int) -> Questions[int | None]:
     return None if oldest is None else min(oldest + lag_ms, LONG_MAX)
 
 
-def _floor(segments: Sequence[SegmentView], offset: int) -> int:
+def _floor(segments: Sequence[CleanerSegment], offset: int) -> int:
     """The index of the segment that holds `offset`; 0 if `offset` is below all."""
     at = len(segments) - 1
     while at > 0 and segments[at].base_offset > offset:

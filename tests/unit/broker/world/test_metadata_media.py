@@ -84,7 +84,7 @@ def test_a_layout_of_the_future_is_refused(tmp_path: Path) -> None:
 
 _WRITER = """
 import os, signal, sys
-from broker.world.metadata_medium import Row
+from broker.world.metadata_medium import NodeRow
 from broker.world.sqlite_medium import SqliteMedia
 medium = SqliteMedia().open(sys.argv[1])
 for n in range(1000):

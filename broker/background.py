@@ -1,10 +1,9 @@
 """The periodic background work of a broker (Kafka's KafkaScheduler).
 
-A `Task` (`storage.jobs`) is a row of a table: name, initial delay, period, function. Its steps are
-begun and completed on the event loop, which they must not hold for long; work that may wait for the
-disk is a job that one of `background.threads` threads runs. A task never runs twice at the same
-time. Its period counts from the start of a run; a run that took longer is followed by the next one
-at once.
+A `Task` (`storage.task`) is a row of a table: name, initial delay, period, function. It runs on the
+event loop, and calls what may wait for the disk in one of `background.threads` threads. A task
+never runs twice at the same time. Its period counts from the start of a run; a run that took longer
+is followed by the next one at once.
 
 An error that a task foresees (`Task.foreseen`, mostly a failing disk) is logged, and the task runs
 again. Any other error is a bug: it ends `run`, and so the broker, which would otherwise seem to run
@@ -20,9 +19,8 @@ from dataclasses import dataclass, field
 import trio
 
 from broker.world.clock import TaskClock
-from broker.world.loop_watch import LoopWatch, attributed
-from broker.world.workers import Workers, perform_all
-from storage.jobs import Task
+from broker.world.driver import Driver
+from storage.task import Task
 
 logger = logging.getLogger(__name__)
 
@@ -71,22 +69,18 @@ class _Pause:
 class Background:
     """Runs tasks until it is cancelled."""
 
-    def __init__(
-        self, *, threads: int, clock: TaskClock, workers: Workers, watch: LoopWatch | None = None
-    ) -> None:
-        """`watch` is notified of steps that hold the loop for long."""
+    def __init__(self, *, threads: int, clock: TaskClock, driver: Driver) -> None:
         self._clock = clock
-        self._watch = watch or LoopWatch(clock)
-        self._workers = workers
+        self._driver = driver
         self._limiter = trio.CapacityLimiter(threads)
         self._statistics: dict[str, TaskStatistics] = {}
 
     def resize(self, threads: int) -> None:
-        """Let at most `threads` jobs run at once from now on."""
+        """Let at most `threads` calls run at once from now on."""
         self._limiter.total_tokens = threads
 
     async def run(self, tasks: Iterable[Task]) -> None:
-        """Run the tasks until cancelled, which waits for jobs under way.
+        """Run the tasks until cancelled, which waits for calls under way.
 
         Raises any error that a task has not foreseen.
         """
@@ -117,10 +111,8 @@ class Background:
 
     async def _run_once(self, task: Task, statistics: TaskStatistics) -> int | None:
         try:
-            return await attributed(
-                perform_all(self._workers, task.run(), self._limiter),
-                self._watch,
-                lambda: f"the background task {task.name}",
+            return await self._driver.run(
+                task.run(), lambda: f"the background task {task.name}", self._limiter
             )
         except task.foreseen as error:
             statistics.failures += 1

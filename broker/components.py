@@ -63,12 +63,13 @@ class Components:
         log_manager: LogManager,
         deadlines: Deadlines,
         world: World,
+        driver: Driver,
         watch: LoopWatch,
         check_buffers: bool,
     ) -> None:
         config = configs.current
         clock, workers = world.clock, world.workers
-        self.driver = driver = Driver(workers, clock, watch)
+        self.driver = driver
         self.configs = configs
         self.log_manager = log_manager
         self.deadlines = deadlines
@@ -87,7 +88,7 @@ class Components:
         )
         log_manager.repairs.repaired = self.replica_manager.records_repaired
         log_manager.directories.listeners.append(self.replica_manager.directory_offline)
-        self.log_mover = LogMover(self.replica_manager, log_manager, workers)
+        self.log_mover = LogMover(self.replica_manager, log_manager, driver)
         topic_configs = TopicLogConfigs(self.image, configs, log_manager)
         self.image_applier = ImageApplier(
             store=store,
@@ -175,11 +176,9 @@ class Components:
             workers,
         )
         self.log_cleaner = LogCleaner(
-            log_manager, config, clock=clock, workers=workers, random=world.random, watch=watch
+            log_manager, config, clock=clock, workers=workers, driver=driver, random=world.random
         )
-        self.background = Background(
-            threads=config.background_threads, clock=clock, workers=workers, watch=watch
-        )
+        self.background = Background(threads=config.background_threads, clock=clock, driver=driver)
         self._follow(configs)
 
     def _follow(self, configs: DynamicBrokerConfig) -> None:

@@ -4,7 +4,7 @@ The whole broker has one heap and one task that sleeps until the earliest entry:
 group member's session and a rebalance's delay cost an entry each and no task. Rules:
 
 * Callbacks are plain functions, run on the event loop one after the other; they must not block.
-  Ten thousand that are due together run in turns (`broker.world.turns`).
+  Of ten thousand that are due together others run in between (`PAUSE`).
 * A cancelled handle drops its callback at once, so that the heap keeps no finished request alive.
   Its entry leaves the heap at its deadline, or when more than half of the heap is dead.
 * A callback that raises is a bug: it ends `run`, and so the broker. Otherwise requests that were
@@ -22,11 +22,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import trio
-
 from broker.world.clock import TaskClock
 from broker.world.loop_watch import NOTED_S, LoopWatch, name_of
-from broker.world.turns import Turns
+from storage.waits import PAUSE, Signal
 
 _COMPACT_FROM = 64
 """The heap is not rebuilt for this many dead entries or fewer."""
@@ -89,7 +87,7 @@ class Deadlines:
         self._cancelled = 0
         self._fired = 0
         self._asleep_until = -math.inf
-        self._wake: trio.Event | None = None
+        self._wake: Signal[None] | None = None
 
     def schedule(self, delay_s: float, callback: Callable[[], object]) -> Handle:
         """Run `callback` in `delay_s` seconds; zero or less means at the next `run_due`."""
@@ -99,7 +97,7 @@ class Deadlines:
         heapq.heappush(self._heap, (deadline, self._sequence, handle))
         if deadline < self._asleep_until and self._wake is not None:
             self._asleep_until = -math.inf
-            self._wake.set()
+            self._wake.fire()
         return handle
 
     def soon(self, callback: Callable[[], object]) -> None:
@@ -147,22 +145,19 @@ class Deadlines:
                 self._watch.note(began, ended, lambda: f"the timer {name_of(callback)}")
 
     async def run(self) -> None:
-        """Fire timers until cancelled. The server starts it, once."""
-        turns = Turns(self._clock)
+        """Fire timers until ended. The server starts it, once."""
         while True:
             self._take_due()
-            turns.begin()
             while self._due:
                 self._fire_next()
-                await turns.next()
+                await PAUSE
             deadline = self.next_deadline()
-            self._wake = trio.Event()
+            self._wake = Signal()
             self._asleep_until = math.inf if deadline is None else deadline
             if deadline is None:
-                await self._wake.wait()
-                continue
-            with self._clock.timeout(deadline - self._clock.monotonic()):
-                await self._wake.wait()
+                await self._wake
+            else:
+                await self._wake.within(deadline - self._clock.monotonic())
 
     def statistics(self) -> DeadlinesStatistics:
         """A snapshot."""

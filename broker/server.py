@@ -42,14 +42,14 @@ from broker.world.driver import Driver
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import BoundListener
 from broker.world.uuids import random_uuid
-from broker.world.workers import perform_all
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.listener import Listener
-from storage.jobs import Steps, Task
 from storage.log_manager import LogManager
 from storage.manager.directories import LogDirectories
 from storage.open_files import OpenFiles
+from storage.task import Task
+from storage.waits import Work
 
 logger = logging.getLogger(__name__)
 
@@ -171,7 +171,7 @@ class BrokerServer:
         world, run = self._world, self._driver.run
         self._to_stop.callback(world.workers.close)
         deadlines = Deadlines(world.clock, self.watch)
-        services.start_soon(deadlines.run, name="deadlines")
+        services.start_soon(self._driver.run, deadlines.run(), name="deadlines")
         directories = self._directories = LogDirectories(
             world.fs, self.config.log_dirs, deadlines.soon
         )
@@ -217,10 +217,10 @@ class BrokerServer:
         self._announce(bound)
 
     def _at_stop(
-        self, work: Callable[[], Steps], limiter: trio.CapacityLimiter | None = None
+        self, work: Callable[[], Work[None]], limiter: trio.CapacityLimiter | None = None
     ) -> None:
         async def run() -> None:
-            await perform_all(self._world.workers, work(), limiter)
+            await self._driver.run(work(), limiter=limiter)
 
         self._to_stop.push_async_callback(run)
 
@@ -278,7 +278,9 @@ class BrokerServer:
             open_files=OpenFiles(world.descriptors.files),
         )
         threads = config.num_recovery_threads_per_data_dir
-        self._at_stop(self.log_manager.shutdown_steps, trio.CapacityLimiter(threads))
+        self._at_stop(
+            partial(self.log_manager.shutdown, unlock=False), trio.CapacityLimiter(threads)
+        )
         self.components = Components(
             configs,
             cluster_id=cluster_id,
@@ -286,6 +288,7 @@ class BrokerServer:
             log_manager=self.log_manager,
             deadlines=deadlines,
             world=world,
+            driver=self._driver,
             watch=self.watch,
             check_buffers=self._check_buffers,
         )
@@ -297,7 +300,7 @@ class BrokerServer:
             self.components.controller.topic_config,
             threads_per_dir=self.components.configs.current.num_recovery_threads_per_data_dir,
             clock=self._world.clock,
-            workers=self._world.workers,
+            driver=self._driver,
         )
 
     async def _lead(self, bound: Sequence[BoundListener]) -> None:
@@ -342,7 +345,7 @@ class BrokerServer:
             self._background_ended.set()
 
     async def _stop_background(self) -> None:
-        # A job that was begun is still completed.
+        # A call that was begun is still completed.
         self._background_scope.cancel()
         await self._background_ended.wait()
 

@@ -23,6 +23,7 @@ from storage.errors import CheckpointError
 from storage.filesystem import FileSystem
 from storage.paths import file_name, join
 from storage.replaced_file import ReplacedFile, Replacement
+from storage.waits import at_once
 
 UNDEFINED_EPOCH: Final = -1
 UNDEFINED_EPOCH_OFFSET: Final = -1
@@ -166,11 +167,11 @@ class LeaderEpochCache:
         table = self._table
         if table != self._written:
             self._written = None
-            self._file.write_now(partial(_encode, table))
+            at_once(self._file.begin(partial(_encode, table)).finish())
             self._written = table
 
     def begin_flush(self) -> "EpochFlush | None":
-        """`flush` in the steps of a `Replacement`; None when the file holds the table."""
+        """`flush` in the parts of a `Replacement`; None when the file holds the table."""
         table = self._table
         if table == self._written:
             return None

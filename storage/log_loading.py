@@ -1,8 +1,8 @@
 """Loading all logs at start: one job per partition directory, for several threads (S-REC-8).
 
-    jobs = manager.load_jobs(topic_config)
-    for job in jobs:                    # `run` in num.recovery.threads.per.data.dir threads a dir
-        perform(job)
+    for job in manager.load_jobs(topic_config):
+        outcome = job.run()             # in one of num.recovery.threads.per.data.dir threads a dir
+        job.complete(outcome)           # on the loop
     manager.finish_loading()
 
 A job touches its own partition directory and nothing else, and keeps its outcome until
@@ -51,7 +51,7 @@ TopicConfigs = Callable[[str], TopicConfig]
 
 @dataclass(slots=True, kw_only=True)
 class LoadJob:
-    """One partition directory to open (`storage.jobs`)."""
+    """One partition directory to open."""
 
     log_dir: str
     directory: str
@@ -79,7 +79,10 @@ class LoadJob:
     error: OSError | None = None
 
     def run(self) -> Log | OSError:
-        """Open the log; blocks for longer the more there is to recover. Returns disk errors."""
+        """Open the log; blocks for longer the more there is to recover. Returns disk errors.
+
+        In any thread.
+        """
         try:
             options = LoadOptions(
                 config=self.config,

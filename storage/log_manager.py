@@ -14,8 +14,8 @@ concerns several of them:
 New logs go to the live directory with the fewest logs. A topic is deleted by renaming its partition
 directories; a task removes them later (S-RET-8). When a directory goes offline, so do its logs.
 
-Everything here belongs to the thread that owns the logs. Work that may block is a job, and work of
-many jobs is a generator of them (`storage.jobs`): `tasks`, `shutdown_steps`.
+Everything here belongs to the thread that owns the logs. Work that may wait for the disk is an
+`async def` (`storage.waits`): `tasks`, `shutdown`.
 
 `broker.server` makes one, runs its tasks and hands it to `broker.components`.
 """
@@ -34,7 +34,6 @@ from storage.cleaner.manager import LogCleanerManager
 from storage.clock import Clock
 from storage.distribution import FOLD, Distribution, DistributionSnapshot
 from storage.errors import StorageError
-from storage.jobs import Steps, Task, perform, perform_all
 from storage.log.log import Log
 from storage.log_loading import LoadJob, TopicConfigs
 from storage.manager.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, Checkpoints
@@ -58,6 +57,8 @@ from storage.paths import (
     parent_dir,
     partition_dir_name,
 )
+from storage.task import Task
+from storage.waits import Work, at_once
 
 _log = logging.getLogger(__name__)
 
@@ -225,10 +226,10 @@ class LogManager:
         expiration_ms = self._config.producer_id_expiration_ms
         return self._loader.start(topic_configs, producer_expiration_ms=expiration_ms).jobs
 
-    def checkpoint_loading(self) -> Steps:
+    async def checkpoint_loading(self) -> None:
         """Write the recovery points that the load jobs have reached, so that a crash does not undo
         all of their work."""
-        return self._loader.checkpoint()
+        await self._loader.checkpoint()
 
     def finish_loading(self) -> None:
         """Take over what the jobs found. Raises StorageError when a partition is found twice."""
@@ -241,7 +242,7 @@ class LogManager:
         """Open all logs here and now; `progress(done, all)` is called after each."""
         jobs = self.load_jobs(topic_configs)
         for done, job in enumerate(jobs, start=1):
-            perform(job)
+            job.complete(job.run())
             if progress is not None:
                 progress(done, len(jobs))
         self.finish_loading()
@@ -313,7 +314,7 @@ class LogManager:
             self.cleaner.gone(log_dir, topic_partition)
             if log.log_start_offset > 0 and self._checkpoints.may_name(log_dir, topic_partition):
                 touched[log_dir] = None
-        self._checkpoints.write_now(*touched)
+        at_once(self._checkpoints.write(touched))
 
     def _delete(self, log: Log) -> None:
         name = self._maker.unique_name(log.topic_partition, DirState.DELETE)
@@ -362,7 +363,7 @@ class LogManager:
             for log, offset in offsets.items()
             if log.durability.cut_to(offset)
         }
-        self._checkpoints.write_now(*lowered, files=RECOVERY_POINTS)
+        at_once(self._checkpoints.write(lowered, RECOVERY_POINTS))
         touched: dict[str, None] = {}
         for log, offset in offsets.items():
             start, active = log.log_start_offset, log.segments.active.base_offset
@@ -370,8 +371,8 @@ class LogManager:
             if log.log_start_offset < start:
                 touched[parent_dir(log.dir)] = None
             if log.segments.active.base_offset != active and self.cleaner.truncated(log):
-                self.cleaner.checkpoints.write_now(parent_dir(log.dir))
-        self._checkpoints.write_now(*touched)
+                at_once(self.cleaner.checkpoints.write(parent_dir(log.dir)))
+        at_once(self._checkpoints.write(touched))
 
     # Disks fail.
 
@@ -389,7 +390,7 @@ class LogManager:
         """The periodic tasks (S-TIME-1)."""
         config = self._config
 
-        def task(name: str, period_ms: int, run: Callable[[], Steps]) -> Task:
+        def task(name: str, period_ms: int, run: Callable[[], Work[int | None]]) -> Task:
             first = config.log_initial_task_delay_ms
             return Task(name=name, initial_delay_ms=first, period_ms=period_ms, run=run)
 
@@ -405,12 +406,12 @@ class LogManager:
             task(
                 log_tasks.RECOVERY_POINT_CHECKPOINT,
                 config.log_flush_offset_checkpoint_interval_ms,
-                lambda: self._checkpoints.steps(self.live_dirs, RECOVERY_POINTS),
+                lambda: self._checkpoints.write(self.live_dirs, RECOVERY_POINTS),
             ),
             task(
                 log_tasks.LOG_START_CHECKPOINT,
                 config.log_flush_start_offset_checkpoint_interval_ms,
-                lambda: self._checkpoints.steps(self.live_dirs, LOG_STARTS),
+                lambda: self._checkpoints.write(self.live_dirs, LOG_STARTS),
             ),
             task(
                 log_tasks.DELETE_LOGS,
@@ -437,17 +438,16 @@ class LogManager:
             ),
         ]
 
-    def _flush_rolled(self) -> Steps:
-        yield from self._flusher.flush_rolled()
-        yield from self._tails.steps()
-        yield from self._checkpoints.update_outdated()
-        yield from self.cleaner.checkpoints.write_changed()
-        return None
+    async def _flush_rolled(self) -> None:
+        await self._flusher.flush_rolled()
+        await self._tails.sync()
+        await self._checkpoints.update_outdated()
+        await self.cleaner.checkpoints.write_changed()
 
-    def apply_retention_to_compacted(self) -> Steps:
+    async def apply_retention_to_compacted(self) -> None:
         """Apply retention to compacted logs, for the cleaner threads: delete segments below the log
         start and, with `delete` in the policy, those that are too old or too many."""
-        return self._upkeep.apply_retention(self.cleaner.may_delete_from)
+        await self._upkeep.apply_retention(self.cleaner.may_delete_from)
 
     # High watermarks, which the replication layer keeps.
 
@@ -455,23 +455,19 @@ class LogManager:
         """The high watermarks in the checkpoints of all live directories."""
         return self._checkpoints.read(HIGH_WATERMARK_CHECKPOINT)
 
-    def checkpoint_high_watermarks(self) -> Steps:
+    async def checkpoint_high_watermarks(self) -> None:
         """Write down the high watermark of every log."""
-        return self._checkpoints.steps(self.live_dirs, HIGH_WATERMARKS)
+        await self._checkpoints.write(self.live_dirs, HIGH_WATERMARKS)
 
     # Stopping.
 
-    def shutdown_steps(self, broker_epoch: int = -1) -> Steps:
+    async def shutdown(self, broker_epoch: int = -1, *, unlock: bool = True) -> None:
         """Sync and close all logs; write checkpoints and clean-stop markers (S-START-5).
 
         Nobody may use the logs any more. A directory that failed gets no marker, nor one whose
-        start after an unclean stop did not finish loading.
+        start after an unclean stop did not finish loading. `unlock`: release the locks, too.
         """
-        yield from self.cleaner.checkpoints.write_changed()
-        yield from self._closing.steps(broker_epoch)
-        return None
-
-    def shutdown(self, broker_epoch: int = -1) -> None:
-        """`shutdown_steps` here and now, and the directories unlocked."""
-        perform_all(self.shutdown_steps(broker_epoch))
-        self.directories.unlock_all()
+        await self.cleaner.checkpoints.write_changed()
+        await self._closing.close(broker_epoch)
+        if unlock:
+            self.directories.unlock_all()

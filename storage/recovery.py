@@ -78,6 +78,7 @@ from storage.producers.state import (
 from storage.segment_recovery import ResumePoint, SegmentRecovery, cut_indexes, resume_point
 from storage.splitting import is_forced, overflows, split
 from storage.syncing import sync_files
+from storage.waits import at_once
 
 _log = logging.getLogger(__name__)
 
@@ -140,7 +141,7 @@ def load_log(
     wanted = loader.takes_long or clock.monotonic() - begin >= options.sync_above_s
     if unsynced >= options.config.flush_messages or (unsynced and wanted):
         try:
-            log.flush()
+            at_once(log.flush())
             log.let_go_of_files()
         except StorageError as error:
             if isinstance(error.cause, OSError):

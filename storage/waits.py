@@ -3,10 +3,10 @@
 A function that may wait is `async def`, awaits one of the objects below, and returns its result. A
 function that cannot wait is plain.
 
-    async def flush(log, offset):
-        begun = log.begin_flush(offset)     # on the loop: takes values (paths, bytes, numbers)
-        await call(begun.sync)              # in a thread, on those values only
-        begun.complete()                    # on the loop again: the log may have changed meanwhile
+    async def flush(self):
+        step = self._begin()                # on the loop: takes values (paths, bytes, numbers)
+        await call(step.sync)               # in a thread, on those values only
+        self._settle(step)                  # on the loop again: the log may have changed meanwhile
 
     async def delete(names):
         for name in names:
@@ -263,6 +263,8 @@ def at_once(work: Work[T]) -> T:
             result: T = end.value
             return result
         answer = error = None
+        if wait is PAUSE:
+            continue
         try:
             answer = _serve(wait)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it is for `work`

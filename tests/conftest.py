@@ -1,10 +1,45 @@
-"""What every test leaves behind is put away."""
+"""What a test leaves behind is put away; which tests run when, and on what examples, is set."""
 
+import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+from tests import selection
 from tests.support.stores import close_stores
+
+# A run is the same every time; `--hypothesis-profile drawn` looks for other examples. In either, a
+# machine that is busy with something else is no failure of a property.
+settings.register_profile(
+    "drawn", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.register_profile("repeated", settings.get_profile("drawn"), derandomize=True)
+settings.load_profile("repeated")
+
+# Programs are sent Ctrl-C, which a run in the background of a shell would have them ignore.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    selection.mark(items)
+    selection.in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Of `--dist loadfile`: the files of Spark go to one worker."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByGroup(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return selection.group_of(nodeid)
+
+    return ByGroup(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -1,21 +1,21 @@
-"""One cleaning, advanced on the event loop while a child process reads and writes.
+"""One cleaning with its child process: its rate, its end when it is not wanted, and its result.
 
 A module of its own because its imports take some tens of milliseconds: `broker.cleaner.log_cleaner`
 imports it when there is something to clean, so that a start need not.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from broker.cleaner.settings import CleanerSettings
 from broker.world.clock import TaskClock
-from broker.world.workers import Hand, WorkerDied, Workers
+from broker.world.workers import Hand, WorkerDied
 from storage.cleaner import work as work_in_child
 from storage.cleaner.cleaning import (
     STEP_BYTES,
-    Cleaning,
     clean,
     closed_segments,
     describe,
@@ -26,6 +26,7 @@ from storage.cleaner.manager import LogToClean, LookStatistics
 from storage.cleaner.request import CleanerStats, CleanRequest, MapStep, RewriteStep
 from storage.paths import partition_dir_name
 from storage.producers.last_records import last_records_in
+from storage.waits import Call, Work, call
 
 logger = logging.getLogger(__name__)
 
@@ -83,9 +84,8 @@ class RunningCleaning:
         work: LogToClean,
         *,
         hand: Hand,
-        workers: Workers,
         clock: TaskClock,
-        throttle: Callable[[float], Awaitable[None]],
+        throttle: Callable[[float], Work[None]],
         is_wanted: Callable[[], bool],
         hash_seed: int,
     ) -> None:
@@ -93,10 +93,10 @@ class RunningCleaning:
         self._hash_seed = hash_seed
         self._work = work
         self._hand = hand
-        self._workers = workers
         self._clock = clock
         self._throttle = throttle
         self._is_wanted = is_wanted
+        self._index_done = 0.0
 
     async def carry_out(self, settings: CleanerSettings, *, most_a_step: int) -> Cleaned:
         """Clean the log; no step reads more than `most_a_step` bytes.
@@ -105,41 +105,28 @@ class RunningCleaning:
         """
         logger.info("Beginning cleaning of log %s", _name(self._work))
         request = await self._request(settings)
+        began = self._index_done = self._clock.monotonic()
         step_bytes = min(STEP_BYTES, most_a_step)
-        cleaning = clean(self._work.log, request, step_bytes=step_bytes)
         try:
-            return await self._drive(cleaning)
+            stats = await clean(self._work.log, request, self._step, step_bytes=step_bytes)
         except Exception:
             # Otherwise the child would keep its state, above all the map, until the next cleaning.
             with suppress(WorkerDied):
-                await self._hand.call(work_in_child.end)
+                await Call(self._hand, work_in_child.end, ())
             raise
-        finally:
-            cleaning.close()
+        return Cleaned(
+            stats=stats,
+            seconds=self._clock.monotonic() - began,
+            index_seconds=self._index_done - began,
+        )
 
-    async def _drive(self, cleaning: Cleaning) -> Cleaned:
-        clock = self._clock
-        began = index_done = clock.monotonic()
-        try:
-            step = next(cleaning)
-            while True:
-                try:
-                    result = await self._hand.call(step.function, *step.args)
-                    if isinstance(result, MapStep):
-                        index_done = clock.monotonic()
-                    await self._throttle(_moved(result))
-                    self._expect_wanted()
-                except Exception as error:  # noqa: BLE001 - whatever it is, the cleaning decides
-                    step = cleaning.throw(error)
-                else:
-                    step = cleaning.send(result)
-        except StopIteration as end:
-            stats: CleanerStats = end.value
-            return Cleaned(
-                stats=stats,
-                seconds=clock.monotonic() - began,
-                index_seconds=index_done - began,
-            )
+    async def _step(self, function: Callable[..., Any], *args: Any) -> Any:
+        result = await Call(self._hand, function, args)
+        if isinstance(result, MapStep):
+            self._index_done = self._clock.monotonic()
+        await self._throttle(_moved(result))
+        self._expect_wanted()
+        return result
 
     def _expect_wanted(self) -> None:
         if not self._is_wanted():
@@ -150,14 +137,14 @@ class RunningCleaning:
         image = log.producers.image()
         values = (image, log.segments.first.base_offset, extent.first_uncleanable_offset)
         if image.is_large:
-            producers = await self._workers.in_thread(last_records_in, *values)
+            producers = await call(last_records_in, *values)
             self._expect_wanted()
         else:
             producers = last_records_in(*values)
         # In a thread: asking the disk about thousands of segments takes tens of milliseconds.
         places = closed_segments(log, extent.first_uncleanable_offset)
         where = log.store.fs, log.dir, places
-        sources = await self._workers.in_thread(describe, *where)
+        sources = await call(describe, *where)
         self._expect_wanted()
         return request_for(
             log,

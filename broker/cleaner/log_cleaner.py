@@ -1,8 +1,8 @@
 """The cleaner threads: `log.cleaner.threads` loops that compact logs (Kafka's `LogCleaner`).
 
-Each loop takes the filthiest log (`storage.cleaner.manager`), advances its cleaning on the event
-loop (`storage.cleaner.cleaning`), and has its own child process (`Hand`) read and write, in steps
-of bounded size. Between two steps it waits for the throttle that all loops share, and aborts the
+Each loop takes the filthiest log (`storage.cleaner.manager`) and cleans it
+(`storage.cleaner.cleaning`): its own child process (`Hand`) reads and writes, in steps of bounded
+size. Between two steps it waits for the throttle that all loops share, and aborts the
 cleaning if it is not wanted any more because the log is truncated, moved or deleted. After each
 round a loop applies retention to compacted logs, which `kafka-log-retention` leaves to the cleaner;
 if it cleaned nothing, it then sleeps `log.cleaner.backoff.ms`. A child process that was idle for
@@ -32,9 +32,8 @@ import trio
 from broker.cleaner.settings import CleanerSettings
 from broker.cleaner.throttler import Throttler
 from broker.world.clock import TaskClock
-from broker.world.loop_watch import LoopWatch, attributed
-from broker.world.turns import wait_for_turn
-from broker.world.workers import Hand, WorkerDied, Workers, perform_all
+from broker.world.driver import Driver
+from broker.world.workers import Hand, WorkerDied, Workers
 from config.broker_config import BrokerConfig
 from protocol.errors import KafkaError
 from storage.cleaner.errors import CleaningAborted, UncleanableLog
@@ -42,6 +41,7 @@ from storage.cleaner.manager import CleanerManagerStatistics, LogToClean, LookSt
 from storage.errors import BeingRepaired, StorageError, is_shortage
 from storage.log_manager import LogManager
 from storage.paths import parent_dir
+from storage.waits import Lock, call, sleep
 
 if TYPE_CHECKING:
     from broker.cleaner.cleaning_steps import Cleaned, RunningCleaning
@@ -80,10 +80,10 @@ class LogCleaner:
         *,
         clock: TaskClock,
         workers: Workers,
+        driver: Driver,
         random: Random,
-        watch: LoopWatch | None = None,
     ) -> None:
-        """`watch` is notified of steps that hold the loop for long."""
+        """`workers` are asked for the child processes."""
         self.random = random
         self.is_enabled = config.log_cleaner_enable
         """If False, `run` returns at once."""
@@ -93,8 +93,8 @@ class LogCleaner:
         self.log_manager = log_manager
         self.clock = clock
         self.workers = workers
-        self._watch = watch or LoopWatch(clock)
-        self._looking = trio.Lock()
+        self._driver = driver
+        self._looking = Lock()
         self._next_retention = clock.monotonic()
         self._threads: list[CleanerThread] = []
         self._changed = trio.Event()
@@ -117,7 +117,7 @@ class LogCleaner:
                 nursery.cancel_scope.cancel()
 
     async def _run(self, thread: "CleanerThread") -> None:
-        await attributed(thread.run(), self._watch, lambda: thread.name)
+        await self._driver.run(thread.run(), lambda: thread.name)
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Apply a changed configuration of the broker."""
@@ -158,8 +158,7 @@ class LogCleaner:
             async with self._looking:
                 work = manager.grab_filthiest()  # another loop may have looked meanwhile
                 if work is None:
-                    for _ in manager.look():
-                        await wait_for_turn()
+                    await manager.look()
                     work = manager.grab_filthiest()
         return work
 
@@ -168,7 +167,7 @@ class LogCleaner:
         now = self.clock.monotonic()
         if now >= self._next_retention:
             self._next_retention = now + self.backoff_s
-            await perform_all(self.workers, self.log_manager.apply_retention_to_compacted())
+            await self.log_manager.apply_retention_to_compacted()
 
     @property
     def most_a_step(self) -> int:
@@ -204,7 +203,7 @@ class CleanerThread:
             while True:
                 if not await self._clean_filthiest():
                     self._let_idle_hand_go()
-                    await self._cleaner.clock.sleep(self._cleaner.backoff_s)
+                    await sleep(self._cleaner.backoff_s)
         except Exception:
             self.has_failed = True
             raise
@@ -276,7 +275,7 @@ class CleanerThread:
         """Run one cleaning to its end and log its result. Raises what `_clean` catches."""
         cleaner = self._cleaner
         try:
-            running_cleaning = await cleaner.workers.in_thread(_import_steps)
+            running_cleaning = await call(_import_steps)
         except (ImportError, OSError) as error:
             raise WorkerDied(f"the cleaner's modules could not be imported: {error!r}") from error
         if self._hand is None:
@@ -284,7 +283,6 @@ class CleanerThread:
         running = running_cleaning(
             work,
             hand=self._hand,
-            workers=cleaner.workers,
             clock=cleaner.clock,
             throttle=cleaner.throttler.throttle,
             is_wanted=lambda: self._manager.is_wanted(work),

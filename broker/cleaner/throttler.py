@@ -9,9 +9,8 @@ rate is right, and all other callers of the throttler wait behind it.
 
 from typing import Final
 
-import trio
-
-from broker.world.clock import TaskClock
+from storage.clock import Clock
+from storage.waits import Lock, sleep
 
 CHECK_INTERVAL_S: Final = 0.3
 
@@ -19,16 +18,16 @@ CHECK_INTERVAL_S: Final = 0.3
 class Throttler:
     """Allows at most `rate` units per second; 0 or less means no bound."""
 
-    def __init__(self, clock: TaskClock, rate: float) -> None:
+    def __init__(self, clock: Clock, rate: float) -> None:
         self.rate = rate
         """Units per second. May be changed at any time; the next check uses it."""
         self._clock = clock
-        self._lock = trio.Lock()
+        self._lock = Lock()
         self._period_began = clock.monotonic()
         self._observed = 0.0
 
     async def throttle(self, observed: float) -> None:
-        """Report `observed` units as done; return when more may be done. Always a checkpoint."""
+        """Report `observed` units as done; return when more may be done."""
         async with self._lock:
             self._observed += observed
             elapsed = self._clock.monotonic() - self._period_began
@@ -36,6 +35,6 @@ class Throttler:
                 return
             too_early = self._observed / self.rate - elapsed if self.rate > 0 else 0.0
             if too_early > 0:
-                await self._clock.sleep(too_early)
+                await sleep(too_early)
             self._period_began = self._clock.monotonic()
             self._observed = 0.0

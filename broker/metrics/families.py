@@ -61,7 +61,7 @@ class Sources:
     broker_state: Callable[[], int]
     cluster_id: str
     broker_id: int
-    replicas: InSteps[ReplicaManagerStatistics]
+    replicas: Callable[[], Work[ReplicaManagerStatistics]]
     logs: Callable[[], Iterable[Log]]
     log_manager: Callable[[], LogManagerStatistics]
     cleaner: Callable[[], LogCleanerStatistics | None]
@@ -91,7 +91,7 @@ def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
     yield from _server(sources)
     state = yield from _steps(sources.controller())
     yield from _controller(state)
-    replicas = yield from sources.replicas()
+    replicas = yield from _steps(sources.replicas())
     yield from topic_families(replicas)
     yield from _replica_manager(replicas, state.elections)
     yield from log_families(sources.logs())

@@ -29,7 +29,7 @@ from storage.waits import Call, Pause, Place, Until, Wait, Work
 logger = logging.getLogger(__name__)
 
 
-def is_parked(wait: Wait) -> bool:
+def is_parked(wait: Wait | None) -> bool:
     """Whether work waits on behalf of its client."""
     return isinstance(wait, Until) and wait.parked
 

@@ -5,13 +5,14 @@ The request may be with a worker or a task aside, parked, or still to be parsed 
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import trio
 
 from broker.network.connection_state import ConnectionState
-from broker.network.continuation import Continuation, is_long
+from broker.network.continuation import Continuation, is_long, is_parked
 from broker.network.large_messages import Room
 from broker.network.parking import wait_parked
 from broker.network.replies import Replies
@@ -55,7 +56,7 @@ class Finishing:
                 if not replies.send_nowait(state.since):
                     await replies.send(state.since)
             except BaseException:
-                waiting.discard()
+                self._leave(waiting)
                 raise
         where = waiting.reply
         if where.__class__ is LargeRequest:
@@ -68,6 +69,23 @@ class Finishing:
             return
         del where
         await self._answer(waiting, abort, None)
+
+    def _leave(self, waiting: Unanswered) -> None:
+        """The client has gone before anybody went on with its request."""
+        if waiting.work is None:
+            return
+        rest = self._rest(waiting)
+        if waiting.route.ends_with_client or is_parked(rest.wait):
+            rest.close()
+        else:
+            with suppress(trio.ClosedResourceError):  # the broker stops: the work is dropped
+                self._channel.asides.begin(rest)
+
+    def _rest(self, waiting: Unanswered) -> Continuation:
+        route, context, _, _, work, wait = waiting[:6]
+        assert work is not None
+        assert wait is not None
+        return Continuation(work, wait, context.connection.client, partial(named, route, context))
 
     async def _answer(
         self, waiting: Unanswered, abort: Callable[[], None], room: Room | None
@@ -97,11 +115,9 @@ class Finishing:
 
     async def _outcome(self, waiting: Unanswered, room: Room | None) -> Any:
         """Have the rest of a request's work done, wherever it waits, and return the reply."""
-        route, context, request, _, work, wait, since, queue, local = waiting
-        assert work is not None
-        assert wait is not None
+        route, context, request, _, _, _, since, queue, local = waiting
         metrics, monotonic = route.metrics, self._channel.clock.monotonic
-        rest = Continuation(work, wait, context.connection.client, partial(named, route, context))
+        rest = self._rest(waiting)
         remote = 0.0
         while rest.wait is not None:
             wait = rest.wait

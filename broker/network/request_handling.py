@@ -55,11 +55,6 @@ class Unanswered(NamedTuple):
     local_s: float = 0.0
     """Seconds that the handler has worked so far."""
 
-    def discard(self) -> None:
-        """Drop the request: its reply will not be waited for."""
-        if self.work is not None:
-            self.work.close()
-
 
 def named(route: Route, context: RequestContext) -> str:
     """Name a request for the log."""

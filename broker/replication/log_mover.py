@@ -2,8 +2,8 @@
 
 For every move there is a future log (`storage.manager.log_moves`). One task copies batches, as a
 follower appends them, in slices of `SLICE_BYTES`, taking turns between moves. No move blocks the
-event loop: reading, checking, writing and syncing are jobs (`broker.replication.slice_copy`,
-`Log.begin_flush`). Only this task changes a future log.
+event loop: threads read, check, write and sync (`broker.replication.slice_copy`, `Log.flush`). Only
+this task changes a future log.
 
 When a copy has caught up it is synced. Then, with appends held back, it gets the rest and replaces
 the log it was made from. Appends wait for a few milliseconds; reads go on. Coordinators' appends
@@ -26,17 +26,17 @@ import trio
 
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.partition import Partition
-from broker.replication.slice_copy import CopySlice
+from broker.replication.slice_copy import copy_slice
 from broker.replication.truncation import truncation_between
-from broker.world.workers import Workers, perform, perform_all
+from broker.world.driver import Driver
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.errors import RecordsError
 from protocol.types import TopicPartition
-from storage import jobs
 from storage.errors import BeingRepaired, StorageError, storage_error
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, ReadInfo, StartOffsetReason
 from storage.paths import parent_dir
+from storage.waits import Work, at_once
 
 if TYPE_CHECKING:
     from broker.replication.replica_manager import ReplicaManager
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SLICE_BYTES: Final = 512 * 1024
-"""Bytes copied per job: a few milliseconds in a thread."""
+"""Bytes copied at a time: a few milliseconds in a thread."""
 
 NEARLY_THERE_BYTES: Final = SLICE_BYTES
 """With at most this left to copy, the copy is synced and put in place."""
@@ -59,11 +59,11 @@ class LogMover:
     """Copies partitions into other log directories, and replaces the original by the copy."""
 
     def __init__(
-        self, replicas: "ReplicaManager", log_manager: "LogManager", workers: Workers
+        self, replicas: "ReplicaManager", log_manager: "LogManager", driver: Driver
     ) -> None:
         self._replicas = replicas
         self._logs = log_manager
-        self._workers = workers
+        self._driver = driver
         self._moving: dict[TopicPartition, Log] = {}
         self._wake = trio.Event()
 
@@ -115,12 +115,15 @@ class LogMover:
                 self._wake = trio.Event()
                 await self._wake.wait()
             for tp, future in list(self._moving.items()):
+                await trio.lowlevel.checkpoint()
                 await self._turn(tp, future)
 
     async def _turn(self, tp: TopicPartition, future: Log) -> None:
         try:
-            if await self._advance(tp, future):
-                self._forget(tp, future)
+            if await self._driver.run(self._catch_up(tp, future)):
+                with trio.CancelScope(shield=True):
+                    if await self._driver.run(self._change_places(tp, future)):
+                        self._forget(tp, future)
         except _Abandoned:
             self._forget(tp, future)
         except BeingRepaired:
@@ -136,25 +139,15 @@ class LogMover:
         if self._moving.get(tp) is future:
             del self._moving[tp]
 
-    async def _advance(self, tp: TopicPartition, future: Log) -> bool:
-        """Copy one slice, or finish the move; return whether it is finished."""
-        partition = self._check(tp, future)
-        await trio.lowlevel.checkpoint()
+    async def _catch_up(self, tp: TopicPartition, future: Log) -> bool:
+        """Copy one slice; if little is left, sync the copy and return True."""
         partition = self._check(tp, future)
         found = self._next_slice(partition.log, future)
         if found is not None:
-            await perform(self._workers, self._copy(partition, future, found))
+            await self._copy(partition, future, found)
             if _far_from_the_end(partition.log, found):
                 return False
-        await perform_all(self._workers, self._flush(tp, future))
-        with trio.CancelScope(shield=True):
-            if tp.topic in INTERNAL_TOPICS:
-                if partition.appending:
-                    return False
-                jobs.perform_all(self._put_in_place(partition, future))
-            else:
-                async with partition.appends_held_back():
-                    await perform_all(self._workers, self._put_in_place(partition, future))
+        await self._flush(tp, future)
         return True
 
     def _check(self, tp: TopicPartition, future: Log) -> Partition:
@@ -177,23 +170,21 @@ class LogMover:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Nothing to be read at {start}.")
         return found
 
-    def _copy(self, partition: Partition, future: Log, found: ReadInfo) -> CopySlice:
+    def _copy(self, partition: Partition, future: Log, found: ReadInfo) -> Work[None]:
         source, tp = partition.log, partition.topic_partition
 
         def unreadable(error: OSError) -> None:
             self._logs.report_failure(parent_dir(source.dir), error)
             raise storage_error(source.dir, error) from error
 
-        return CopySlice(
+        return copy_slice(
             found.records, future, wanted=lambda: self._check(tp, future), unreadable=unreadable
         )
 
-    def _flush(self, tp: TopicPartition, future: Log) -> jobs.Steps:
+    async def _flush(self, tp: TopicPartition, future: Log) -> None:
         """Sync all that the copy holds."""
-        while (job := future.begin_flush()) is not None:
-            yield job
-            self._check(tp, future)
-        return None
+        await future.flush()
+        self._check(tp, future)
 
     def _follow_ends(self, source: Log, future: Log) -> None:
         """Drop from either end of the copy what the source no longer has."""
@@ -211,7 +202,19 @@ class LogMover:
 
     # ------------------------------------------------------------------ the end of a move
 
-    def _put_in_place(self, partition: Partition, future: Log) -> jobs.Steps:
+    async def _change_places(self, tp: TopicPartition, future: Log) -> bool:
+        """Finish the move; False if that is not possible now."""
+        partition = self._check(tp, future)
+        if tp.topic in INTERNAL_TOPICS:
+            if partition.appending:
+                return False
+            at_once(self._put_in_place(partition, future))
+        else:
+            async with partition.appends_held_back():
+                await self._put_in_place(partition, future)
+        return True
+
+    async def _put_in_place(self, partition: Partition, future: Log) -> None:
         """Replace the source by the copy, while appends are held back.
 
         See `storage.manager.log_moves` for the order.
@@ -219,21 +222,19 @@ class LogMover:
         tp, moves = partition.topic_partition, self._logs.moves
         source = partition.log
         while (found := self._next_slice(source, future)) is not None:
-            yield self._copy(partition, future, found)
-        yield from self._flush(tp, future)
-        self._check(tp, future)
+            await self._copy(partition, future, found)
+        await self._flush(tp, future)
         moves.retire_source(tp)
         try:
-            yield moves.sync_dir_of(source)
+            await moves.sync_name_of(source)
             self._check(tp, future)
             promoted = moves.promote_future(tp)
-        except BaseException:  # a step that fails closes the generator
+        except BaseException:
             if not partition.unavailable:
                 moves.restore_source(tp)
             raise
         partition.replace_log(promoted)
-        yield from moves.checkpoint(parent_dir(source.dir), parent_dir(promoted.dir))
-        return None
+        await moves.checkpoint(parent_dir(source.dir), parent_dir(promoted.dir))
 
 
 def _far_from_the_end(source: Log, copied: ReadInfo) -> bool:

@@ -18,7 +18,7 @@ After `kafka.server.ReplicaManager`.
 """
 
 import logging
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -29,18 +29,16 @@ from broker.replication.delta_application import apply_delta
 from broker.replication.partition import LATEST_PRODUCE_VERSION, THREADED_APPEND_BYTES, Partition
 from broker.replication.purgatory import Purgatory, PurgatoryStatistics
 from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStatistics
-from broker.world.turns import at_once
 from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.clock import Clock
 from storage.errors import OutOfResources, StorageError, storage_error
-from storage.jobs import Steps
 from storage.log.opening import Opening
 from storage.log.results import AppendInfo, AppendOrigin
 from storage.paths import parent_dir
 from storage.seldom import Seldom
-from storage.waits import Signal
+from storage.waits import PAUSE, Signal
 
 if TYPE_CHECKING:
     from broker.cluster.image import MetadataImage
@@ -52,10 +50,6 @@ log = logging.getLogger(__name__)
 
 NEVER_THREADED: Final = 1 << 62
 """`threaded_append_bytes` of internal topics: a coordinator's append never goes to a thread."""
-
-
-_PARTITIONS_A_TURN: Final = 2000
-"""Partitions gone through between two steps: about half a millisecond."""
 
 
 class Purgatories(NamedTuple):
@@ -354,36 +348,29 @@ class ReplicaManager:
 
     # ------------------------------------------------------------------ high watermark checkpoint
 
-    def checkpoint_high_watermarks(self) -> Steps:
+    async def checkpoint_high_watermarks(self) -> None:
         """Write `replication-offset-checkpoint` of every log directory, if a watermark moved.
 
         Run at a clean stop and every `replica.high.watermark.checkpoint.interval.ms` (S-FL-3).
         """
         now: dict[TopicPartition, int] = {}
-        for count, partition in enumerate(self.partitions(), start=1):
+        for partition in self.partitions():
             if not partition.unavailable:
                 now[partition.topic_partition] = partition.log.high_watermark
-            if count % _PARTITIONS_A_TURN == 0:
-                yield None
+            await PAUSE
         if now != self._checkpointed:
-            yield from self.log_manager.checkpoint_high_watermarks()
+            await self.log_manager.checkpoint_high_watermarks()
             self._checkpointed = now
-        return None
 
     # ------------------------------------------------------------------ statistics
 
-    def statistics(self) -> ReplicaManagerStatistics:
-        """Gauges and counters, all at once."""
-        return at_once(self.statistics_in_steps())
-
-    def statistics_in_steps(self) -> Generator[None, None, ReplicaManagerStatistics]:
-        """The same, some partitions a step; for metrics."""
+    async def statistics(self) -> ReplicaManagerStatistics:
+        """Gauges and counters."""
         leaders = offline = under_replicated = under_min = at_min = producers = late = 0
         now_ms = self._clock.wall_ms()
         max_timeout_ms = self._config.transaction_max_timeout_ms
-        for count, partition in enumerate(list(self._partitions.values()), start=1):
-            if count % _PARTITIONS_A_TURN == 0:
-                yield
+        for partition in self.partitions():
+            await PAUSE
             if partition.unavailable:
                 offline += partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR
                 continue
@@ -396,7 +383,7 @@ class ReplicaManager:
             state = partition.log.producers
             producers += state.producer_count
             late += state.has_late_transaction(now_ms, max_timeout_ms)
-        all_topics, topics = yield from self.topic_statistics.snapshot()
+        all_topics, topics = await self.topic_statistics.snapshot()
         return ReplicaManagerStatistics(
             partition_count=len(self._partitions),
             leader_count=leaders,

@@ -13,10 +13,11 @@ from typing import Final
 import trio
 
 from broker.world.clock import TaskClock
-from broker.world.workers import Workers, perform_all
+from broker.world.driver import Driver
 from storage.log.log import Log
 from storage.log_loading import LoadJob, TopicConfigs
 from storage.log_manager import LogManager
+from storage.waits import PAUSE, call
 
 logger = logging.getLogger(__name__)
 
@@ -52,19 +53,19 @@ async def load_all_logs(
     *,
     threads_per_dir: int,
     clock: TaskClock,
-    workers: Workers,
+    driver: Driver,
 ) -> None:
     """Return when every log is open or its directory is offline. Raises StorageError."""
     begin = clock.monotonic()
     jobs = manager.load_jobs(topic_configs)
     if jobs:
-        await _Opening(manager, jobs, threads_per_dir, clock, workers).run()
+        await _Opening(manager, jobs, threads_per_dir, clock, driver).run()
     manager.finish_loading()
     logger.info("Loaded %d logs in %dms", len(jobs), (clock.monotonic() - begin) * 1000)
 
 
 class _Opening:
-    """One run of all jobs through the workers' threads."""
+    """One run of all jobs through threads."""
 
     def __init__(
         self,
@@ -72,14 +73,14 @@ class _Opening:
         jobs: Sequence[LoadJob],
         threads_per_dir: int,
         clock: TaskClock,
-        workers: Workers,
+        driver: Driver,
     ) -> None:
         self._manager = manager
         self._takes_long = False
         self._all = len(jobs)
         self._done = 0
         self._clock = clock
-        self._workers = workers
+        self._driver = driver
         self._threads_per_dir = threads_per_dir
         self._queues: dict[str, deque[LoadJob]] = {}
         for job in jobs:
@@ -93,7 +94,7 @@ class _Opening:
             nursery.start_soon(self._keep_written_down)
             async with trio.open_nursery() as openers:
                 for queue in self._queues.values():
-                    openers.start_soon(self._open, queue)
+                    openers.start_soon(self._have_opened, queue)
                     nursery.start_soon(self._send_more, queue, openers)
             nursery.cancel_scope.cancel()
         if self._takes_long:
@@ -109,14 +110,17 @@ class _Opening:
                 if not queue:
                     return
                 is_quick = (left - len(queue)) * QUICK_LOG_S > workers * LOOK_EVERY_S
-            openers.start_soon(self._open, queue)
+            openers.start_soon(self._have_opened, queue)
+
+    async def _have_opened(self, queue: deque[LoadJob]) -> None:
+        await self._driver.run(self._open(queue), limiter=self._limiter)
 
     async def _open(self, queue: deque[LoadJob]) -> None:
         while queue:
-            done = await self._workers.in_thread(self._open_some, queue, limiter=self._limiter)
-            for job, outcome in done:
+            for job, outcome in await call(self._open_some, queue):
                 job.complete(outcome)
-            self._done += len(done)
+                self._done += 1
+            await PAUSE
 
     def _open_some(self, queue: deque[LoadJob]) -> list[tuple[LoadJob, Log | OSError]]:
         """Open logs for `LOOK_EVERY_S`, at least one; runs in a thread."""
@@ -141,7 +145,7 @@ class _Opening:
             await self._write_down()
 
     async def _write_down(self) -> None:
-        await perform_all(self._workers, self._manager.checkpoint_loading())
+        await self._driver.run(self._manager.checkpoint_loading())
 
     async def _report(self) -> None:
         while True:

@@ -42,7 +42,7 @@ async def start_metrics(
         broker_state=broker_state,
         cluster_id=components.image.cluster_id,
         broker_id=config.broker_id,
-        replicas=components.replica_manager.statistics_in_steps,
+        replicas=components.replica_manager.statistics,
         logs=components.log_manager.all_logs,
         log_manager=components.log_manager.statistics,
         cleaner=components.log_cleaner.statistics

@@ -7,8 +7,8 @@ Everybody's rules are here, not at the callers:
   loop, however many there are. In virtual time, which stands still while work is done, a turn ends
   after `PAUSES` items.
 * Where a call runs: in a thread or a child process of `Workers`.
-* What cancellation means: it is felt at a `PAUSE` that ends a turn, at a `Signal` and in a child
-  process; never at a call in a thread, which is always completed.
+* What cancellation means: it is felt at a `PAUSE` that ends a turn or is the first after a call, at
+  a `Signal` and in a child process; never at a call in a thread, which is always completed.
 * The watch on long turns: each step that holds the loop for long is noted by name.
 
 `run` runs work to its end in the caller's task; that is how a trio function calls such work.
@@ -18,19 +18,17 @@ that the caller chooses.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
 from broker.world.clock import TaskClock
 from broker.world.loop_watch import NOTED_S, LoopWatch
-from broker.world.turns import ITEMS, TURN_S, wait_for_turn
+from broker.world.turns import PAUSES, TURN_S, wait_for_turn
 from broker.world.workers import Workers
 from storage.waits import Call, Pause, Place, Together, Until, Wait, Work
 
 T = TypeVar("T")
-
-PAUSES: Final = ITEMS
 
 
 class Driver:
@@ -85,9 +83,16 @@ class Driver:
         error: BaseException | None = None
         pauses = 0
         began = monotonic()
+        called = False
         while True:
             if wait.__class__ is Pause and pauses < PAUSES and monotonic() - began < TURN_S:
                 pauses += 1
+                if called:  # work made of calls never ends a turn, and can be ended between them
+                    called = False
+                    try:
+                        await trio.lowlevel.checkpoint_if_cancelled()
+                    except trio.Cancelled as cancelled:
+                        error = cancelled
             elif wait is not None:
                 self._note(began, what)
                 if gives_back is not None and gives_back(wait):
@@ -98,6 +103,7 @@ class Driver:
                     error = failure
                 began = monotonic()
                 pauses = 0
+                called = isinstance(wait, Call)
             try:
                 wait = work.send(answer) if error is None else work.throw(error)
             except StopIteration as end:

@@ -8,26 +8,23 @@ logged.
 The watch is a trio instrument with the two hooks around the wait for the sockets. They cost a
 microsecond per turn, however many requests it served; hooks around each step of a task would cost
 that per request. So these hooks cannot say which work was slow: code that may be slow times itself,
-or runs under `attributed`, and calls `note` for what took more than `NOTED_S`.
+or is run by `broker.world.driver`, and calls `note` for what took more than `NOTED_S`.
 
 `broker.__main__` installs the watch in trio. In tests and simulations, which do not, it takes notes
 and measures no turn. Event loop only.
 """
 
 import logging
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from types import coroutine
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from trio.abc import Instrument
 
 from storage.clock import Clock
 
 logger = logging.getLogger(__name__)
-
-Result = TypeVar("Result")
 
 LONG_TURN_S: Final = 0.05
 NOTED_S: Final = 0.005
@@ -160,32 +157,6 @@ class LoopWatch(Instrument):
         logger.warning("The event loop was held for %.0f ms, %s%s", took * 1000, what, others)
         self._next_line = now + LINE_EVERY_S
         self._untold = 0
-
-
-@coroutine
-def attributed(
-    work: Coroutine[Any, Any, Result], watch: LoopWatch, what: Callable[[], str]
-) -> Generator[Any, Any, Result]:
-    """Await `work`; note each of its steps that takes `NOTED_S` or more under the name `what()`."""
-    monotonic = watch.monotonic
-    # A list that is emptied, not a variable: an exception thrown in refers to this frame, and a
-    # variable would refer back to the exception, which makes a cycle.
-    following: list[Callable[[], Any]] = [partial(work.send, None)]
-    while True:
-        began = monotonic()
-        try:
-            trap = following.pop()()
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-        finally:
-            ended = monotonic()
-            if ended - began >= NOTED_S:
-                watch.note(began, ended, what)
-        try:
-            following.append(partial(work.send, (yield trap)))
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is for `work`
-            following.append(partial(work.throw, error))
 
 
 def name_of(function: Callable[..., object]) -> str:

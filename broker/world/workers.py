@@ -1,19 +1,17 @@
 """Runs work that must not run on the event loop, because it waits for a disk or computes long.
 
-Such work has three parts (`storage.jobs`): begun on the loop, run elsewhere on its own values,
-completed on the loop. `Workers` run the second part: in threads and child processes
-(`broker.world.machine`), or at once (`InlineWorkers`) in worlds where nothing blocks.
+Such work asks for a call (`storage.waits`), and `broker.world.driver` has the call made by
+`Workers`: in threads and child processes (`broker.world.machine`), or at once (`InlineWorkers`) in
+worlds where nothing blocks.
 
 A thread is for work that waits for the kernel, or computes in C without the interpreter's lock. A
 loop in Python needs a child process: in a thread it would take the event loop's time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import trio
-
-from storage.jobs import Job, Steps
 
 Result = TypeVar("Result")
 
@@ -117,54 +115,3 @@ class ThreadHand:
     def close(self) -> None:
         """See `Hand`."""
         self._state = {}
-
-
-async def perform(
-    workers: Workers, job: Job[Any] | None, limiter: trio.CapacityLimiter | None = None
-) -> None:
-    """Run and complete a job, and the jobs that its completions return. Cannot be cancelled."""
-    with trio.CancelScope(shield=True):
-        while job is not None:
-            job = job.complete(await workers.in_thread(job.run, limiter=limiter))
-
-
-async def perform_all(
-    workers: Workers, steps: Steps, limiter: trio.CapacityLimiter | None = None
-) -> int | None:
-    """Run all steps of a task; return what the generator returns.
-
-    Cancellation takes effect between steps: no further step is begun.
-    """
-    try:
-        while True:
-            try:
-                step = next(steps)
-            except StopIteration as end:
-                returned: int | None = end.value
-                return returned
-            if isinstance(step, Sequence):
-                await _side_by_side(workers, step, limiter)
-            elif step is not None:
-                await perform(workers, step, limiter)
-            await trio.lowlevel.checkpoint()
-    finally:
-        steps.close()
-
-
-async def _side_by_side(
-    workers: Workers, jobs: Sequence[Job[Any]], limiter: trio.CapacityLimiter | None
-) -> None:
-    """Run all jobs at once, to their ends even if one fails; then raise the first failure."""
-    failures: list[Exception] = []
-
-    async def one(job: Job[Any]) -> None:
-        try:
-            await perform(workers, job, limiter)
-        except Exception as error:  # noqa: BLE001 - raised below, when the others are done
-            failures.append(error)
-
-    async with trio.open_nursery() as nursery:
-        for job in jobs:
-            nursery.start_soon(one, job)
-    if failures:
-        raise failures[0]

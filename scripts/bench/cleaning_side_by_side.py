@@ -27,9 +27,10 @@ from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.types import TopicPartition
-from storage.cleaner.cleaning import clean, perform, request_for
+from storage.cleaner.cleaning import clean_here, request_for
 from storage.os_filesystem import OsFileSystem
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 from tests.support.kafka_cleaner import KafkaCleaner
 from tests.support.log_differences import differences
 from tests.support.manual_clock import ManualClock
@@ -67,8 +68,8 @@ def fill(directory: Path, *, size: int, record: int, codec: CompressionType, key
             build_batch(rows, base_offset=log.log_end_offset, codec=codec)
         )
     log.roll()
-    log.flush()
-    log.close()
+    at_once(log.flush())
+    at_once(log.close())
     return sum(path.stat().st_size for path in directory.glob("*.log"))
 
 
@@ -102,9 +103,9 @@ def ours(directory: Path) -> tuple[float, float]:
         io_buffer_bytes=512 * 1024,
     )
     wall, cpu = time.perf_counter(), time.process_time()
-    perform(clean(log, request))
+    clean_here(log, request)
     spent = time.perf_counter() - wall, time.process_time() - cpu
-    log.close()
+    at_once(log.close())
     for pending in log.store.take_pending():
         Path(pending.path).unlink()
     return spent
@@ -116,7 +117,7 @@ def compare(kafka: KafkaCleaner | None, where: Path, args: argparse.Namespace, w
     size = fill(source, size=args.megabytes * 1_000_000, record=record, codec=codec, keys=args.keys)
     log = load(source)
     end = log.log_end_offset
-    log.close()
+    at_once(log.close())
     print(f"\n{size / 1e6:.0f} MB, {end} records of {record} bytes, {codec.name.lower()}")
     if kafka is None:
         for _ in range(args.rounds):

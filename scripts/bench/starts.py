@@ -42,6 +42,7 @@ from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
+from storage.waits import at_once
 from tests.support.broker_process import BrokerProcess
 from tests.support.log_managers import log_manager
 
@@ -93,7 +94,7 @@ def make(setup: Setup, broker: BrokerProcess) -> None:
     manager = open_manager(broker.log_dir)
     for tp in partitions_of(setup):
         manager.get_or_create_log(tp, topic_id(tp.topic), TopicConfig(), is_new=True)
-    manager.shutdown()
+    at_once(manager.shutdown())
     broker.start(timeout_s=120)
     broker.stop(timeout_s=120)
     manager = open_manager(broker.log_dir)

@@ -11,7 +11,6 @@ from typing import Final
 from storage.check.findings import Action, ActionKind
 from storage.check.rehearsal import Change, ChangeKind, RehearsalFileSystem
 from storage.filesystem import FileSystem
-from storage.jobs import perform
 from storage.log.log import Log
 from storage.log_loading import LoadJob
 from storage.paths import (
@@ -60,7 +59,7 @@ def rehearse(fs: FileSystem, job: LoadJob, without: tuple[str, ...] = ()) -> Pla
 
 def load(job: LoadJob) -> Log:
     """Run the job and return its log. Raises OSError."""
-    perform(job)
+    job.complete(job.run())
     if job.log is None:
         raise job.error or OSError(f"{job.directory} could not be loaded")
     return job.log

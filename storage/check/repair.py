@@ -16,6 +16,7 @@ from storage.check.rehearsal import Change, ChangeKind
 from storage.filesystem import FileSystem
 from storage.log_loading import LoadJob
 from storage.paths import SWAP_SUFFIX, file_name, join
+from storage.waits import at_once
 
 _CHUNK: Final = 4 * 1024 * 1024
 
@@ -92,8 +93,8 @@ def repair_partition(
     for path in bad_indexes:
         fs.unlink(path, missing_ok=True)
     log = load(job)
-    log.flush()
-    log.close()
+    at_once(log.flush())
+    at_once(log.close())
     for gone in log.store.take_pending():
         fs.unlink(gone.path, missing_ok=True)
     fs.fsync_dir(job.directory)

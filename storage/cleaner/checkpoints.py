@@ -4,7 +4,7 @@ The file is Kafka's, and either broker continues where the other has stopped. In
 offset per partition and log directory; a change marks the directory, and its file is written soon
 after (`write_changed`): if a crash loses a raised offset, that part is cleaned once more. An offset
 that is too high, however, would make the cleaner skip dirty records below it. So a lowered one is
-written before it can do harm: `write_now` follows a truncation, and `before_new_log` removes a
+written before it can do harm: `write` follows a truncation at once, and `before_new_log` removes a
 deleted log's offset before there is another log of that name.
 
 Offsets of partitions that are not in the directory are dropped at the next write: Kafka leaves one
@@ -14,23 +14,20 @@ behind when it dies in the middle of a deletion or a move.
 import logging
 from functools import partial
 from random import Random
-from typing import Final
 
 from protocol.types import TopicPartition
 from storage.checkpoint import encode_offsets
 from storage.errors import OutOfResources, is_shortage
 from storage.filesystem import FileSystem
-from storage.jobs import Steps, perform_all
 from storage.log.log import Log
 from storage.log_loading import read_offsets
 from storage.manager.directories import LogDirectories
 from storage.manager.log_table import LogTable
 from storage.paths import CLEANER_CHECKPOINT, join, parent_dir
-from storage.replaced_file import ReplacedFile, ReplaceJob
+from storage.replaced_file import ReplacedFile
+from storage.waits import PAUSE, at_once
 
 _log = logging.getLogger(__name__)
-
-_LOGS_A_TURN: Final = 1000
 
 
 class CleanerCheckpoints:
@@ -130,61 +127,35 @@ class CleanerCheckpoints:
     def _note_changed(self, log_dir: str) -> None:
         self._changed[log_dir] = object()
 
-    def write_changed(self) -> Steps:
+    async def write_changed(self) -> None:
         """Write the files of directories whose offsets have changed."""
         for log_dir in list(self._changed):
-            yield from self._write(log_dir)
-        return None
-
-    def write_now(self, log_dir: str) -> None:
-        """Write one directory's file if it has changed, here and now; supersedes running writes."""
-        if log_dir in self._changed:
-            perform_all(self._write(log_dir))
+            await self.write(log_dir)
+            await PAUSE
 
     def before_new_log(self, log_dir: str, partition: TopicPartition) -> None:
         """Remove the offset of an earlier log of that name from the file, if need be."""
         if partition in self._gone.get(log_dir, ()):
-            self.write_now(log_dir)
+            at_once(self.write(log_dir))
 
-    def _write(self, log_dir: str) -> Steps:
+    async def write(self, log_dir: str) -> None:
+        """Write one directory's file if it has changed; what is written later supersedes it."""
         mark = self._changed.get(log_dir)
         if mark is None or log_dir not in self._directories.live:
-            return None
+            return
         gone = dict(self._gone.get(log_dir, {}))
-        offsets = list(self._offsets.get(log_dir, {}).items())
         named: list[tuple[TopicPartition, int]] = []
-        for count, (partition, offset) in enumerate(offsets, start=1):
+        for partition, offset in list(self._offsets.get(log_dir, {}).items()):
             if self._lies_in(partition, log_dir):
                 named.append((partition, offset))
-            if count % _LOGS_A_TURN == 0:
-                yield None
-
-        def done(error: OSError | None) -> None:
-            self._written(log_dir, mark, gone, error)
-
-        # Begun here, without another turn of others in between, so no later content is older.
-        if self._changed.get(log_dir) is mark:
-            yield ReplaceJob(self._file(log_dir).begin(partial(encode_offsets, named)), done)
-        return None
-
-    def _written(
-        self,
-        log_dir: str,
-        mark: object,
-        gone: dict[TopicPartition, object],
-        error: OSError | None,
-    ) -> None:
-        if error is not None and is_shortage(error):
-            self._directories.make_room()
-            raise OutOfResources(log_dir, error)  # the task runs again
-        if error is not None:
-            _log.error(
-                "Failed to access checkpoint file %s in dir %s: %s",
-                CLEANER_CHECKPOINT,
-                log_dir,
-                error,
-            )
-            self._directories.report_failure(log_dir, error)
+            await PAUSE
+        if self._changed.get(log_dir) is not mark:
+            return
+        try:
+            # Begun here, without a pause in between, so no later content is older.
+            await self._file(log_dir).begin(partial(encode_offsets, named)).finish()
+        except OSError as error:
+            self._failed(log_dir, error)
             return
         if self._changed.get(log_dir) is mark:
             del self._changed[log_dir]
@@ -192,6 +163,15 @@ class CleanerCheckpoints:
         for partition, one in gone.items():
             if marks.get(partition) is one:
                 del marks[partition]
+
+    def _failed(self, log_dir: str, error: OSError) -> None:
+        if is_shortage(error):
+            self._directories.make_room()
+            raise OutOfResources(log_dir, error)  # the task runs again
+        _log.error(
+            "Failed to access checkpoint file %s in dir %s: %s", CLEANER_CHECKPOINT, log_dir, error
+        )
+        self._directories.report_failure(log_dir, error)
 
     def _file(self, log_dir: str) -> ReplacedFile:
         file = self._files.get(log_dir)

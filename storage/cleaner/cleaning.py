@@ -1,24 +1,23 @@
-"""One cleaning of one log from beginning to end, as a generator that is advanced on the event loop.
+"""One cleaning of one log from beginning to end.
 
-    cleaning = clean(log, request_for(log, first_dirty, first_uncleanable, …))
-    work = next(cleaning)                       a `ChildWork`: a call of `storage.cleaner.work`
-    work = cleaning.send(work.function(state, *work.args))      run in a child; or throw what it
-    …                                                           raised into the generator
+    stats = await clean(log, request_for(log, first_dirty, first_uncleanable, …), child)
 
-The calls do everything that blocks or computes. Between them, on the loop, a group that was written
-replaces its segments (S-CMP-9: `storage.log.replacing`). So readers see the log before a group or
-after it, and a cleaning that ends early leaves nothing half done:
+`child(function, *args)` has a child process call `function(state, *args)`, a step of
+`storage.cleaner.work`. The steps do everything that blocks or computes. Between them, on the loop,
+a group that was written replaces its segments (S-CMP-9: `storage.log.replacing`). So readers see
+the log before a group or after it, and a cleaning that ends early leaves nothing half done:
 
-  * if the caller throws (the disk failed, the child died, the log is uncleanable) or closes it (to
-    abort), it removes the `.cleaned` files of the group in progress;
+  * if a step fails (the disk failed, the child died, the log is uncleanable, the cleaning is not
+    wanted any more), or the work is ended, it removes the `.cleaned` files of the group in
+    progress;
   * if the log was cut, moved or replaced meanwhile (its generation has changed), it raises
     CleaningAborted, and removes them as well;
   * groups that were installed before stay installed: they are valid, and are cleaned again later.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from storage.cleaner import work
@@ -49,20 +48,14 @@ from storage.paths import (
     segment_file,
 )
 from storage.producers.last_records import last_records_in
+from storage.waits import Work, at_once
 
 STEP_BYTES: Final = 4 << 20
 """Bytes that one call of a child reads: some tens of milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChildWork:
-    """A call `function(state, *args)`, to be made in the process that has `state`."""
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...] = ()
-
-
-Cleaning = Generator[ChildWork, Any, CleanerStats]
+Child = Callable[..., Work[Any]]
+"""`await child(function, *args)` returns `function(state, *args)`; the state lives in the child."""
 
 
 def request_for(  # noqa: PLR0913 - what the log does not know
@@ -148,17 +141,19 @@ def describe(
     )
 
 
-def clean(log: Log, request: CleanRequest, *, step_bytes: int = STEP_BYTES) -> Cleaning:
-    """The cleaning that `request` describes; returns its counts.
+async def clean(
+    log: Log, request: CleanRequest, child: Child, *, step_bytes: int = STEP_BYTES
+) -> CleanerStats:
+    """Carry out the cleaning that `request` describes; returns its counts.
 
-    Raises CleaningAborted, StorageError, and whatever its calls raise.
+    Raises CleaningAborted, StorageError, and whatever `child` raises.
     """
     generation = log.store.generation
     segments = _segments_of(log, request)
-    yield ChildWork(work.begin, (log.store.fs, request))
+    await child(work.begin, log.store.fs, request)
     stats = CleanerStats()
     while True:
-        mapped: MapStep = yield ChildWork(work.map_some, (step_bytes,))
+        mapped: MapStep = await child(work.map_some, step_bytes)
         stats = stats.plus(mapped.stats)
         if mapped.is_done:
             break
@@ -166,9 +161,10 @@ def clean(log: Log, request: CleanRequest, *, step_bytes: int = STEP_BYTES) -> C
         old = [segments[source.base_offset] for source in group]
         try:
             try:
-                step = yield from _write(group, step_bytes)
+                step = await _write(group, child, step_bytes)
             except SegmentOverflow as overflow:
-                yield from _split(log, request, segments, overflow, generation, step_bytes)
+                pieces = await _split(request, overflow, child, step_bytes)
+                _install(log, pieces, [segments[overflow.base_offset]], generation)
                 raise CleaningAborted(f"{overflow}; it was split") from None
             stats = stats.plus(step.stats)
             assert step.cleaned is not None
@@ -176,7 +172,7 @@ def clean(log: Log, request: CleanRequest, *, step_bytes: int = STEP_BYTES) -> C
         except BaseException:
             _remove_cleaned(log.store.fs, request.directory)
             raise
-    yield ChildWork(work.end)
+    await child(work.end)
     return stats
 
 
@@ -200,33 +196,27 @@ def _groups(request: CleanRequest, end_offset: int) -> list[SegmentGroup]:
     )
 
 
-def _write(group: SegmentGroup, step_bytes: int) -> Generator[ChildWork, Any, RewriteStep]:
+async def _write(group: SegmentGroup, child: Child, step_bytes: int) -> RewriteStep:
     """Write a group; returns its last step, with the sums of all steps."""
-    yield ChildWork(work.begin_group, (group,))
+    await child(work.begin_group, group)
     stats = CleanerStats()
     while True:
-        step: RewriteStep = yield ChildWork(work.rewrite_some, (step_bytes,))
+        step: RewriteStep = await child(work.rewrite_some, step_bytes)
         stats = stats.plus(step.stats)
         if step.is_done:
             return replace(step, stats=stats)
 
 
-def _split(
-    log: Log,
-    request: CleanRequest,
-    segments: Mapping[int, LogSegment],
-    overflow: SegmentOverflow,
-    generation: int,
-    step_bytes: int,
-) -> Generator[ChildWork, Any, None]:
+async def _split(
+    request: CleanRequest, overflow: SegmentOverflow, child: Child, step_bytes: int
+) -> list[CleanedSegment]:
+    """Write a segment whose offsets lie too far apart as several."""
     (source,) = (s for s in request.segments if s.base_offset == overflow.base_offset)
-    yield ChildWork(work.begin_split, (source,))
+    await child(work.begin_split, source)
     while True:
-        steps: Sequence[RewriteStep] = yield ChildWork(work.split_some, (step_bytes,))
+        steps: Sequence[RewriteStep] = await child(work.split_some, step_bytes)
         if steps[-1].is_done:
-            break
-    pieces = [step.cleaned for step in steps if step.cleaned is not None]
-    _install(log, pieces, [segments[source.base_offset]], generation)
+            return [step.cleaned for step in steps if step.cleaned is not None]
 
 
 def _install(
@@ -254,21 +244,14 @@ def _remove_cleaned(fs: FileSystem, directory: str) -> None:
                 fs.unlink(join(directory, name), missing_ok=True)
 
 
-def perform(cleaning: Cleaning) -> CleanerStats:
-    """Run a cleaning to its end, here and now: for tests and tools."""
+def clean_here(log: Log, request: CleanRequest, *, step_bytes: int = STEP_BYTES) -> CleanerStats:
+    """`clean`, here and now and without a child: for tests and tools."""
     state: dict[str, Any] = {}
+
+    async def child(function: Callable[..., Any], *args: Any) -> Any:
+        return function(state, *args)
+
     try:
-        child = next(cleaning)
-        while True:
-            try:
-                result = child.function(state, *child.args)
-            except Exception as error:  # noqa: BLE001 - the cleaning's to judge
-                child = cleaning.throw(error)
-            else:
-                child = cleaning.send(result)
-    except StopIteration as end:
-        stats: CleanerStats = end.value
-        return stats
+        return at_once(clean(log, request, child, step_bytes=step_bytes))
     finally:
-        cleaning.close()
         work.end(state)

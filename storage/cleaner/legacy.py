@@ -45,7 +45,7 @@ class Legacy:
 
 
 def open_legacy(frames: Frames, where: str) -> Legacy:
-    """Read the messages of these frames, which are of format 0 or 1. Raises Uncleanable."""
+    """Read the messages of these frames, which are of format 0 or 1. Raises UncleanableLog."""
     records: list[Record] = []
     owners: list[int] = []
     try:

@@ -5,11 +5,11 @@ came. This also knows which logs must not be cleaned now (`storage.cleaner.state
 cleaned at all until the next start, and the checkpoints.
 
 Looking for the filthiest
-  All compacted logs are judged (`storage.cleaner.planner`), a few per turn, and those that are due
-  are queued, the dirtiest first. A log taken from the queue is judged again, because it may have
+  All compacted logs are judged (`storage.cleaner.planner`), and those that are due are queued, the
+  dirtiest first. A log taken from the queue is judged again, because it may have
   changed. With forty thousand logs, judging all of them takes a tenth of a second on the event
   loop, so a queue is used until it is empty or `FRESH_S` old. (Kafka judges all of them each time.)
-  Files are opened only where a compaction lag needs timestamps, and then one per turn.
+  Files are opened only where a compaction lag needs timestamps.
 
 When a log is cut, deleted, moved or no longer compacted during its cleaning, nobody waits: the
 cleaner sees it at its next step (`is_wanted`), and what it has written is not installed, because
@@ -20,7 +20,7 @@ Belongs to the event loop. `storage.log_manager` makes it and reports what happe
 """
 
 import logging
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Final
@@ -33,10 +33,8 @@ from storage.cleaner.planner import (
     Due,
     LogFacts,
     NotDue,
-    Questions,
     ResetReason,
     Verdict,
-    answered,
     judge,
 )
 from storage.cleaner.states import (
@@ -51,14 +49,12 @@ from storage.errors import BeingRepaired, StorageError
 from storage.log.log import Log
 from storage.manager.log_table import LogTable
 from storage.paths import parent_dir
+from storage.waits import PAUSE, at_once
 
 _log = logging.getLogger(__name__)
 
 FRESH_S: Final = 5.0
 """Seconds for which the queue of one look at all logs is used."""
-
-_LOGS_A_TURN: Final = 50
-"""Logs judged before other tasks have their turn: a millisecond, if no file is opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +68,7 @@ class LogToClean:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uncleanable:
+class UncleanablePartition:
     """A partition that the cleaner has given up, until the broker starts again."""
 
     why: str
@@ -144,7 +140,7 @@ class LogCleanerManager:
         self._table = table
         self._clock = clock
         self._states = CleaningStates()
-        self._uncleanable: dict[str, dict[TopicPartition, Uncleanable]] = {}
+        self._uncleanable: dict[str, dict[TopicPartition, UncleanablePartition]] = {}
         self._copied_below: dict[TopicPartition, int] = {}
         """For partitions that are being moved: how far the log was cleaned when the copy began."""
         self._look: _Look | None = None
@@ -157,15 +153,14 @@ class LogCleanerManager:
 
     # ---- choosing a log
 
-    def look(self) -> Generator[None, None, None]:
-        """Judge all logs, in turns, and queue those that are due."""
+    async def look(self) -> None:
+        """Judge all logs, and queue those that are due."""
         self._last_run_ms = self._clock.wall_ms()
         look = _Look(self._clock.monotonic())
-        for count, log in enumerate(self._table.logs.copy().values(), start=1):
-            if count % _LOGS_A_TURN == 0:
-                yield None
+        for log in self._table.logs.copy().values():
+            await PAUSE
             if self._is_candidate(log):
-                verdict = yield from self._judged(log)
+                verdict = await self._judged(log)
                 if verdict is not None:
                     look.note(log, verdict)
         self._look, self._found = look, look.statistics()
@@ -192,19 +187,19 @@ class LogCleanerManager:
         while look.queue:
             *_, log = heappop(look.queue)
             if self._is_candidate(log):
-                verdict = answered(self._judged(log))
+                verdict = at_once(self._judged(log))
                 if isinstance(verdict, Due):
                     self._states.begin(log.topic_partition)
                     return LogToClean(log=log, due=verdict, directory=log.dir)
         self._look = None
         return None
 
-    def _judged(self, log: Log) -> Questions[Verdict | None]:
+    async def _judged(self, log: Log) -> Verdict | None:
         """The planner's verdict; None for a log without anything new, or that cannot be read."""
         if self._has_nothing_new(log):
             return None
         try:
-            verdict = yield from judge(self.facts_of(log))
+            verdict = await judge(self.facts_of(log))
         except (BeingRepaired, StorageError) as error:
             _log.debug("%s is not looked at now: %s", log.topic_partition, error)
             return None
@@ -254,7 +249,7 @@ class LogCleanerManager:
 
     def verdict_of(self, log: Log) -> Verdict:
         """Whether it is due, and all reasons why not. Raises StorageError, BeingRepaired."""
-        return answered(judge(self.facts_of(log)))
+        return at_once(judge(self.facts_of(log)))
 
     # ---- while it is cleaned
 
@@ -277,7 +272,9 @@ class LogCleanerManager:
     def mark_uncleanable(self, log: Log, why: str) -> None:
         """Leave the partition alone until the broker starts again (S-CMP-11)."""
         partitions = self._uncleanable.setdefault(parent_dir(log.dir), {})
-        partitions[log.topic_partition] = Uncleanable(why=why, since_ms=self._clock.wall_ms())
+        partitions[log.topic_partition] = UncleanablePartition(
+            why=why, since_ms=self._clock.wall_ms()
+        )
         _log.warning("Marking partition %s as uncleanable: %s", log.topic_partition, why)
 
     def why_uncleanable(self, log: Log) -> str | None:
@@ -287,7 +284,7 @@ class LogCleanerManager:
         found = self._uncleanable.get(parent_dir(log.dir), {}).get(log.topic_partition)
         return None if found is None else found.why
 
-    def uncleanable_in(self, log_dir: str) -> Mapping[TopicPartition, Uncleanable]:
+    def uncleanable_in(self, log_dir: str) -> Mapping[TopicPartition, UncleanablePartition]:
         """The uncleanable partitions of a log directory."""
         return self._uncleanable.get(log_dir, {})
 
@@ -360,7 +357,7 @@ class LogCleanerManager:
         self._uncleanable.pop(log_dir, None)
         self.checkpoints.drop_dir(log_dir)
 
-    def _forget(self, log_dir: str, partition: TopicPartition) -> Uncleanable | None:
+    def _forget(self, log_dir: str, partition: TopicPartition) -> UncleanablePartition | None:
         partitions = self._uncleanable.get(log_dir, {})
         found = partitions.pop(partition, None)
         if not partitions:

@@ -86,7 +86,7 @@ def open_records(
 
     `where` names the place in messages.
 
-    Raises Uncleanable for records that do not fill their batch.
+    Raises UncleanableLog for records that do not fill their batch.
     """
     counts, sizes = batches["record_count"], batches["size"]
     codecs = batches["attributes"] & CODEC_MASK
@@ -241,7 +241,7 @@ def _merged(one: _Bounds, other: _Bounds) -> _Bounds:
 def chunks_of(chunk: memoryview | bytes, at: int, where: str = "") -> Iterator[Records]:
     """The records of the batch at `at`, a bounded number at a time; their owner is 0.
 
-    Raises Uncleanable.
+    Raises UncleanableLog.
     """
     try:
         for opened in open_chunks(chunk, at, read_header(chunk, at), max_size=_NO_LIMIT):

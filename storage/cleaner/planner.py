@@ -19,10 +19,10 @@ have their turn.
 After Kafka's `LogCleanerManager.cleanableOffsets`, `LogToClean` and `maxCompactionDelay`.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from config.key_building import LONG_MAX
 from config.topic_config import TopicConfig
@@ -32,10 +32,7 @@ from storage.cleaner.states import (
     LogCleaningPaused,
     LogCleaningState,
 )
-
-Found = TypeVar("Found")
-Questions = Generator[None, None, Found]
-"""A generator that yields before each read that may open a file, and returns the result."""
+from storage.waits import PAUSE
 
 
 class CleanerSegment(Protocol):
@@ -264,16 +261,16 @@ class NotDue:
 Verdict = Due | NotDue
 
 
-def judge(facts: LogFacts) -> Questions[Verdict]:
+async def judge(facts: LogFacts) -> Verdict:
     """Whether the log is due, and all reasons why not.
 
-    Raises what reading a timestamp raises.
+    It pauses before each read that may open a file. Raises what reading a timestamp raises.
     """
     hindrances = tuple(_hindrances(facts))
     if not facts.config.compact:
         return NotDue(reasons=hindrances, extent=None)
-    extent = yield from cleanable_extent(facts)
-    due_at_ms = yield from _due_at(facts, extent.first_dirty_offset)
+    extent = await cleanable_extent(facts)
+    due_at_ms = await _due_at(facts, extent.first_dirty_offset)
     delay_ms = 0 if due_at_ms is None else max(facts.now_ms - due_at_ms, 0)
     wanted = facts.config.min_cleanable_dirty_ratio
     reason = None
@@ -291,21 +288,6 @@ def judge(facts: LogFacts) -> Questions[Verdict]:
             below = RatioBelow(ratio=extent.ratio, wanted=wanted, due_at_ms=due_at_ms)
             reasons += (below, *extent.limits)
     return NotDue(reasons=reasons, extent=extent, delay_ms=delay_ms)
-
-
-def judged(facts: LogFacts) -> Verdict:
-    """`judge`, here and now."""
-    return answered(judge(facts))
-
-
-def answered(questions: Questions[Found]) -> Found:
-    """Run such a generator to its end, here and now."""
-    while True:
-        try:
-            next(questions)
-        except StopIteration as end:
-            found: Found = end.value
-            return found
 
 
 def _hindrances(facts: LogFacts) -> Iterator[Reason]:
@@ -339,7 +321,7 @@ def first_dirty_offset(facts: LogFacts) -> tuple[int, ResetReason | None]:
     return known, None
 
 
-def cleanable_extent(facts: LogFacts) -> Questions[Extent]:
+async def cleanable_extent(facts: LogFacts) -> Extent:
     """The range that may be cleaned, and the bytes in it (S-CMP-2)."""
     segments, active = facts.segments, facts.segments[-1]
     dirty, reset = first_dirty_offset(facts)
@@ -348,7 +330,7 @@ def cleanable_extent(facts: LogFacts) -> Questions[Extent]:
         first, limits = facts.last_stable_offset, (_undecided(facts),)
     lag_ms = facts.config.min_compaction_lag_ms
     if lag_ms > 0:
-        young = yield from _first_young(facts, dirty, first, facts.now_ms - lag_ms)
+        young = await _first_young(facts, dirty, first, facts.now_ms - lag_ms)
         if young is not None:
             segment, timestamp = young
             first = segment.base_offset
@@ -386,29 +368,29 @@ def _undecided(facts: LogFacts) -> Limit:
     return NotReplicated(first_offset=stable)
 
 
-def _first_young(
+async def _first_young(
     facts: LogFacts, dirty: int, end: int, newest_ms: int
-) -> Questions[tuple[CleanerSegment, int] | None]:
+) -> tuple[CleanerSegment, int] | None:
     """The first dirty segment below `end` with a record younger than that, and its timestamp."""
     segments = facts.segments
     for segment in segments[_floor(segments, dirty) : -1]:
         if segment.base_offset >= end:
             break
-        yield
+        await PAUSE
         timestamp = facts.largest_timestamp_of(segment)
         if timestamp > newest_ms:
             return segment, timestamp
     return None
 
 
-def _due_at(facts: LogFacts, dirty: int) -> Questions[int | None]:
+async def _due_at(facts: LogFacts, dirty: int) -> int | None:
     """When `max.compaction.lag.ms` is over for the oldest dirty segment below the active one."""
     lag_ms = facts.config.max_compaction_lag_ms
     if lag_ms == LONG_MAX:
         return None
     segments, oldest = facts.segments, None
     for segment in segments[_floor(segments, dirty) : -1]:
-        yield
+        await PAUSE
         timestamp = facts.first_timestamp_of(segment)
         if timestamp > 0 and (oldest is None or timestamp < oldest):
             oldest = timestamp

@@ -7,10 +7,11 @@ that the partition is being cleaned, is paused, or is uncleanable until the next
 from dataclasses import dataclass, replace
 
 from storage.cleaner.log_facts import facts_of
-from storage.cleaner.planner import OpenTransaction, Verdict, judged
+from storage.cleaner.planner import OpenTransaction, Verdict, judge
 from storage.explain.opened import OpenedLog
 from storage.log.log import Log
 from storage.log.scan import Walk
+from storage.waits import at_once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ def explain_cleaning(
     if facts.open_transaction is not None:
         facts = replace(facts, open_transaction=_dated(facts.open_transaction, log))
     return CleaningVerdict(
-        verdict=judged(facts),
+        verdict=at_once(judge(facts)),
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
         size=log.size,

@@ -32,6 +32,7 @@ from storage.log.validation import (
     refusal,
 )
 from storage.producers.state import ProducerStateManager
+from storage.waits import at_once
 
 
 class Appender:
@@ -320,7 +321,7 @@ class Appender:
             producers.map_end_offset = end
             durability = self._durability
             if end - durability.recovery_point >= self._config.flush_messages:
-                durability.flush()
+                at_once(durability.flush())
         except OSError as error:
             self._guard.fail(error)
         return info

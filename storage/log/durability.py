@@ -6,33 +6,36 @@ What holds
      recovery point moves.
   2. A change of a segment's files below the recovery point, or of file names, marks the segment
      (`note_change`). A flush syncs all marked segments, wherever they lie; a flush in steps syncs
-     with each step the marked ones up to the step's end. A running flush takes the marks over, and
+     with each step the marked ones up to the step's end. A running step takes the marks over, and
      they count until it is complete: another flush that begins meanwhile syncs the same segments.
-     A roll does not write large producer snapshots: the flush that has to sync them begins with a
-     job that writes them (`SnapshotFiles.begin_write`).
-  3. A flush of many segments goes in steps of `SEGMENTS_A_STEP`, each a job that the one before it
-     returns, and the recovery point moves with each: a crash in the middle loses one step's work.
-  4. A flush that failed, or was overtaken by a truncation, a move or a replacement of segments
+     A roll does not write large producer snapshots: the flush that has to sync them writes them
+     first (`SnapshotFiles.write_pending`).
+  3. A flush of many segments goes in steps of `SEGMENTS_A_STEP`, and the recovery point moves with
+     each: a crash in the middle loses one step's work.
+  4. A step that failed, or was overtaken by a truncation, a move or a replacement of segments
      (`SegmentStore.generation`), gives its marks back and moves nothing. An overtaken one begins
-     anew (decision 17): once it completes, all is synced or the log is out of service.
+     anew (decision 17): once the flush returns, all is synced or the log is out of service.
 
-The job of a flush (`FlushJob`) sees paths and numbers; all state is changed here, on the loop. Only
-`Log` and its parts use this.
+A thread sees paths and numbers (`_Step.sync`); all state is changed here, on the loop. Files that
+no longer exist are skipped: retention deleted them, or the generation has changed. Only `Log` and
+its parts use this.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from storage.epochs import LeaderEpochCache
-from storage.jobs import Job, perform
-from storage.log.flushing import FlushJob
+from storage.clock import Clock
+from storage.epochs import EpochFlush, LeaderEpochCache
+from storage.filesystem import FileSystem
 from storage.log.guard import DiskGuard
 from storage.log.offsets import LogOffsets
 from storage.log.segment import LogSegment
 from storage.log.store import SegmentStore
 from storage.paths import parent_dir
-from storage.producers.snapshots import SnapshotJob
 from storage.producers.state import ProducerStateManager
+from storage.syncing import sync_files
+from storage.waits import call
 
 SEGMENTS_A_STEP: Final = 64
 """Some 200 files: about as many syncs as a slow disk makes in two seconds."""
@@ -40,6 +43,41 @@ SEGMENTS_A_STEP: Final = 64
 
 def _nobody(took_s: float) -> None:
     """The default for `flushed`: a log without a broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Step:
+    """One step of a flush."""
+
+    fs: FileSystem
+    clock: Clock
+    paths: tuple[str, ...]
+    """Record files and indexes, then producer snapshots."""
+    directories: tuple[str, ...]
+    """Directories to sync, for the names in them."""
+    epochs: EpochFlush | None
+    end: int
+    """The recovery point afterwards."""
+    generation: int
+    """`SegmentStore.generation` when the paths were taken."""
+    taken: frozenset[int]
+    """Bases of the marked segments that it syncs."""
+    snapshots: tuple[tuple[int, int], ...]
+    """As `SnapshotFiles.unsynced` returned them."""
+    is_last: bool
+
+    def sync(self) -> float:
+        """Sync everything but the epochs, which are written; return how many seconds it took.
+
+        In any thread. Raises OSError.
+        """
+        began = self.clock.monotonic()
+        sync_files(self.fs, self.paths)
+        for directory in self.directories:
+            self.fs.fsync_dir(directory)
+        if self.epochs is not None:
+            self.epochs.replacement.write()
+        return self.clock.monotonic() - began
 
 
 class Durability:
@@ -83,7 +121,7 @@ class Durability:
         if unsynced_from is not None:
             bases = store.segments.base_offsets
             self._marks = frozenset(base for base in bases if base >= unsynced_from)
-        self._running: tuple[FlushJob, ...] = ()
+        self._running: tuple[_Step, ...] = ()
         self.flushed: Callable[[float], None] = _nobody
         """Called with the seconds that each step of a flush took."""
 
@@ -109,33 +147,39 @@ class Durability:
         self.recovery_point = offset
         return True
 
-    def flush(self, offset: int | None = None) -> None:
-        """`begin_flush` and all its steps, here and now. Raises StorageError."""
-        perform(self.begin_flush(offset))
+    async def flush(self, offset: int | None = None) -> None:
+        """Sync everything below `offset`, by default the log end, and move the recovery point.
 
-    def begin_flush(self, offset: int | None = None) -> FlushJob | SnapshotJob | None:
-        """A job that syncs everything below `offset`, by default the log end.
-
-        None if all of it is synced or the log is out of service. Completing it raises StorageError.
+        Returns when all of that is synced, also if the log was truncated or moved meanwhile, or
+        when the log is out of service. Raises StorageError.
         """
-        if self._guard.offline is not None:
-            return None
+        while self._guard.offline is None:
+            end = self._offsets.end if offset is None else min(offset, self._offsets.end)
+            generation = self._store.generation
+            try:
+                if await self._producers.snapshots.write_pending(end):
+                    continue  # the next step syncs them
+                step = self._begin(end)
+                if step is None:
+                    return
+                if await self._carry_out(step) and step.is_last:
+                    return
+            except OSError as error:
+                # Deleted, moved away or offline meanwhile: not an error of this flush.
+                if self._guard.offline is None and generation == self._store.generation:
+                    self._guard.fail(error)
+
+    def _begin(self, end: int) -> _Step | None:
+        """The first step of a flush up to `end`; None if all of it is synced."""
         store = self._store
-        end = self._offsets.end if offset is None else min(offset, self._offsets.end)
         start = self.recovery_point
-        generation = store.generation
-        writing = self._producers.snapshots.begin_write(
-            end, lambda error: self._wrote_snapshots(offset, generation, error)
-        )
-        if writing is not None:
-            return writing
-        marks = self._marks.union(*(job.taken for job in self._running))
+        marks = self._marks.union(*(step.taken for step in self._running))
         snapshots = self._producers.snapshots.unsynced(end)
         if not marks and end <= start and not snapshots:
             return None
         due = self._due(marks, start, end)
-        goes_on = len(due) > SEGMENTS_A_STEP
-        if goes_on:
+        is_last = len(due) <= SEGMENTS_A_STEP
+        if not is_last:
             end = min(end, due[SEGMENTS_A_STEP])
             due = due[:SEGMENTS_A_STEP]
             marks &= frozenset(due)
@@ -143,23 +187,21 @@ class Durability:
         self._write_index_entries(due)
         paths = self._paths_of(due)
         paths += [self._producers.snapshots.path(offset) for offset, _ in snapshots]
-        job = FlushJob(
-            ran=self._ran,
+        step = _Step(
             fs=store.fs,
+            clock=store.clock,
             paths=tuple(paths),
             directories=self._directories(names_changed=bool(marks)),
             epochs=self._epochs.begin_flush(),
-            asked=offset,
             end=end,
-            generation=generation,
+            generation=store.generation,
             taken=marks,
             snapshots=snapshots,
-            goes_on=goes_on,
-            clock=store.clock,
+            is_last=is_last,
         )
         self._marks -= marks
-        self._running += (job,)
-        return job
+        self._running += (step,)
+        return step
 
     def _due(self, marks: frozenset[int], start: int, end: int) -> list[int]:
         """Bases of the segments that are marked, or hold offsets in [start, end); ascending."""
@@ -188,63 +230,47 @@ class Durability:
             return directory, parent_dir(directory)
         return (directory,) if names_changed else ()
 
-    # Completing jobs.
-
-    def _wrote_snapshots(
-        self, asked: int | None, generation: int, error: OSError | None
-    ) -> Job[Any] | None:
-        """Begin the flush that syncs the written snapshots with the rest. Raises StorageError."""
-        if (
-            error is not None
-            and self._guard.offline is None
-            and generation == self._store.generation
-        ):
-            self._guard.fail(error)
-        return self.begin_flush(asked)
-
-    def _ran(self, job: FlushJob, error: OSError | None) -> Job[Any] | None:
-        """Take over a job that synced everything but the epochs, or failed. Raises StorageError."""
-        if error is not None or job.generation != self._store.generation:
-            return self._give_back(job, error)
-        self.flushed(job.took_s)
-        if job.epochs is None:
-            return self._settle(job)
+    async def _carry_out(self, step: _Step) -> bool:
+        """Make durable what the step took; False if it was overtaken. Raises OSError."""
+        is_durable = False
         try:
-            job.epochs.install()
-        except OSError as failure:
-            return self._give_back(job, failure)
-        # Last, after the names: a deleted segment that a crash brings back must find its epochs.
-        return job.epochs.replacement.sync_job(lambda error: self._epochs_synced(job, error))
+            is_durable = await self._sync(step)
+        finally:
+            self._running = tuple(other for other in self._running if other is not step)
+            if is_durable:
+                self._settle(step)
+            else:
+                self._give_back(step)
+        return is_durable
 
-    def _epochs_synced(self, job: FlushJob, error: OSError | None) -> Job[Any] | None:
-        if error is not None or job.generation != self._store.generation:
-            return self._give_back(job, error)
-        if job.epochs is not None:
-            job.epochs.settle()
-        return self._settle(job)
+    async def _sync(self, step: _Step) -> bool:
+        took_s = await call(step.sync)
+        if self._is_overtaken(step):
+            return False
+        self.flushed(took_s)
+        if step.epochs is not None:
+            step.epochs.install()
+            # After the names: a deleted segment that a crash brings back must find its epochs.
+            await step.epochs.replacement.sync()
+            if self._is_overtaken(step):
+                return False
+            step.epochs.settle()
+        return True
 
-    def _settle(self, job: FlushJob) -> Job[Any] | None:
-        self._ended(job)
-        self._producers.snapshots.mark_synced(job.snapshots)
-        if job.directories:
+    def _is_overtaken(self, step: _Step) -> bool:
+        return step.generation != self._store.generation
+
+    def _settle(self, step: _Step) -> None:
+        self._producers.snapshots.mark_synced(step.snapshots)
+        if step.directories:
             self._store.dir_is_synced = True
-        self.recovery_point = max(self.recovery_point, job.end)
+        self.recovery_point = max(self.recovery_point, step.end)
         self.last_flush_ms = self._store.clock.wall_ms()
-        return self.begin_flush(job.asked) if job.goes_on else None
 
-    def _ended(self, job: FlushJob) -> None:
-        self._running = tuple(other for other in self._running if other is not job)
-
-    def _give_back(self, job: FlushJob, error: OSError | None) -> Job[Any] | None:
-        self._ended(job)
-        self._marks |= job.taken
-        if job.epochs is not None:
-            job.epochs.replacement.discard()
-        if self._guard.offline is not None:
-            return None  # deleted, moved away or offline meanwhile: not an error of this flush
-        if job.generation == self._store.generation and error is not None:
-            self._guard.fail(error)
-        return self.begin_flush(job.asked)
+    def _give_back(self, step: _Step) -> None:
+        self._marks |= step.taken
+        if step.epochs is not None:
+            step.epochs.replacement.discard()
 
     def _check(self) -> None:
         assert self.recovery_point <= self._offsets.end

@@ -9,8 +9,8 @@ What holds between any two calls
 
 Everything here is synchronous and belongs to one thread (the event loop); a call cannot be
 interrupted, so it needs no lock. What may block runs elsewhere, on values: `PendingAppend.write`,
-and the jobs of `begin_flush` and `begin_close` (`storage.jobs`). While an append is pending, only
-reads, offset moves and flushes are allowed.
+and what `flush`, `settle`, `close` and `repair_index` call (`storage.waits`). While an append is
+pending, only reads, offset moves and flushes are allowed.
 
 The log consists of parts, each with its own state. Here stands what takes several of them; callers
 ask the rest of the part that knows it:
@@ -36,18 +36,16 @@ manager and the cleaner call this.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from config.topic_config import TopicConfig
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.epochs import LeaderEpochCache
 from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
-from storage.jobs import Job, Watched, perform
 from storage.log.aborted_sums import AbortedSums
 from storage.log.appender import Appender
 from storage.log.deleting import SegmentDeleter
 from storage.log.durability import Durability
-from storage.log.flushing import FlushJob
 from storage.log.guard import DiskGuard, Failed
 from storage.log.mending import IndexMender
 from storage.log.offsets import LogOffsets
@@ -65,7 +63,6 @@ from storage.log.segment_files import Openings
 from storage.log.store import SegmentStore
 from storage.log.time_lookups import TimeLookups
 from storage.log.truncating import Truncator
-from storage.producers.snapshots import SnapshotJob
 from storage.producers.state import ProducerStateManager
 
 Lowered = Callable[["Log"], None]
@@ -78,7 +75,7 @@ Rolled = Callable[["Log", int], None]
 _PRODUCERS_IN_PASSING: Final = 500
 """The snapshot of at most so many producers is written in a few milliseconds."""
 InDoubt = Callable[["Log", IndexInDoubt], None]
-"""Called with (log, doubt) for an index that needs `begin_index_repair`."""
+"""Called with (log, doubt) for an index that needs `repair_index`."""
 
 
 class Log:
@@ -258,10 +255,10 @@ class Log:
 
     # Indexes.
 
-    def begin_index_repair(self, doubt: IndexInDoubt) -> Job[Any] | None:
-        """A job that rebuilds the index of `doubt`, which `in_doubt` was called with; None if there
-        is nothing to repair. Completing it raises StorageError."""
-        return self._mender.begin(doubt)
+    async def repair_index(self, doubt: IndexInDoubt) -> bool:
+        """Rebuild the index of `doubt`, which `in_doubt` was called with; False if its segment is
+        gone. Raises StorageError."""
+        return await self._mender.repair(doubt)
 
     # Segments.
 
@@ -304,23 +301,16 @@ class Log:
 
     # Disk.
 
-    def flush(self, offset: int | None = None) -> None:
+    async def flush(self, offset: int | None = None) -> None:
         """Sync everything below `offset` (all by default), move the recovery point (S-FL-2).
 
-        Raises StorageError.
+        Returns when that is done, also if the log was truncated or moved meanwhile, or when it is
+        out of service. Raises StorageError.
         """
-        self.durability.flush(offset)
+        await self.durability.flush(offset)
 
-    def begin_flush(self, offset: int | None = None) -> FlushJob | SnapshotJob | None:
-        """`flush` as a job; None when there is nothing to sync, or the log is out of service.
-
-        The job and those that follow it end when all below `offset` is synced, also if the log was
-        truncated or moved meanwhile, or when it is out of service. Completing raises StorageError.
-        """
-        return self.durability.begin_flush(offset)
-
-    def begin_settle(self) -> FlushJob | SnapshotJob | None:
-        """As `begin_flush`, with a producer snapshot at the log end if there are few producers.
+    async def settle(self) -> None:
+        """`flush`, with a producer snapshot at the log end if there are few producers.
 
         With the snapshot, a start after a crash need not read the segment's batches to know the
         producers. Only for a log with no appends at the moment: a snapshot holds only the last
@@ -329,7 +319,7 @@ class Log:
         Raises StorageError.
         """
         if self._guard.offline is not None:
-            return None
+            return
         producers = self.producers
         if producers.producer_count <= _PRODUCERS_IN_PASSING:
             with self._guard.writing():
@@ -338,16 +328,15 @@ class Log:
                 strays = [at for at in producers.snapshots.offsets if at not in self.segments]
                 for offset in strays[:-2]:
                     producers.snapshots.delete(offset)
-        return self.durability.begin_flush()
+        await self.durability.flush()
 
-    def close(self) -> None:
-        """Snapshot the producers at the end; trim, sync, close all files. Raises StorageError."""
-        perform(self.begin_close())
+    async def close(self) -> None:
+        """Snapshot the producers at the end; trim, sync, close all files. Raises StorageError.
 
-    def begin_close(self) -> Job[object] | None:
-        """`close` with the syncs as a job; None if there are none. Nobody may append any more."""
+        Nobody may append any more.
+        """
         if self._guard.offline is not None:
-            return None
+            return
         with self._guard.writing():
             self.producers.map_end_offset = self.log_end_offset
             self.producers.take_snapshot(sync=False)
@@ -355,13 +344,7 @@ class Log:
             for segment in self.segments:
                 if segment.finish():
                     self.durability.note_change(segment)
-        flush = self.durability.begin_flush()
-        if flush is None:
-            self._close_files()
-            return None
-        return Watched(flush, done=self._close_files)
-
-    def _close_files(self) -> None:
+        await self.durability.flush()
         with self._guard.writing():
             for segment in self.segments:
                 segment.close()

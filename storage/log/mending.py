@@ -4,11 +4,11 @@ A read that finds one (`IndexInDoubt`, raised by `LogSegment`) stops: a fetch ge
 the moment and is woken after the repair, other requests get `BeingRepaired`. Each damaged index is
 logged once and counted by kind.
 
-The repair is a job: a worker reads the segment's batches (`storage.log.index_scan`) and writes the
-new files, the loop gives them their names. Batches appended meanwhile are read on the loop. If the
-log was cut, moved or deleted meanwhile, the result is dropped, and the next read that finds the
-doubt begins another repair. A disk error during the repair takes the directory offline; if the log
-itself is damaged, the indexes end before the damage.
+A repair has a thread read the segment's batches (`storage.log.index_scan`) and write the new files;
+the loop gives them their names. Batches appended meanwhile are read on the loop. If the log was
+cut, moved or deleted meanwhile, the result is dropped, and the next read that finds the doubt
+begins another repair. A disk error during the repair takes the directory offline; if the log itself
+is damaged, the indexes end before the damage.
 
 The transaction index is also compared with the log once when its right content is not known: after
 Kafka has used the directory, or when it does not begin with what was noted of it beside the
@@ -23,7 +23,7 @@ import logging
 from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from crc32c import crc32c
 
@@ -31,7 +31,6 @@ from protocol.types import TopicPartition
 from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
 from storage.filesystem import FileSystem
 from storage.index.transaction_index import AbortedTxn, TransactionIndex
-from storage.jobs import Job, perform
 from storage.log.aborted_sums import AbortedSums
 from storage.log.durability import Durability
 from storage.log.guard import DiskGuard
@@ -40,12 +39,12 @@ from storage.log.segment import LogSegment
 from storage.log.store import SegmentStore
 from storage.paths import temporary_file
 from storage.producers.snapshots import SnapshotFiles
-from storage.waits import Work
+from storage.waits import Work, at_once, call
 
 _log = logging.getLogger(__name__)
 
 _GREW_BY: Final = 1024 * 1024
-"""If a segment grew by more bytes than this, the worker reads them, not the loop."""
+"""If a segment grew by more bytes than this, the thread reads them, not the loop."""
 
 Result = TypeVar("Result")
 
@@ -60,11 +59,11 @@ Noted = Callable[[IndexInDoubt], None]
 
 @dataclass(slots=True)
 class _Scanned:
-    """The result of a worker."""
+    """What a thread found."""
 
     scan: IndexScan
     new_files: tuple[str | None, str | None] = (None, None)
-    """Paths of the new offset and time index, if the worker wrote them."""
+    """Paths of the new offset and time index, if the thread wrote them."""
     aborted: tuple[AbortedTxn, ...] | None = None
     """The right content of the transaction index; None if it holds that."""
     is_compaction: bool = False
@@ -136,28 +135,50 @@ class IndexMender:
                 self.noted(doubt.fresh())
         if self.noted is None:
             with self._guard.writing():
-                perform(self.begin(doubt))
+                at_once(self.repair(doubt))
             return
         raise BeingRepaired(doubt.path)
 
-    def begin(self, doubt: IndexInDoubt) -> Job[Any] | None:
-        """The repair as a job; None when there is nothing to repair any more.
+    async def repair(self, doubt: IndexInDoubt) -> bool:
+        """Read the segment of `doubt` through, and install the index if it was wrong.
 
-        Completing it raises StorageError.
+        Returns False if the segment is gone, or the log out of service. Raises StorageError.
         """
+        base = doubt.base_offset
+        segment = self._store.segments.get(base)
+        try:
+            if segment is None or self._guard.offline is not None:
+                return False
+            await self._read_and_install(self._begin(segment, doubt.kind))
+        finally:
+            self._begun.discard(base)
+        return True
+
+    async def _read_and_install(self, repair: "_Repair") -> None:
+        segment = repair.segment
+        try:
+            found = await call(repair.read)
+            while self._stands(repair) and segment.size - repair.size > _GREW_BY:
+                repair.size = segment.size
+                found = await call(repair.read)
+            if self._stands(repair):
+                self._install(repair, found)
+            else:
+                repair.discard()
+        except OSError as error:
+            repair.discard()
+            if self._stands(repair):
+                self._guard.fail(error)
+
+    def _begin(self, segment: LogSegment, kind: IndexKind) -> "_Repair":
         store = self._store
-        segment = store.segments.get(doubt.base_offset)
-        if segment is None or self._guard.offline is not None:
-            self._begun.discard(doubt.base_offset)
-            return None
         before = store.segments.between(0, segment.base_offset)
         at_most = [offset for offset in self._snapshots.offsets if offset <= segment.base_offset]
-        return RepairJob(
-            settle=self._settle,
+        return _Repair(
             fs=store.fs,
             directory=store.directory,
             segment=segment,
-            kind=doubt.kind,
+            kind=kind,
             size=segment.size,
             sealed=segment is not store.segments.active,
             generation=store.generation,
@@ -167,39 +188,23 @@ class IndexMender:
             names=tuple(temporary_file(path, store.unique()) for path in segment.files.paths[1:3]),
         )
 
-    def _settle(self, job: "RepairJob", found: _Scanned | OSError) -> Job[Any] | None:
-        """Install a worker's result, or have it read on. Raises StorageError."""
-        segment, store = job.segment, self._store
-        stands = (
-            job.generation == store.generation
-            and store.segments.get(segment.base_offset) is segment
+    def _stands(self, repair: "_Repair") -> bool:
+        """Whether the segment that is read is still that of the log."""
+        return (
+            repair.generation == self._store.generation
+            and self._store.segments.get(repair.segment.base_offset) is repair.segment
             and self._guard.offline is None
         )
-        if stands and not isinstance(found, OSError):
-            if segment.size - job.size > _GREW_BY:
-                return job.go_on(found.scan, segment.size)
-            try:
-                self._install(job, found)
-            except OSError as error:
-                found = error
-        self._begun.discard(segment.base_offset)
-        if isinstance(found, OSError):
-            job.discard()
-            if stands:
-                self._guard.fail(found)
-        elif not stands:
-            job.discard()
-        return None
 
-    def _install(self, job: "RepairJob", found: _Scanned) -> None:
-        segment, scan = job.segment, found.scan
-        if segment.size > job.size:
+    def _install(self, repair: "_Repair", found: _Scanned) -> None:
+        segment, scan = repair.segment, found.scan
+        if segment.size > repair.size:
             scan.run(segment.file, segment.size)
-            found = job.compare(scan)
-        if job.kind is IndexKind.TRANSACTION:
+            found = repair.compare(scan)
+        if repair.kind is IndexKind.TRANSACTION:
             if found.aborted is not None:
                 if not found.is_compaction:
-                    self.damaged(job.kind)
+                    self.damaged(repair.kind)
                     _log.error(
                         "Damaged index, it is rebuilt from its log: %s held other aborted "
                         "transactions than the %d that there are",
@@ -216,21 +221,20 @@ class IndexMender:
         self._durability.note_change(segment)
         _log.info(
             "The %s index of %s, segment %d, is that of its log again",
-            job.kind,
+            repair.kind,
             self._topic_partition,
             segment.base_offset,
         )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class RepairJob:
-    """Job: reads one segment through. Only `IndexMender` makes these."""
+class _Repair:
+    """One repair: what a thread reads and writes."""
 
-    settle: Callable[["RepairJob", _Scanned | OSError], Job[Any] | None]
     fs: FileSystem
     directory: str
     segment: LogSegment
-    """For the completion. `run` takes no more from it than its base offset, which never changes."""
+    """For the loop. `read` takes no more of it than its base offset, which never changes."""
     kind: IndexKind
     size: int
     sealed: bool
@@ -249,14 +253,11 @@ class RepairJob:
         self.txn_path = self.txn_path or self.segment.files.txn_index_path
         self.scan = self.scan or self.segment.indexes.new_scan({})
 
-    def run(self) -> _Scanned | OSError:
-        """See `storage.jobs`."""
-        try:
-            return self._run()
-        except OSError as error:
-            return error
+    def read(self) -> _Scanned:
+        """Read the segment up to `size`, from where the last call has ended. Raises OSError.
 
-    def _run(self) -> _Scanned:
+        In any thread.
+        """
         scan = self.scan
         assert scan is not None
         if self.kind is IndexKind.TRANSACTION and not scan.position:
@@ -306,20 +307,11 @@ class RepairJob:
         finally:
             file.close()
 
-    def go_on(self, scan: IndexScan, size: int) -> "RepairJob":
-        """The same job, to continue from where the scan ended up to position `size`."""
-        self.scan, self.size = scan, size
-        return self
-
     def discard(self) -> None:
-        """Remove the files that `run` has written; ignores disk errors."""
+        """Remove the files that `read` has written; ignores disk errors."""
         for name in self.written:
             with suppress(OSError):
                 self.fs.unlink(name, missing_ok=True)
-
-    def complete(self, found: _Scanned | OSError, /) -> Job[Any] | None:
-        """See `storage.jobs`. Raises StorageError."""
-        return self.settle(self, found)
 
 
 def _differ_by_compaction(

@@ -1,8 +1,9 @@
 """Checkpoint files of the log directories: recovery points, log starts, high watermarks (S-FL-3).
 
-A checkpoint begins on the loop, where the offsets are read, a few hundred logs at a time; it is
-encoded, written and synced elsewhere, and gets its name on the loop. Content that is begun later
-wins, however slow the disk (`storage.replaced_file`), so a file never goes back in time.
+A checkpoint begins on the loop, where the offsets are read; it is encoded, written and synced in a
+thread, and gets its name on the loop. Content that is begun later wins, however slow the disk
+(`storage.replaced_file`), so a file never goes back in time. Who must not be interrupted writes
+`at_once`.
 
 Notes of aborted transactions below the recovery points
   (`storage.aborted_checkpoint`) are written first, from the same moment; if that fails, no recovery
@@ -14,12 +15,11 @@ A checkpoint must not name too high an offset
   or moved away does no harm until the directory has a new log of that name: a task removes it from
   the file soon, and `before_new_log` does at once. The note of aborted transactions goes with it.
   An old log start does harm at once: whoever deletes or empties such a log removes it from the file
-  (`write_now`), if the file may name it (`may_name`).
+  at once, if the file may name it (`may_name`).
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import Final
@@ -29,7 +29,6 @@ from storage.aborted_checkpoint import encode_aborted
 from storage.checkpoint import encode_offsets
 from storage.errors import OutOfResources, is_shortage
 from storage.filesystem import FileSystem
-from storage.jobs import Steps, perform_all
 from storage.log.log import Log
 from storage.log_loading import read_offsets
 from storage.manager.directories import LogDirectories
@@ -42,13 +41,10 @@ from storage.paths import (
     join,
     parent_dir,
 )
-from storage.replaced_file import Content, ReplacedFile, ReplaceJob
+from storage.replaced_file import Content, ReplacedFile, Replacement
+from storage.waits import PAUSE, at_once
 
 _log = logging.getLogger(__name__)
-
-_LOGS_A_TURN: Final = 250
-"""Logs asked for their offsets before other tasks have their turn: about half a millisecond, or a
-few if the transaction index at a log's end has to be read."""
 
 Offsets = list[tuple[TopicPartition, int]]
 Ask = Callable[[Log], int | None]
@@ -77,13 +73,6 @@ RECOVERY_POINTS: Final[Mapping[str, Ask]] = {RECOVERY_POINT_CHECKPOINT: _recover
 LOG_STARTS: Final[Mapping[str, Ask]] = {LOG_START_OFFSET_CHECKPOINT: _log_start}
 BOTH: Final[Mapping[str, Ask]] = {**RECOVERY_POINTS, **LOG_STARTS}
 HIGH_WATERMARKS: Final[Mapping[str, Ask]] = {HIGH_WATERMARK_CHECKPOINT: _high_watermark}
-
-
-@dataclass(slots=True)
-class _Written:
-    """Whether writing one of several files has failed."""
-
-    failed: bool = False
 
 
 class Checkpoints:
@@ -129,87 +118,81 @@ class Checkpoints:
 
     # Writing.
 
-    def steps(self, log_dirs: Iterable[str], files: Mapping[str, Ask] = BOTH) -> Steps:
+    async def write(self, log_dirs: Iterable[str], files: Mapping[str, Ask] = BOTH) -> None:
         """Write these files of these directories, one directory after the other."""
         for log_dir in log_dirs:
             if log_dir in self._directories.live:
-                yield from self._steps_of(log_dir, files)
-        return None
+                await self._write(log_dir, files)
 
-    def _steps_of(self, log_dir: str, files: Mapping[str, Ask]) -> Steps:
-        written = _Written()
-        begun: list[tuple[Ask, Offsets]] = []
-        lines: list[str] | None = None
-        jobs: list[ReplaceJob] = []
-        if RECOVERY_POINT_CHECKPOINT in files:
-            lines = []
-            jobs.append(self._begin_aborted(log_dir, lines, written))
-        for name, ask in files.items():
-            offsets: Offsets = []
-            begun.append((ask, offsets))
-            jobs.append(self._begin(log_dir, name, offsets, written))
+    async def _write(self, log_dir: str, files: Mapping[str, Ask]) -> None:
+        offsets: dict[str, Offsets] = {name: [] for name in files}
+        lines: list[str] = []
+        begun = self._begin(log_dir, offsets, lines)
+        gone = self._gone_from(log_dir, files)
         named = self._named.setdefault(log_dir, set())
-        for count, log in enumerate(self._table.everything(), start=1):
+        for log in self._table.everything():
             if self._table.holds(log) and parent_dir(log.dir) == log_dir:
                 # Noted before the write: if the topic is deleted meanwhile, the file is rewritten.
                 named.add(log.topic_partition)
-                for ask, offsets in begun:
+                for name, ask in files.items():
                     offset = ask(log)
                     if offset is not None:
-                        offsets.append((log.topic_partition, offset))
-                if lines is not None:
+                        offsets[name].append((log.topic_partition, offset))
+                if RECOVERY_POINT_CHECKPOINT in files:
                     lines.append(log.aborted_sums.line(log.topic_id))
-            if count % _LOGS_A_TURN == 0:
-                yield None
-        yield from self._one_by_one(log_dir, jobs, written)
-        return None
+            await PAUSE
+        await self._finish(log_dir, begun, gone)
 
-    def steps_of(
+    async def write_loading(
         self, log_dir: str, points: Mapping[TopicPartition, int], lines: Iterable[str]
-    ) -> Steps:
+    ) -> None:
         """Write these recovery points of logs that are not loaded yet.
 
         `lines`: the logs' lines of `storage.aborted_checkpoint`.
         """
-        written = _Written()
-        jobs = [
-            self._begin_aborted(log_dir, list(lines), written),
-            self._begin(log_dir, RECOVERY_POINT_CHECKPOINT, list(points.items()), written),
-        ]
-        yield from self._one_by_one(log_dir, jobs, written)
-        return None
+        offsets = {RECOVERY_POINT_CHECKPOINT: list(points.items())}
+        begun = self._begin(log_dir, offsets, list(lines))
+        await self._finish(log_dir, begun, self._gone_from(log_dir, offsets))
 
-    def _one_by_one(self, log_dir: str, jobs: Iterable[ReplaceJob], written: "_Written") -> Steps:
-        """Run the jobs in order, up to the first that fails."""
-        for job in jobs:
-            if log_dir in self._directories.live and not written.failed:
-                yield job
-        return None
+    def _begin(
+        self, log_dir: str, offsets: Mapping[str, Offsets], lines: list[str]
+    ) -> Sequence[Replacement]:
+        """Begin all files; `offsets` and `lines` may be filled until `_finish`."""
+        contents: dict[str, Content] = {}
+        if RECOVERY_POINT_CHECKPOINT in offsets:
+            contents[ABORTED_CHECKPOINT] = partial(encode_aborted, lines)
+        for name, some in offsets.items():
+            contents[name] = partial(encode_offsets, some)
+        return [self._file(log_dir, name).begin(content) for name, content in contents.items()]
 
-    def _begin(self, log_dir: str, name: str, offsets: Offsets, written: "_Written") -> ReplaceJob:
-        """`offsets` may be filled until the job is run."""
-        is_points = name == RECOVERY_POINT_CHECKPOINT
-        gone = dict(self._gone.get(log_dir, {})) if is_points else {}
-        return self._replace(log_dir, name, partial(encode_offsets, offsets), gone, written)
+    def _gone_from(self, log_dir: str, files: Iterable[str]) -> dict[TopicPartition, object]:
+        """The partitions that are named no more once these files are written."""
+        return dict(self._gone.get(log_dir, {})) if RECOVERY_POINT_CHECKPOINT in files else {}
 
-    def _begin_aborted(self, log_dir: str, lines: list[str], written: "_Written") -> ReplaceJob:
-        """`lines` may be filled until the job is run."""
-        content = partial(encode_aborted, lines)
-        return self._replace(log_dir, ABORTED_CHECKPOINT, content, {}, written)
+    async def _finish(
+        self, log_dir: str, begun: Sequence[Replacement], gone: Mapping[TopicPartition, object]
+    ) -> None:
+        """Write the files in order, up to the first that fails."""
+        for replacement in begun:
+            if log_dir not in self._directories.live:
+                return
+            try:
+                await replacement.finish()
+            except OSError as error:
+                self._failed(log_dir, error)
+                return
+            await PAUSE
+        marks = self._gone.get(log_dir, {})
+        for topic_partition, mark in gone.items():
+            if marks.get(topic_partition) is mark:
+                del marks[topic_partition]
 
-    def _replace(
-        self,
-        log_dir: str,
-        name: str,
-        content: Content,
-        gone: Mapping[TopicPartition, object],
-        written: "_Written",
-    ) -> ReplaceJob:
-        def done(error: OSError | None) -> None:
-            written.failed |= error is not None
-            self._written(log_dir, gone, error)
-
-        return ReplaceJob(self._file(log_dir, name).begin(content), done)
+    def _failed(self, log_dir: str, error: OSError) -> None:
+        if is_shortage(error):
+            self._directories.make_room()
+            raise OutOfResources(log_dir, error)  # the task runs again
+        _log.error("Disk error while writing checkpoints in directory %s: %s", log_dir, error)
+        self._directories.report_failure(log_dir, error)
 
     def _file(self, log_dir: str, name: str) -> ReplacedFile:
         path = join(log_dir, name)
@@ -217,25 +200,6 @@ class Checkpoints:
         if file is None:
             file = self._files[path] = ReplacedFile(self._fs, path, self._random)
         return file
-
-    def _written(
-        self, log_dir: str, gone: Mapping[TopicPartition, object], error: OSError | None
-    ) -> None:
-        if error is not None and is_shortage(error):
-            self._directories.make_room()
-            raise OutOfResources(log_dir, error)  # the task runs again
-        if error is None:
-            marks = self._gone.get(log_dir, {})
-            for topic_partition, mark in gone.items():
-                if marks.get(topic_partition) is mark:
-                    del marks[topic_partition]
-        else:
-            _log.error("Disk error while writing checkpoints in directory %s: %s", log_dir, error)
-            self._directories.report_failure(log_dir, error)
-
-    def write_now(self, *log_dirs: str, files: Mapping[str, Ask] = BOTH) -> None:
-        """`steps`, here and now; supersedes content that was begun before and is not in place."""
-        perform_all(self.steps(log_dirs, files))
 
     # Partitions that are gone, and lower recovery points.
 
@@ -246,14 +210,12 @@ class Checkpoints:
     def before_new_log(self, log_dir: str, topic_partition: TopicPartition) -> None:
         """Remove the recovery point of an earlier log of that name from the file, if need be."""
         if topic_partition in self._gone.get(log_dir, ()):
-            self.write_now(log_dir, files=RECOVERY_POINTS)
+            at_once(self.write((log_dir,), RECOVERY_POINTS))
 
     def write_lowered(self, log: Log) -> None:
         """Write the lower recovery point of `log` before anything is cut off."""
-        self.write_now(parent_dir(log.dir), files=RECOVERY_POINTS)
+        at_once(self.write((parent_dir(log.dir),), RECOVERY_POINTS))
 
-    def update_outdated(self) -> Steps:
+    async def update_outdated(self) -> None:
         """Write the checkpoints of directories whose files may name partitions that are gone."""
-        for log_dir in [log_dir for log_dir, gone in self._gone.items() if gone]:
-            yield from self.steps((log_dir,))
-        return None
+        await self.write([log_dir for log_dir, gone in self._gone.items() if gone])

@@ -7,51 +7,36 @@ next start recognises the names.
 import heapq
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from storage.clock import Clock
 from storage.filesystem import FileSystem
-from storage.jobs import Steps
 from storage.log.log import Log
 from storage.manager.directories import LogDirectories
 from storage.manager.log_table import LogTable
 from storage.paths import parent_dir
+from storage.waits import PAUSE, call
 
 _log = logging.getLogger(__name__)
 
-_FILES_A_JOB: Final = 256
-_LOGS_A_TURN: Final = 1000
+_FILES_A_CALL: Final = 256
 
 Failures = list[tuple[str, OSError]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveJob:
-    """Job: calls `remove` with each path, and `failed` with each path and error."""
-
-    paths: tuple[str, ...]
-    remove: Callable[[str], None]
-    failed: Callable[[str, OSError], None]
-
-    def run(self) -> Failures:
-        """See `storage.jobs`."""
-        failures: Failures = []
-        for path in self.paths:
-            try:
-                self.remove(path)
-            except FileNotFoundError:
-                continue  # its directory was renamed or removed
-            except OSError as error:
-                failures.append((path, error))
-            else:
-                _log.debug("Deleted %s", path)
-        return failures
-
-    def complete(self, failures: Failures, /) -> None:
-        """See `storage.jobs`."""
-        for path, error in failures:
-            self.failed(path, error)
+def _remove_all(remove: Callable[[str], None], paths: Iterable[str]) -> Failures:
+    """Call `remove` with each path; returns those that failed. In any thread."""
+    failures: Failures = []
+    for path in paths:
+        try:
+            remove(path)
+        except FileNotFoundError:
+            continue  # its directory was renamed or removed
+        except OSError as error:
+            failures.append((path, error))
+        else:
+            _log.debug("Deleted %s", path)
+    return failures
 
 
 class Deletions:
@@ -91,22 +76,28 @@ class Deletions:
         for pending in log.store.take_pending():
             heapq.heappush(self._files, (pending.due_ms, pending.path))
 
-    def remove_due(self) -> Steps:
+    async def remove_due(self) -> int:
         """Remove what is due; returns the milliseconds until the next is, at most `delay_ms`."""
-        for count, log in enumerate(self._table.everything(), start=1):
+        for log in self._table.everything():
             self.collect(log)
-            if count % _LOGS_A_TURN == 0:
-                yield None
+            await PAUSE
         now = self._clock.wall_ms()
-        while paths := _pop_due(self._directories, now, 1):
-            yield RemoveJob(paths=paths, remove=self._fs.remove_tree, failed=self._failed)
-        while paths := _pop_due(self._files, now, _FILES_A_JOB):
-            yield RemoveJob(paths=paths, remove=self._fs.unlink, failed=self._failed)
+        await self._remove(self._fs.remove_tree, self._directories, now, 1)
+        await self._remove(self._fs.unlink, self._files, now, _FILES_A_CALL)
         delay = max(self.delay_ms, 1)
         for waiting in (self._directories, self._files):
             if waiting:
                 delay = min(delay, waiting[0][0] - now)
         return max(delay, 1)
+
+    async def _remove(
+        self, remove: Callable[[str], None], waiting: list[tuple[int, str]], now_ms: int, most: int
+    ) -> None:
+        """Remove what is due of `waiting`, `most` paths in a call."""
+        while paths := _pop_due(waiting, now_ms, most):
+            for path, error in await call(_remove_all, remove, paths):
+                self._failed(path, error)
+            await PAUSE
 
     def _failed(self, path: str, error: OSError) -> None:
         _log.error("Exception while deleting %s: %s", path, error)

@@ -5,19 +5,14 @@ Logs are synced one after the other: parallel syncs would only make appends wait
 
 import logging
 from collections import deque
-from collections.abc import Callable
-from typing import Final
 
 from storage.clock import Clock
 from storage.errors import StorageError
-from storage.jobs import Job, Steps, Watched
 from storage.log.log import Log
 from storage.manager.log_table import LogTable
+from storage.waits import PAUSE, Work
 
 _log = logging.getLogger(__name__)
-
-_LOGS_A_TURN: Final = 1000
-"""Logs checked before other tasks have their turn: a few hundred microseconds."""
 
 
 class Flusher:
@@ -42,48 +37,34 @@ class Flusher:
         """How many rolls wait for their sync."""
         return len(self._rolled)
 
-    def flush_rolled(self) -> Steps:
+    async def flush_rolled(self) -> None:
         """Sync the logs that rolled, each up to its new segment."""
         while self._rolled:
             log, offset = self._rolled.popleft()
-            yield self._flush(log, offset)
-        return None
+            await _logged(log, log.flush(offset))
+            await PAUSE
 
-    def settle(self, log: Log, *, is_idle: bool) -> Steps:
+    async def settle(self, log: Log, *, is_idle: bool) -> None:
         """Sync a whole log, so that a start need not read it, then the logs that rolled meanwhile.
 
-        `is_idle`: nothing is appended to it at the moment (`Log.begin_settle`).
+        `is_idle`: nothing is appended to it at the moment (`Log.settle`).
         """
-        try:
-            job = log.begin_settle() if is_idle else log.begin_flush()
-        except StorageError as error:
-            logged("Error flushing", log)(error)
-        else:
-            if job is not None:
-                yield Watched(job, failed=logged("Error flushing", log))
-        yield from self.flush_rolled()
-        return None
+        await _logged(log, log.settle() if is_idle else log.flush())
+        await PAUSE
+        await self.flush_rolled()
 
-    def flush_due(self) -> Steps:
+    async def flush_due(self) -> None:
         """Sync every log whose last sync is `flush.ms` ago."""
         now = self._clock.wall_ms()
-        for count, log in enumerate(self._table.everything(), start=1):
+        for log in self._table.everything():
             if now - log.durability.last_flush_ms >= log.config.flush_ms:
-                yield self._flush(log, None)
-            elif count % _LOGS_A_TURN == 0:
-                yield None
-        return None
-
-    def _flush(self, log: Log, offset: int | None) -> Job[OSError | None] | None:
-        job = log.begin_flush(offset)
-        return None if job is None else Watched(job, failed=logged("Error flushing", log))
+                await _logged(log, log.flush())
+            await PAUSE
 
 
-def logged(what: str, log: Log) -> Callable[[StorageError], None]:
-    """A callback that logs one log's failure, so that a task goes on with the others; the log has
-    reported its directory already."""
-
-    def failed(error: StorageError) -> None:
-        _log.error("%s %s: %s", what, log.topic_partition, error)
-
-    return failed
+async def _logged(log: Log, flush: Work[None]) -> None:
+    """Log a failed flush, so that a task goes on with the others; its directory was reported."""
+    try:
+        await flush
+    except StorageError as error:
+        _log.error("Error flushing %s: %s", log.topic_partition, error)

@@ -6,7 +6,6 @@ from random import Random
 from protocol.types import TopicPartition
 from storage.clock import Clock
 from storage.filesystem import FileSystem
-from storage.jobs import Steps
 from storage.log_loading import Loading, TopicConfigs, jobs_of
 from storage.manager.checkpoints import RECOVERY_POINTS, Checkpoints
 from storage.manager.deletions import Deletions
@@ -14,6 +13,7 @@ from storage.manager.directories import LogDirectories
 from storage.manager.log_configs import LogConfigs
 from storage.manager.log_moves import LogMoves
 from storage.manager.log_table import LogTable
+from storage.waits import at_once
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class LogLoader:
         self._loading = everything
         return everything
 
-    def checkpoint(self) -> Steps:
+    async def checkpoint(self) -> None:
         """Write the recovery points that the jobs have reached."""
         points: dict[str, dict[TopicPartition, int]] = {}
         lines: dict[str, list[str]] = {}
@@ -95,8 +95,7 @@ class LogLoader:
             line = job.line if job.log is None else job.log.aborted_sums.line(job.log.topic_id)
             lines.setdefault(job.log_dir, []).append(line)
         for log_dir, offsets in points.items():
-            yield from self._checkpoints.steps_of(log_dir, offsets, filter(None, lines[log_dir]))
-        return None
+            await self._checkpoints.write_loading(log_dir, offsets, filter(None, lines[log_dir]))
 
     def finish(self) -> None:
         """Take over what the jobs found. Raises StorageError when a partition is found twice."""
@@ -127,5 +126,5 @@ class LogLoader:
             if job.log is not None and job.log.recovery_point < job.recovery_point
         }
         # After another crash the next appends must not look synced.
-        self._checkpoints.write_now(*lowered, files=RECOVERY_POINTS)
+        at_once(self._checkpoints.write(lowered, RECOVERY_POINTS))
         self._moves.adopt_orphans()

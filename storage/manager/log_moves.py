@@ -8,9 +8,9 @@ fills from the first. When it holds the same, the two change places: the served 
     moves.create_future_log(tp, target)         the empty copy
     ...                                         the copier appends to it and flushes it
     moves.retire_source(tp)                     the served log becomes -delete, and is still used
-    moves.sync_dir_of(source)                   a job: makes that rename durable
+    await moves.sync_name_of(source)            makes that rename durable
     moves.promote_future(tp)                    the future log takes its place
-    moves.checkpoint(both log directories)      steps: write both directories' checkpoints
+    await moves.checkpoint(both log directories)
 
 In this order a crash leaves either both, and the move goes on after the start, or the future log
 alone: then it is complete, because the source is retired only after its copy was synced, and it
@@ -26,7 +26,6 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.errors import StorageError
 from storage.filesystem import FileSystem
-from storage.jobs import Steps
 from storage.log.log import Log
 from storage.manager.checkpoints import Checkpoints
 from storage.manager.deletions import Deletions
@@ -42,7 +41,7 @@ from storage.paths import (
     parent_dir,
     partition_dir_name,
 )
-from storage.syncing import SyncDirectory
+from storage.waits import at_once, call
 
 _log = logging.getLogger(__name__)
 
@@ -133,7 +132,7 @@ class LogMoves:
         self._let_go(future)
         log_dir = parent_dir(future.dir)
         if future.log_start_offset > 0 and self._checkpoints.may_name(log_dir, topic_partition):
-            self._checkpoints.write_now(log_dir)
+            at_once(self._checkpoints.write((log_dir,)))
 
     def retire_source(self, topic_partition: TopicPartition) -> None:
         """Rename the served log `-delete`. It stays in service until `promote_future`.
@@ -161,16 +160,11 @@ class LogMoves:
             self._fs.rename(log.dir, directory)
         log.moved_to(directory)
 
-    def sync_dir_of(self, log: Log) -> SyncDirectory:
-        """A job that makes the name of `log` durable. Completing it raises StorageError."""
+    async def sync_name_of(self, log: Log) -> None:
+        """Make the name of `log`'s directory durable. Raises StorageError."""
         directory = log.dir
-
-        def done(error: OSError | None) -> None:
-            with self._directories.writing(directory):
-                if error is not None:
-                    raise error
-
-        return SyncDirectory(self._fs, parent_dir(directory), done)
+        with self._directories.writing(directory):
+            await call(self._fs.fsync_dir, parent_dir(directory))
 
     def promote_future(self, topic_partition: TopicPartition) -> Log:
         """Put the future log in the place of the retired one, which goes out of service.
@@ -203,9 +197,9 @@ class LogMoves:
         log.take_out_of_service()
         self._deletions.add_log(log.dir)
 
-    def checkpoint(self, *log_dirs: str) -> Steps:
+    async def checkpoint(self, *log_dirs: str) -> None:
         """Write the checkpoints of these directories, after a swap."""
-        return self._checkpoints.steps(log_dirs)
+        await self._checkpoints.write(log_dirs)
 
     def adopt_orphans(self) -> None:
         """After loading, finish moves whose source was retired before a crash.

@@ -1,7 +1,7 @@
 """The queue of indexes in doubt, which are rebuilt one after another, and a count of damaged ones.
 
 A log reports an index in doubt (`storage.log.mending`), which wakes the background task. The task
-has a worker rebuild the index, and then wakes the requests that wait for the records.
+has the index rebuilt, and then wakes the requests that wait for the records.
 """
 
 import logging
@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from protocol.types import TopicPartition
 from storage.errors import IndexInDoubt, IndexKind, StorageError
-from storage.jobs import Steps, Watched
 from storage.log.log import Log
+from storage.waits import PAUSE
 
 _log = logging.getLogger(__name__)
 
@@ -44,20 +44,18 @@ class Repairs:
         """Count a damaged index."""
         self._found[kind.value] += 1
 
-    def repair(self) -> Steps:
-        """Rebuild all queued indexes, in steps."""
+    async def repair(self) -> None:
+        """Rebuild all queued indexes, one after another."""
         while self._waiting:
             log, doubt = self._waiting.popleft()
-            job = log.begin_index_repair(doubt)
-            if job is None:
-                continue
-
-            def failed(error: StorageError, log: Log = log) -> None:
+            try:
+                has_changed = await log.repair_index(doubt)
+            except StorageError as error:
                 _log.error("An index of %s could not be rebuilt: %s", log.topic_partition, error)
-
-            yield Watched(job, failed=failed)
-            self.repaired(log.topic_partition)
-        return None
+                has_changed = True
+            await PAUSE
+            if has_changed:
+                self.repaired(log.topic_partition)
 
 
 def _nothing() -> None:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from storage.clock import Clock
-from storage.jobs import Steps
 from storage.log.log import Log
 from storage.manager.checkpoints import RECOVERY_POINTS, Checkpoints
 from storage.manager.flusher import Flusher
 from storage.manager.log_table import LogTable
 from storage.paths import parent_dir
+from storage.waits import PAUSE
 
 IDLE_S: Final = 2.0
 """Seconds between two checks of all logs; one with no appends between them is synced."""
@@ -26,9 +26,6 @@ IDLE_S: Final = 2.0
 OLD_S: Final = 10.0
 """Seconds after which a log with steady appends is synced. Not sooner, because each sync writes a
 partly filled page, which the next one writes again."""
-
-_LOGS_A_TURN: Final = 500
-"""Logs checked before other tasks have their turn."""
 
 _LOGS_A_SECOND: Final = 2000
 """Bounds how often recovery points are written: every two seconds, less often above 4,000 logs."""
@@ -63,42 +60,38 @@ class Tails:
         self._next_look = 0.0
         self._next_write = 0.0
 
-    def steps(self) -> Steps:
+    async def sync(self) -> None:
         """Check all logs if `IDLE_S` has passed, and sync those that have waited long enough."""
         now = self._clock.monotonic()
         if now < self._next_look:
-            return None
+            return
         self._next_look = now + IDLE_S
         earlier, self._tails = self._tails, {}
-        for count, log in enumerate(self._table.everything(), start=1):
+        for log in self._table.everything():
             if not log.durability.is_synced:
                 tail, end = earlier.get(log), log.log_end_offset
                 if tail is not None and (tail.end == end or now - tail.since >= OLD_S):
-                    yield from self._flusher.settle(log, is_idle=tail.end == end)
-                    yield from self._write_down()
+                    await self._flusher.settle(log, is_idle=tail.end == end)
+                    await self._write_down()
                 else:
                     self._tails[log] = _Tail(now if tail is None else tail.since, end)
-            if count % _LOGS_A_TURN == 0:
-                yield None
-        yield from self._write_down()
-        return None
+            await PAUSE
+        await self._write_down()
 
-    def _write_down(self) -> Steps:
+    async def _write_down(self) -> None:
         """Write the recovery points of directories where one has moved, or where more is known of
         aborted transactions than was noted; at most every `IDLE_S`."""
         now = self._clock.monotonic()
         if now < self._next_write:
-            return None
+            return
         logs = self._table.everything()
         self._next_write = now + max(IDLE_S, len(logs) / _LOGS_A_SECOND)
         moved: dict[str, None] = {}
         written: dict[Log, tuple[int, int]] = {}
-        for count, log in enumerate(logs, start=1):
+        for log in logs:
             written[log] = now_said = log.aborted_sums.written_down
             if self._written.get(log) != now_said:
                 moved[parent_dir(log.dir)] = None
-            if count % _LOGS_A_TURN == 0:
-                yield None
+            await PAUSE
         self._written = written
-        yield from self._checkpoints.steps(moved, RECOVERY_POINTS)
-        return None
+        await self._checkpoints.write(moved, RECOVERY_POINTS)

@@ -4,18 +4,17 @@ This knows files; `storage.producers.state` knows producers. A snapshot is named
 (`storage.paths.snapshot_file`). Every method may raise OSError.
 
 The append that rolls the log does not write a large snapshot (`storage.producers.image`): it is
-`pending`, in memory, until a job of the next flush writes it, before the rest is synced
+`pending`, in memory, until the next flush writes it, before the rest is synced
 (`storage.log.durability`). A crash before that loses it, as it may lose an unsynced one.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from random import Random
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from storage.filesystem import FileSystem
-from storage.jobs import Job
 from storage.paths import (
     DELETED_SUFFIX,
     SNAPSHOT_SUFFIX,
@@ -26,14 +25,21 @@ from storage.paths import (
 )
 from storage.producers.image import ProducerImage
 from storage.producers.snapshot import write_snapshot
+from storage.waits import call
 
 MOST_PENDING: Final = 2
 """If a log rolls faster than its snapshots are written, only the newest ones are kept: each may
 take tens of megabytes, and recovery can start from an older one. So no segment is deleted before a
 snapshot above it is in its file (`storage.log.deleting`)."""
 
-Written = Callable[[OSError | None], Job[Any] | None]
-"""Called on the loop with the error or None. May return the job to run next."""
+
+class PendingSnapshot(NamedTuple):
+    """A pending snapshot that is being written."""
+
+    offset: int
+    image: ProducerImage
+    temporary: str
+    """Path of the file to write, which is then renamed if the snapshot still exists."""
 
 
 class SnapshotFiles:
@@ -126,8 +132,8 @@ class SnapshotFiles:
         """The image of the snapshot at `offset`, if that is not in a file yet."""
         return self._pending.get(offset)
 
-    def begin_write(self, end_offset: int, written: Written) -> "SnapshotJob | None":
-        """A job that writes the pending snapshots up to `end_offset`; None: there are none.
+    async def write_pending(self, end_offset: int) -> bool:
+        """Write the pending snapshots up to `end_offset`; False: there were none.
 
         Snapshots that are deleted or written again meanwhile are left alone.
         """
@@ -138,17 +144,29 @@ class SnapshotFiles:
             for offset, image in self._pending.items()
             if offset <= end_offset and (random := self._random) is not None
         ]
-        return SnapshotJob(self._fs, due, self._install, written) if due else None
-
-    def _install(self, snapshots: "Iterable[PendingSnapshot]", error: OSError | None) -> None:
-        for one in snapshots:
-            temporary = join(self.directory, file_name(one.temporary))
-            if error is None and self._pending.get(one.offset) is one.image:
-                self._fs.rename(temporary, self.path(one.offset))
+        if not due:
+            return False
+        try:
+            await call(_write, self._fs, due)
+        except OSError:
+            for one in due:
+                self._discard(one)
+            raise
+        for one in due:
+            if self._pending.get(one.offset) is one.image:
+                self._fs.rename(self._temporary(one), self.path(one.offset))
                 del self._pending[one.offset]
             else:
-                with suppress(OSError):
-                    self._fs.unlink(temporary, missing_ok=True)
+                self._discard(one)
+        return True
+
+    def _temporary(self, one: PendingSnapshot) -> str:
+        """Where its file is now: the directory may have been renamed."""
+        return join(self.directory, file_name(one.temporary))
+
+    def _discard(self, one: PendingSnapshot) -> None:
+        with suppress(OSError):
+            self._fs.unlink(self._temporary(one), missing_ok=True)
 
     def delete(self, offset: int) -> None:
         """Remove a snapshot, if it exists."""
@@ -228,48 +246,6 @@ class SnapshotFiles:
         )
 
 
-class PendingSnapshot:
-    """A pending snapshot that a job writes."""
-
-    __slots__ = ("image", "offset", "temporary")
-
-    def __init__(self, offset: int, image: ProducerImage, temporary: str) -> None:
-        self.offset = offset
-        self.image = image
-        self.temporary = temporary
-        """Path of the file to write, which the loop then renames if the snapshot still exists."""
-
-
-class SnapshotJob:
-    """Job: writes pending snapshots; see `SnapshotFiles.begin_write`."""
-
-    __slots__ = ("_fs", "_install", "_snapshots", "_written")
-
-    def __init__(
-        self,
-        fs: FileSystem,
-        snapshots: list[PendingSnapshot],
-        install: Callable[[Iterable[PendingSnapshot], OSError | None], None],
-        written: Written,
-    ) -> None:
-        self._fs = fs
-        self._snapshots = snapshots
-        self._install = install
-        self._written = written
-
-    def run(self) -> OSError | None:
-        """See `storage.jobs`."""
-        try:
-            for one in self._snapshots:
-                write_snapshot(self._fs, one.temporary, one.image.encode(), sync=False)
-        except OSError as error:
-            return error
-        return None
-
-    def complete(self, error: OSError | None, /) -> Job[Any] | None:
-        """See `storage.jobs`. Raises what `written` raises."""
-        try:
-            self._install(self._snapshots, error)
-        except OSError as failure:
-            error = error or failure
-        return self._written(error)
+def _write(fs: FileSystem, snapshots: Iterable[PendingSnapshot]) -> None:
+    for one in snapshots:
+        write_snapshot(fs, one.temporary, one.image.encode(), sync=False)

@@ -28,7 +28,7 @@ thread-safe.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -324,12 +324,12 @@ class ProducerStateManager:
 
     # --- forgetting
 
-    def expire(self, now_ms: int) -> Iterator[int]:
-        """Forget producers that were idle for `expiration_ms` (rule 2), in steps of a thousand.
+    async def expire(self, now_ms: int) -> int:
+        """Forget producers that were idle for `expiration_ms` (rule 2); returns how many.
 
-        Yields after each step how many were forgotten. `now_ms` is wall-clock milliseconds.
+        `now_ms` is wall-clock milliseconds.
         """
-        return self._table.forget(self._is_expired(now_ms))
+        return await self._table.forget(self._is_expired(now_ms))
 
     def _is_expired(self, now_ms: int) -> Callable[[int, int], bool]:
         """A predicate on (timestamp, current txn first offset)."""

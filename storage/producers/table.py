@@ -30,6 +30,7 @@ from storage.producers.snapshot import (
     row_fields,
     unpack_row,
 )
+from storage.waits import PAUSE, at_once
 
 ROWS: Final = 1024
 """Rows per block: copying a block takes some microseconds, a loop over its rows 0.2 ms."""
@@ -201,8 +202,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
             piece = bytearray(rows[at : at + size])
             self._blocks[self._next_block] = _Block(piece, [None] * (len(piece) // ENTRY_SIZE))
             self._next_block += 1
-        for _ in self.forget(is_gone):
-            pass
+        at_once(self.forget(is_gone))
         self._largest_size = max(self._largest_size, len(self._places))
 
     def open_transactions(self) -> list[tuple[int, int]]:
@@ -215,10 +215,10 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
             if first_offset >= 0
         ]
 
-    def forget(self, is_gone: Callable[[int, int], bool]) -> Iterator[int]:
+    async def forget(self, is_gone: Callable[[int, int], bool]) -> int:
         """Remove the producers for which `is_gone(timestamp, current txn first offset)` is true.
 
-        One block per step; yields how many were removed. The table may change between two steps.
+        Returns how many. Others may change the table between two blocks.
         """
         total = 0
         previous: int | None = None
@@ -231,9 +231,10 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
                 number = self._merge(previous, number)
             previous = number if number in self._blocks else None
             total += removed
-            yield removed
+            await PAUSE
         if total > 4 * len(self._places):
             self._places = dict(self._places)  # a new dict of the rest takes less memory
+        return total
 
     def _forget_in(self, number: int, is_gone: Callable[[int, int], bool]) -> int:
         block = self._blocks[number]

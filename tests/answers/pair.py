@@ -22,6 +22,7 @@ from tests.frames.valid import Names, records
 from tests.fuzz.findings import error_codes
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
+from tests.support.kafka_jars import SHORT_LIVED
 from tests.support.wire_client import read_response, request_frame
 
 SETTINGS: Final = {
@@ -205,7 +206,10 @@ class Pair:
         wanted = {**SETTINGS, **(settings or {})}
         theirs, ours = directory / "kafka", directory / "ours"
         self._kafka = ApacheKafka(
-            theirs, {**wanted, "log.dirs": f"{theirs}/kafka-logs,{theirs}/b"}, heap="512m"
+            theirs,
+            {**wanted, "log.dirs": f"{theirs}/kafka-logs,{theirs}/b"},
+            heap="512m",
+            java_options=SHORT_LIVED,
         )
         self._broker = BrokerProcess(ours, {**wanted, "log.dirs": f"{ours}/a,{ours}/b"})
         self._directories = (f"{theirs}/b", f"{ours}/b")

@@ -26,6 +26,7 @@ from storage.log.log import Log
 from storage.log.results import AppendOrigin
 from storage.os_filesystem import OsFileSystem
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import KAFKA_VERSION, SHORT_LIVED
@@ -159,8 +160,8 @@ def replayed(source: Path, target: Path) -> Iterator[Log]:
             assert info.first_offset == header.base_offset
             log.update_high_watermark(log.log_end_offset)
     yield log
-    log.flush()
-    log.close()
+    at_once(log.flush())
+    at_once(log.close())
 
 
 def test_s_fmt_3_transactions_and_their_index_are_byte_equal(
@@ -195,8 +196,8 @@ def test_s_rec_3_recovery_makes_the_files_that_kafka_had(
     log = load_log(
         OsFileSystem(), ManualClock(), str(target), TopicPartition(topic, 0), options, Random(1)
     )
-    log.flush()
-    log.close()
+    at_once(log.flush())
+    at_once(log.close())
     ours = files_in(target)
     kafkas.pop("partition.metadata")
     assert differences(kafkas, ours) == []

@@ -19,7 +19,7 @@ from protocol.records.record import Record, iter_records
 from protocol.types import TopicPartition as Partition
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.group_harness import GroupHarness
-from tests.support.kafka_jars import java
+from tests.support.kafka_jars import SHORT_LIVED, java
 
 pytestmark = pytest.mark.conformance
 
@@ -52,7 +52,9 @@ def use_groups(bootstrap: str) -> None:
 
 
 def test_s_fmt_2_what_kafka_writes_is_read_and_written_alike(tmp_path: Path) -> None:
-    kafka = ApacheKafka(tmp_path, {"group.initial.rebalance.delay.ms": "100"})
+    kafka = ApacheKafka(
+        tmp_path, {"group.initial.rebalance.delay.ms": "100"}, java_options=SHORT_LIVED
+    )
     kafka.start()
     try:
         use_groups(kafka.bootstrap)

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from protocol.types import TopicPartition
 from storage.reader.scan import IsolationLevel, ScanRequest, plan
 from tests.support.apache_kafka import ApacheKafka
+from tests.support.kafka_jars import SHORT_LIVED
 from tests.support.scanning import Row, scanned
 
 pytestmark = pytest.mark.conformance
@@ -60,7 +61,7 @@ def wait_until(is_so: Any, seconds: float = 90) -> None:
 
 
 def test_a_directory_of_apache_kafka(tmp_path: Path) -> None:
-    with ApacheKafka(tmp_path, SETTINGS) as kafka:
+    with ApacheKafka(tmp_path, SETTINGS, java_options=SHORT_LIVED) as kafka:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
 
         def create(name: str, **config: str) -> None:

@@ -16,6 +16,7 @@ from storage.log.results import AppendOrigin
 from storage.os_filesystem import OsFileSystem
 from storage.reader import PartitionView
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 from tests.support.kafka_jars import java
 from tests.support.manual_clock import ManualClock
 
@@ -73,8 +74,8 @@ def write_log(directory: Path, *, clean: bool) -> Log:
     assert len(log.segments) >= 3
     log._check()
     if clean:
-        log.flush()
-        log.close()
+        at_once(log.flush())
+        at_once(log.close())
     return log
 
 
@@ -127,7 +128,7 @@ def test_s_fmt_1_indexes_rebuilt_after_a_kill_are_as_good(tmp_path: Path) -> Non
     options = LoadOptions(config=TopicConfig(index_interval_bytes=1000), clean=False)
     log = load_log(OsFileSystem(), ManualClock(), str(directory), TP, options, Random(1))
     log._check()
-    log.close()
+    at_once(log.close())
     indexes = [str(path) for path in sorted(directory.iterdir()) if path.suffix.endswith("index")]
     main = "org.apache.kafka.tools.DumpLogSegments"
     checked = java(main, "--files", ",".join(indexes)).stdout

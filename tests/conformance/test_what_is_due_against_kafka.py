@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.cleaner.planner import LogFacts, answered, cleanable_extent, judged
+from storage.cleaner.planner import LogFacts, cleanable_extent, judge
 from storage.log.log import Log
+from storage.waits import at_once
 from tests.support.cleaning_duel import NAME
 from tests.support.compaction_histories import DAY_MS, CompactionHistory, HistoryWriter
 from tests.support.kafka_cleaner import KafkaCleaner
@@ -35,7 +36,7 @@ def ask(kafka: KafkaCleaner, history: CompactionHistory, directory: Path, now_ms
     rng = history.rng
     log = history.load(directory, now_ms)
     first, end = log.segments.first.base_offset, log.log_end_offset
-    log.close()
+    at_once(log.close())
     start = rng.choice((first, rng.randint(first, end)))
     checkpoint = rng.choice((None, start, start - 1, rng.randint(first, end), end, end + 1))
     history.config = replace(
@@ -51,8 +52,8 @@ def ask(kafka: KafkaCleaner, history: CompactionHistory, directory: Path, now_ms
     # lies in a hole, Kafka names the next offset that there is instead.
     assert log.last_stable_offset in (answer["lastStableOffset"], start)
     facts = facts_of(log, checkpoint, now_ms, answer["lastStableOffset"])
-    extent, verdict = answered(cleanable_extent(facts)), judged(facts)
-    log.close()
+    extent, verdict = at_once(cleanable_extent(facts)), at_once(judge(facts))
+    at_once(log.close())
     ours = {
         "firstDirty": extent.first_dirty_offset,
         "firstUncleanable": extent.first_uncleanable_offset,

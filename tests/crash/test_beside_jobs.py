@@ -12,6 +12,7 @@ import pytest
 
 from config.topic_config import TopicConfig
 from tests.support.beside import Moment, at_every_moment
+from tests.support.calls import Calls
 from tests.support.crash_lab import TP, Workload, verify
 from tests.support.recording_filesystem import PowerLoss
 
@@ -117,9 +118,7 @@ def interrupt_flush(make: Callable[[], Workload], interloper: Interloper, moment
     work = make()
 
     def flush() -> None:
-        job = work.log.begin_flush()
-        assert job is not None
-        moment.perform(job, lambda: interloper(work))
+        moment.perform(work.log.flush(), lambda: interloper(work))
 
     work._plain("interrupted flush", flush)
     work.log._check()
@@ -127,7 +126,7 @@ def interrupt_flush(make: Callable[[], Workload], interloper: Interloper, moment
     work.flush()
     assert work.log.recovery_point == work.log.log_end_offset
     assert work.log.durability.names_are_synced
-    assert work.log.begin_flush() is None
+    assert Calls(work.log.flush()).done
     lose_power(work)
 
 

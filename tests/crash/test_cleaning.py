@@ -16,7 +16,8 @@ from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.records.record import Record
 from storage.append_origin import AppendOrigin
-from storage.cleaner.cleaning import clean, perform, request_for
+from storage.cleaner.cleaning import clean_here, request_for
+from storage.waits import at_once
 from tests.support.committed_records import committed_records
 from tests.support.crash_lab import LOG_DIR, TOPIC_ID, TP, started
 from tests.support.manual_clock import ManualClock
@@ -67,7 +68,7 @@ class History:
         if self._open:
             self._end()
         self.log.roll()
-        self.log.flush()
+        at_once(self.log.flush())
 
     def _append(self, *, is_transactional: bool) -> None:
         random = self.random
@@ -126,13 +127,13 @@ class History:
             now_ms=self.clock.wall_ms(),
             map_bytes=map_bytes,
         )
-        return perform(clean(self.log, request, step_bytes=400)).end_offset
+        return clean_here(self.log, request, step_bytes=400).end_offset
 
     def clean_noted(self, first_dirty: int, **how: int) -> tuple[int, "Phase"]:
         """`clean`, with what is true while it goes on."""
         begin = self.fs.now
         dirty = self.clean(first_dirty, **how)
-        self.log.flush()
+        at_once(self.log.flush())
         end = self.log.log_end_offset
         return dirty, Phase(begin, self.fs.now, end, dict(self.committed), self.clock.wall_ms())
 
@@ -177,7 +178,7 @@ def check(fs: MemoryFileSystem, clock: ManualClock, phase: Phase, *, again: bool
             now_ms=phase.now_ms,
             map_bytes=24 * 1000,
         )
-        perform(clean(log, request))
+        clean_here(log, request)
         left = last_values(committed_records(log, manager))
         assert all(last[key][1] is None for key in last.keys() - left.keys())
         assert left.items() <= last.items()

@@ -9,6 +9,7 @@ from random import Random
 import trio
 
 from broker.replication.log_mover import LogMover
+from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
@@ -16,6 +17,7 @@ from protocol.types import TopicPartition
 from storage.log.results import FetchIsolation
 from storage.log_manager import LogManager
 from storage.paths import parent_dir
+from storage.waits import at_once
 from tests.support.broker_bench import batch
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
@@ -63,10 +65,10 @@ def moved() -> tuple[RecordingFileSystem, int]:
     (partition,) = bench.topic(config=CONFIG)
     for number in range(ALL):
         if number == FLUSHED:
-            partition.log.flush()
+            at_once(partition.log.flush())
         partition.append_as_leader_nowait(batch([b"%d" % number]))
     begin = fs.now
-    mover = LogMover(bench.replicas, bench.logs, InlineWorkers())
+    mover = LogMover(bench.replicas, bench.logs, Driver(InlineWorkers(), bench.clock))
     mover.move(TP, "/b")
 
     async def main() -> None:

@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from pipeline.session import end_jvm
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.built_wheel import build_wheel
+from tests.support.installation import under_test
+from tests.support.spark_source import source_session
 
 QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "100"}
 _numbers = itertools.count(1)
@@ -41,8 +45,22 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This project's, built for this run."""
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+    """This project's, of this run: the one that is under test, or one from the checkout."""
+    made = sorted((under_test().directory / "wheels").glob("pykafkalog-*.whl"))
+    return made[0] if made else build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def jvm() -> Iterator[None]:
+    """The JVM of Spark in this process, which ends with the run."""
+    yield
+    end_jvm()
+
+
+@pytest.fixture(scope="module")
+def spark(jvm: None) -> SparkSession:
+    """One session for all tests of the kafka source and of ours."""
+    return source_session()
 
 
 @pytest.fixture

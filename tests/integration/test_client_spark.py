@@ -1,21 +1,11 @@
 """Spark with its kafka connector from Maven Central: source and sink, every codec."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import confluent_kafka
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-
-from pipeline.session import start_session
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = start_session("tests", master="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
-    yield session
-    session.stop()
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -13,16 +13,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from pipeline.command import add_parser
 from pipeline.errors import PipelineError
-from pipeline.session import KAFKA, start_session
 from pipeline.stats.command import of_broker, of_files
 from pipeline.stats.values import TopicStats
 from tests.support.broker_process import BrokerProcess
 
 BEGIN = 1_700_000_000_000
-QUICK = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
 
 
 class Sent(NamedTuple):
@@ -94,13 +89,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
             else:
                 transactional.commit_transaction(30)
         yield broker
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    session = start_session("stats", master="local[2]", packages=(KAFKA,), conf=QUICK)
-    yield session
-    session.stop()
 
 
 def asked(*words: str) -> argparse.Namespace:

@@ -15,19 +15,13 @@ from pyspark.sql import functions as F
 from pipeline.source.streaming import SupportsTriggerAvailableNow
 from protocol.types import TopicPartition
 from tests.support.broker_process import BrokerProcess
-from tests.support.spark_source import SETTINGS, checkpointed, create, source_session, wait_until
+from tests.support.spark_source import SETTINGS, checkpointed, create, wait_until
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 PUSHES = find_spec("pyspark.sql.worker.data_source_pushdown_filters") is not None
 KEEPS_LIMITS = SupportsTriggerAvailableNow is not None
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SMALL = {"segment.bytes": "50000", "retention.ms": "-1"}
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with source_session() as session:
-        yield session
 
 
 @pytest.fixture(scope="module")

@@ -21,17 +21,11 @@ from pipeline.source.streaming import SupportsTriggerAvailableNow
 from protocol.types import TopicPartition
 from storage.reader.scan import ScanRequest, plan
 from tests.support.broker_process import BrokerProcess
-from tests.support.spark_source import SETTINGS, checkpointed, create, source_session, wait_until
+from tests.support.spark_source import SETTINGS, checkpointed, create, wait_until
 
 TIME = 1_700_000_000_000
 KEEPS_LIMITS = SupportsTriggerAvailableNow is not None
 NOW, ONCE, ALWAYS = {"availableNow": True}, {"once": True}, {"processingTime": "0 seconds"}
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with source_session() as session:
-        yield session
 
 
 @pytest.fixture(scope="module")

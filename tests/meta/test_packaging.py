@@ -10,6 +10,8 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.support.built_wheel import build_sdist, build_wheel
 from tests.support.installation import ROOT
@@ -146,3 +148,15 @@ def test_what_the_dockerfile_copies_builds_the_same_wheel(wheel: Path, tmp_path:
             else:
                 shutil.copy(ROOT / name, tmp_path / target)
     assert contents(build_wheel(tmp_path, tmp_path)) == contents(wheel)
+
+
+def test_all_that_is_asked_for_is_pinned_for_the_tests() -> None:
+    lines = (ROOT / "tests/constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    found = {canonicalize_name(name): version for name, version in pins.items()}
+    asked = [*setting("project", "dependencies")]
+    for extra in setting("project", "optional-dependencies").values():
+        asked += extra
+    for requirement in map(Requirement, asked):
+        if requirement.marker is None or requirement.marker.evaluate():
+            assert found[canonicalize_name(requirement.name)] in requirement.specifier, requirement

@@ -22,6 +22,7 @@ from storage.errors import OffsetOutOfRange
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.time_lookups import offset_for_timestamp
@@ -216,14 +217,14 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def flush(self) -> None:
-        self.log.flush()
+        at_once(self.log.flush())
         assert self.log.recovery_point == self.end
         self.checkpointed_recovery_point = self.end
 
     @rule()
     def stop_and_start(self) -> None:
-        self.log.flush()
-        self.log.close()
+        at_once(self.log.flush())
+        at_once(self.log.close())
         self._reopened(clean=True)
         assert self.log.recovery_point == self.end
 
@@ -241,7 +242,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def power_lost(self) -> None:
-        self.log.flush()  # the model does not know which unsynced batches survive
+        at_once(self.log.flush())  # the model does not know which unsynced batches survive
         self.checkpointed_recovery_point = self.end
         self.fs = self.fs.crash()
         self._reopened(clean=False)

@@ -11,7 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from tests.support.kafka_jars import KAFKA_VERSION, LOGGING, java, kafka_jars
+from tests.support.kafka_jars import (
+    KAFKA_VERSION,
+    LOGGING,
+    SHORT_LIVED,
+    java,
+    kafka_jars,
+    shared_classes,
+)
 
 START_TIMEOUT_S = 60
 
@@ -70,6 +77,8 @@ class ApacheKafka:
 
     def start(self) -> "ApacheKafka":
         """Format the directory on first use, start the broker, wait until it answers."""
+        # Measurements of speed start it otherwise.
+        shared = shared_classes(self.version) if self.java_options == SHORT_LIVED else ()
         self.directory.mkdir(parents=True, exist_ok=True)
         self.properties.write_text("".join(f"{k}={v}\n" for k, v in self.settings.items()))
         if not (self.log_dir / "meta.properties").exists():
@@ -83,7 +92,7 @@ class ApacheKafka:
             self.process = subprocess.Popen(
                 [
                     *("java", f"-Xmx{self.heap}", f"-Xms{self.heap}"),
-                    *(*LOGGING, *self.java_options),
+                    *(*LOGGING, *self.java_options, *shared),
                     *("-cp", kafka_jars(self.version), "kafka.Kafka", str(self.properties)),
                 ],
                 stdout=out,

@@ -1,17 +1,16 @@
-"""Runs other code while a job runs: between any two lines of it, at one place after the other.
+"""Runs other code while a call runs: between any two lines of it, at one place after the other.
 
     def scenario(moment):
         world = ...                                 a fresh one for each moment
-        job = world.begin()
-        moment.perform(job, world.interloper)
+        moment.perform(world.flush(), world.interloper)
         ...                                         look at what came of it
 
     at_every_moment(scenario)
 
 The interrupting code runs to its end, as the event loop's code does while a thread is between two
-lines of `run`; the interrupted code then goes on with the values that it has read before. The time
-between the end of a `run` and its completion is a moment, too. Completions are not interrupted,
-because they run on the loop.
+lines of a call; the interrupted code then goes on with the values that it has read before. The time
+between the end of a call and what follows it is a moment, too. What stands between calls is not
+interrupted, because it runs on the loop.
 """
 
 import sys
@@ -20,7 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-from storage.jobs import Job
+from storage.waits import Work
+from tests.support.calls import Calls
 
 ROOM = str(Path(__file__).resolve().parents[2] / "storage") + "/"
 """Only lines of this room count."""
@@ -44,10 +44,12 @@ class Moment:
         """Whether the code had that many lines."""
         return self.place != "never"
 
-    def perform(self, job: Job[Any] | None, interloper: Callable[[], object]) -> None:
-        """Run and complete a job and those that follow; interrupt it at this moment."""
-        while job is not None:
-            job = job.complete(self.run(job.run, interloper))
+    def perform(self, work: Work[object], interloper: Callable[[], object]) -> None:
+        """Run work to its end; interrupt its calls at this moment."""
+        calls = Calls(work)
+        while not calls.done:
+            self.run(calls.run, interloper)
+            calls.complete()
 
     def run(self, work: Callable[[], Result], interloper: Callable[[], object]) -> Result:
         """Run any code of the room; interrupt it at this moment."""

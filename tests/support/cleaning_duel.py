@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from config.topic_config import TopicConfig
-from storage.cleaner.cleaning import clean, perform, request_for
+from storage.cleaner.cleaning import clean_here, request_for
 from storage.cleaner.request import CleanerStats
 from storage.log.log import Log
+from storage.waits import at_once
 from tests.support.compaction_histories import CompactionHistory, HistoryWriter, Turn
 from tests.support.kafka_cleaner import BYTES_PER_SLOT, Answer, KafkaCleaner, KafkaRefused
 from tests.support.log_differences import differences
@@ -99,7 +100,7 @@ class Duel:
     def _log_start(self, turn: Turn) -> int:
         log = self.history.load(self.before, turn.now_ms)
         first, end = log.segments.first.base_offset, log.log_end_offset
-        log.close()
+        at_once(log.close())
         return first + int(turn.deleted * (end - first)) if turn.deleted else 0
 
     def _clean(self, turn: Turn, plan: Answer, log_start: int) -> Outcome:
@@ -147,10 +148,10 @@ class Duel:
             map_bytes=turn.map_slots * BYTES_PER_SLOT,
             io_buffer_bytes=turn.io_buffer_bytes,
         )
-        stats = perform(clean(log, request))
+        stats = clean_here(log, request)
         log._check()
-        log.flush()
-        log.close()
+        at_once(log.flush())
+        at_once(log.close())
         _remove_deleted(log)
         return stats
 

@@ -9,7 +9,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType
 from protocol.records.record import Record, iter_records
-from storage.cleaner.cleaning import clean, perform, request_for
+from storage.cleaner.cleaning import clean_here, request_for
 from storage.cleaner.request import CleanerStats
 from storage.log.results import AppendInfo
 from tests.support.committed_records import committed_records
@@ -91,7 +91,7 @@ class CompactedLog(LogBuilder):
         if roll and self.log.segments.active.size:
             self.log.roll()
         request = self.request(end=end, **options)
-        stats = perform(clean(self.log, request, step_bytes=step_bytes))
+        stats = clean_here(self.log, request, step_bytes=step_bytes)
         self.cleaned_to = stats.end_offset
         return stats
 

@@ -8,6 +8,7 @@ from storage.checkpoint import OffsetCheckpoint
 from storage.cleaner.manager import LogCleanerManager, LogToClean
 from storage.log.log import Log
 from storage.paths import CLEANER_CHECKPOINT, join
+from storage.waits import at_once
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -49,7 +50,7 @@ class CompactedLogs:
             log.update_high_watermark(log.log_end_offset)
 
     def restart(self) -> None:
-        self.manager.shutdown()
+        at_once(self.manager.shutdown())
         self.start()
 
     def kill(self) -> None:
@@ -83,8 +84,7 @@ class CompactedLogs:
 
     def grab(self) -> LogToClean | None:
         """Look at all logs and take the filthiest."""
-        for _ in self.cleaner.look():
-            pass
+        at_once(self.cleaner.look())
         return self.cleaner.grab_filthiest()
 
     def clean(self, log: Log) -> int:

@@ -27,6 +27,7 @@ from protocol.types import TopicPartition
 from storage.log.log import Log
 from storage.os_filesystem import OsFileSystem
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 from tests.support.manual_clock import ManualClock
 
 TP = TopicPartition("compacted", 0)
@@ -208,8 +209,8 @@ class HistoryWriter:
             log.reader.packed_aborted(log.log_end_offset)
             log._check()
         finally:
-            log.flush()
-            log.close()
+            at_once(log.flush())
+            at_once(log.close())
         self._date_files(directory, written_from, turn.now_ms)
 
     def _date_files(self, directory: Path, written_from: int, now_ms: int) -> None:

@@ -29,12 +29,13 @@ from storage import log_tasks
 from storage.append_origin import AppendOrigin
 from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
 from storage.index.transaction_index import AbortedTxn
-from storage.jobs import perform_all
 from storage.log import replay
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason
 from storage.log_manager import LogManager
 from storage.producers.state import ProducerStateManager
+from storage.waits import at_once
+from tests.support.calls import Calls
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
@@ -264,7 +265,7 @@ class Workload:
         self.act(name, go)
 
     def flush(self) -> None:
-        self._plain("flush", self.log.flush)
+        self._plain("flush", lambda: at_once(self.log.flush()))
 
     def roll(self) -> None:
         self._plain("roll", self.log.roll)
@@ -357,7 +358,7 @@ class Workload:
         """Stop the broker in order and start it."""
 
         def go() -> Truth:
-            self.manager.shutdown()
+            at_once(self.manager.shutdown())
             self._start()
             return self._grown(self.truth.line)
 
@@ -429,7 +430,7 @@ def answered(manager: LogManager, question: Callable[[], Answer]) -> Answer:
         try:
             return question()
         except BeingRepaired:
-            perform_all(manager.repairs.repair())
+            at_once(manager.repairs.repair())
     raise AssertionError("repaired again and again")
 
 
@@ -530,10 +531,10 @@ def check_aborted_sums(log: Log) -> int:
             continue
         believed += 1
         doubt = IndexInDoubt("", segment.base_offset, IndexKind.TRANSACTION, "")
-        job = log.begin_index_repair(doubt)
-        assert job is not None
-        found = job.run()
-        assert not isinstance(found, OSError)
+        repair = Calls(log.repair_index(doubt))
+        repair.run()
+        found = repair.returned
+        repair.close()
         right = b"".join(one.pack() for one in found.scan.aborted)
         if known != (len(right), crc32c(right)):
             # The last stable offset of an entry depends on the other producers known then.
@@ -614,7 +615,7 @@ def _append_on(manager: LogManager, log: Log) -> None:
         if at == 0:
             log.roll()
     log.update_high_watermark(log.log_end_offset)
-    log.flush()
+    at_once(log.flush())
     assert log.recovery_point == end + 2
     log._check()
     assert [batch.base for batch in batches_of(log, manager)][-2:] == [end, end + 1]

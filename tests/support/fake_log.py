@@ -265,10 +265,9 @@ class FakeLogManager:
     def read_high_watermarks(self):
         return dict(self.watermarks)
 
-    def checkpoint_high_watermarks(self):
+    async def checkpoint_high_watermarks(self):
         self.writes += 1
         self.watermarks = {tp: log.high_watermark for tp, log in self.logs.items()}
-        yield None
 
 
 class FakeImage:

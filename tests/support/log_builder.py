@@ -17,6 +17,7 @@ from storage.clock import Clock
 from storage.log.log import Log
 from storage.log.results import AppendInfo, FetchIsolation, FileSlice
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 
@@ -71,8 +72,8 @@ class LogBuilder:
 
     def stopped(self) -> Log:
         """Close the log in order and open it."""
-        self.log.flush()
-        self.log.close()
+        at_once(self.log.flush())
+        at_once(self.log.close())
         return self.open()
 
     def batch(self, count: int = 1, *, value: bytes = b"v", **fields: Any) -> bytearray:

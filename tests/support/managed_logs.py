@@ -5,6 +5,7 @@ from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage.log.log import Log
+from storage.waits import at_once
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -31,7 +32,7 @@ class Managed:
         self.manager.startup(lambda topic: CONFIG)
 
     def restart(self) -> None:
-        self.manager.shutdown()
+        at_once(self.manager.shutdown())
         self.start()
 
     def kill(self) -> None:

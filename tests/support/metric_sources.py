@@ -58,7 +58,7 @@ def sources(**changes: Any) -> Sources:
         "broker_state": lambda: 3,
         "cluster_id": "c",
         "broker_id": 1,
-        "replicas": lambda: at_once(
+        "replicas": lambda: gathered(
             ReplicaManagerStatistics,
             all_topics=TopicStatistics(messages_in=5),
             topics={"t": TopicStatistics(messages_in=4)},
@@ -204,6 +204,11 @@ def committed(*offsets: int) -> dict[int, CommittedOffset]:
 def at_once(statistics: Callable[..., Any], **fields: Any) -> Generator[None, None, Any]:
     """Gather statistics in a single step."""
     yield
+    return statistics(**fields)
+
+
+async def gathered(statistics: Callable[..., Any], **fields: Any) -> Any:
+    """Gather statistics."""
     return statistics(**fields)
 
 

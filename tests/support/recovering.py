@@ -3,6 +3,7 @@
 from typing import Any
 
 from storage.log.log import Log
+from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 
@@ -30,7 +31,7 @@ def tail(**config: Any) -> tuple[LogBuilder, int]:
     for at in range(40):
         built.clock.advance(0.001)
         built.append(2, producer_id=7, producer_epoch=0, base_sequence=2 * at)
-    built.log.flush()
+    at_once(built.log.flush())
     found = built.log.segments.first.find(60)
     assert found is not None
     return built, found.position

@@ -1,8 +1,7 @@
 """What tests of `format("pykafkalog")` need: a session, topics, when the files tell of them."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -24,18 +23,23 @@ SETTINGS: Final = {
 """Of a broker whose checkpoints and cleanings come soon."""
 
 
-@contextmanager
-def source_session(**conf: str) -> Iterator[SparkSession]:
-    """A session with the kafka source and with ours."""
+def source_session() -> SparkSession:
+    """The session with the kafka source and with ours: the running one, if there is one.
+
+    Whoever starts a session with other settings ends it (`pipeline.session`).
+    """
     session = start_session(
-        "source-test",
+        "tests",
         master="local[2]",
         packages=(KAFKA,),
-        conf={"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", **conf},
+        conf={
+            "spark.driver.memory": "1g",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
     )
     register(session)
-    yield session
-    session.stop()
+    return session
 
 
 def create(broker: BrokerProcess, name: str, partitions: int = 1, **config: str) -> None:

@@ -4,7 +4,6 @@ import errno
 from random import Random
 
 import pytest
-import trio
 
 from broker.cleaner import log_cleaner
 from broker.cleaner.cleaning_steps import Cleaned
@@ -211,7 +210,6 @@ async def test_s_cmp_12_the_throttle_is_told_of_all_that_is_read_and_written(
 
     async def throttle(observed: float) -> None:
         told.append(observed)
-        await trio.lowlevel.checkpoint()
 
     monkeypatch.setattr(cleaner.throttler, "throttle", throttle)
     await broker.create_topic("t", **COMPACTED)

@@ -11,10 +11,12 @@ import trio
 from broker.background import Background
 from broker.broker_state import BrokerState, BrokerStateGauge
 from broker.world.clock import SystemClock
+from broker.world.driver import Driver
 from broker.world.machine import MachineWorkers
 from broker.world.workers import InlineWorkers
 from storage.errors import StorageError
-from storage.jobs import Job, Steps, Task
+from storage.task import Task
+from storage.waits import PAUSE, call
 from tests.support.virtual_time import Timeline, VirtualClock
 
 
@@ -24,7 +26,8 @@ class Bench:
     def __init__(self) -> None:
         self._timeline = Timeline()
         self.clock = VirtualClock(self._timeline)
-        self.background = Background(threads=1, clock=self.clock, workers=InlineWorkers())
+        driver = Driver(InlineWorkers(), self.clock)
+        self.background = Background(threads=1, clock=self.clock, driver=driver)
         self.runs: list[float] = []
 
     def run_for(
@@ -49,9 +52,9 @@ class Bench:
     ) -> Task:
         """Notes when it runs, does `then` and says what that returns."""
 
-        def run() -> Steps:
+        async def run() -> int | None:
             self.runs.append(round(self.clock.monotonic(), 3))
-            yield None
+            await PAUSE
             return then()
 
         return Task(name=name, initial_delay_ms=initial_delay_ms, period_ms=period_ms, run=run)
@@ -121,43 +124,30 @@ def test_s_time_1_a_bug_in_a_task_ends_everything(bench: Bench) -> None:
 def test_a_run_that_takes_longer_than_its_period_is_followed_by_the_next_at_once(
     bench: Bench,
 ) -> None:
-    class Slow:
-        def run(self) -> None:
-            pass
+    def wait_for_the_disk() -> None:
+        bench._timeline.now += 25  # as if a thread had taken so long
 
-        def complete(self, _: None) -> None:
-            bench._timeline.now += 25  # as if a worker had taken so long
-
-    def run() -> Steps:
+    async def run() -> None:
         bench.runs.append(bench.clock.monotonic())
-        yield Slow()
-        return None
+        await call(wait_for_the_disk)
 
     bench.run_for(60, Task(name="slow", initial_delay_ms=0, period_ms=10_000, run=run))
     assert bench.runs == [0, 25, 50]
     assert bench.background.statistics().tasks["slow"].longest_s == 25
 
 
-def test_jobs_run_in_workers_and_steps_and_completions_on_the_loop() -> None:
+def test_calls_run_in_threads_and_the_rest_on_the_loop() -> None:
     threads: dict[str, int] = {}
 
-    class Noting:
-        def run(self) -> int:
-            return threading.get_ident()
-
-        def complete(self, result: int) -> Job[None] | None:
-            threads["job"] = result
-            threads["completion"] = threading.get_ident()
-            return None
-
-    def run() -> Steps:
-        threads["step"] = threading.get_ident()
-        yield Noting()
+    async def run() -> None:
+        threads["before"] = threading.get_ident()
+        threads["call"] = await call(threading.get_ident)
+        threads["after"] = threading.get_ident()
         done.set()
-        return None
 
     async def main() -> None:
-        background = Background(threads=2, clock=SystemClock(), workers=MachineWorkers())
+        clock = SystemClock()
+        background = Background(threads=2, clock=clock, driver=Driver(MachineWorkers(), clock))
         async with trio.open_nursery() as nursery:
             task = Task(name="t", initial_delay_ms=0, period_ms=10**9, run=run)
             nursery.start_soon(background.run, [task])
@@ -168,8 +158,8 @@ def test_jobs_run_in_workers_and_steps_and_completions_on_the_loop() -> None:
     done = trio.Event()
     trio.run(main)
     here = threading.get_ident()
-    assert (threads["step"], threads["completion"]) == (here, here)
-    assert threads["job"] != here
+    assert (threads["before"], threads["after"]) == (here, here)
+    assert threads["call"] != here
 
 
 def test_s_start_4_states_have_kafkas_values() -> None:

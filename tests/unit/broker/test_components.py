@@ -128,6 +128,7 @@ def test_a_change_reaches_every_part() -> None:
                 media=JournalMedia(fs),
                 workers=InlineWorkers(),
             ),
+            driver=Driver(InlineWorkers(), clock),
             watch=LoopWatch(clock),
             check_buffers=False,
         )
@@ -156,7 +157,8 @@ def test_a_change_reaches_every_part() -> None:
 
 def test_background_threads_can_be_more_or_fewer() -> None:
     async def scenario() -> None:
-        background = Background(threads=1, clock=SystemClock(), workers=InlineWorkers())
+        clock = SystemClock()
+        background = Background(threads=1, clock=clock, driver=Driver(InlineWorkers(), clock))
         background.resize(3)
         assert background._limiter.total_tokens == 3
 

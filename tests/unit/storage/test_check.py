@@ -19,11 +19,11 @@ from storage.check.repair import Repaired
 from storage.checkpoint import OffsetCheckpoint
 from storage.errors import DirectoryLocked
 from storage.filesystem import File
-from storage.jobs import perform_all
 from storage.log_dir import LogDir
 from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
 from storage.reader import PartitionView
+from storage.waits import at_once
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 
@@ -55,8 +55,8 @@ class Bench:
             log.update_high_watermark(log.log_end_offset)
         assert len(log.segments) >= 4
         self.bases = log.segments.base_offsets
-        perform_all(manager.checkpoint_high_watermarks())
-        manager.shutdown()
+        at_once(manager.checkpoint_high_watermarks())
+        at_once(manager.shutdown())
 
     def manager(self) -> LogManager:
         config = BrokerConfig.parse({"log.dirs": str(self.path)})
@@ -284,7 +284,7 @@ def test_s_rec_9_damage_is_found_foretold_and_repaired(
     assert log is not None
     log._check()
     assert log.log_end_offset == verdict.log_end_offset
-    manager.shutdown()
+    at_once(manager.shutdown())
     assert snapshot_of(bench.directory) == fixed
 
 
@@ -409,7 +409,7 @@ def test_a_broker_in_the_directory_may_be_looked_at_and_keeps_repair_out(bench: 
     assert (verdict.verdict, verdict.findings, verdict.actions) == (Verdict.SOUND, (), ())
     with pytest.raises(DirectoryLocked):
         bench.repair()
-    manager.shutdown()
+    at_once(manager.shutdown())
 
 
 def test_damage_is_told_while_a_broker_runs(bench: Bench) -> None:
@@ -428,7 +428,7 @@ def test_damage_is_told_while_a_broker_runs(bench: Bench) -> None:
         (Problem.INDEX_CORRUPT, str(bench.file(-1, ".index"))),
     }
     assert verdict.verdict is Verdict.STAYS_DAMAGED
-    manager.shutdown()
+    at_once(manager.shutdown())
 
 
 class Meanwhile(OsFileSystem):
@@ -462,7 +462,7 @@ def test_a_log_that_grows_while_it_is_read_is_sound(bench: Bench, suffix: str) -
     check = LogDirCheck(Meanwhile(suffix, grow), bench.clock, Random(1), [str(bench.path)])
     (verdict,) = check.partitions()
     assert (verdict.verdict, verdict.findings) == (Verdict.SOUND, ())
-    manager.shutdown()
+    at_once(manager.shutdown())
 
 
 def test_a_segment_that_is_deleted_while_it_is_looked_at_is_no_problem(bench: Bench) -> None:
@@ -479,7 +479,7 @@ def test_a_segment_that_is_deleted_while_it_is_looked_at_is_no_problem(bench: Be
     (verdict,) = check.partitions()
     assert (verdict.verdict, verdict.findings) == (Verdict.SOUND, ())
     assert verdict.log_start_offset == bench.bases[1]
-    manager.shutdown()
+    at_once(manager.shutdown())
 
 
 def test_a_partition_that_is_deleted_while_it_is_looked_at_is_left_out(bench: Bench) -> None:
@@ -494,7 +494,7 @@ def test_a_partition_that_is_deleted_while_it_is_looked_at_is_left_out(bench: Be
     check = LogDirCheck(fs, bench.clock, Random(1), [str(bench.path)])
     assert list(check.partitions()) == []
     gone.rename(bench.directory)
-    manager.shutdown()
+    at_once(manager.shutdown())
 
 
 def test_one_partition_directory_can_be_checked_and_repaired_alone(bench: Bench) -> None:

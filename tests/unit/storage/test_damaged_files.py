@@ -29,6 +29,7 @@ from storage.errors import BeingRepaired
 from storage.log.log import Log
 from storage.log.results import AppendOrigin, FetchIsolation, FileSlice, StartOffsetReason
 from storage.paths import LOG_START_OFFSET_CHECKPOINT, META_PROPERTIES
+from storage.waits import at_once
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
@@ -218,7 +219,7 @@ def run(bits: int, seed: int, *, clean: bool, step: int = 1) -> int:
     template = Directory()
     right = template.everything()
     if clean:
-        template.manager.shutdown()
+        at_once(template.manager.shutdown())
     chance, tried = random.Random(seed), 0
     for path in list(template.files())[seed % step :: step]:
         data = template.fs.read_bytes(path)

@@ -27,6 +27,7 @@ from storage.log.results import AppendOrigin
 from storage.os_filesystem import OsFileSystem
 from storage.producers.snapshot import decode_snapshot
 from storage.producers.state import ProducerStateManager
+from storage.waits import at_once
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.producer_snapshots import encode_snapshot
 
@@ -194,7 +195,7 @@ class ProducerReplay:
         self.manager.on_high_watermark_updated(int(offset))
 
     def expire(self, now: str) -> None:
-        sum(self.manager.expire(int(now)))
+        at_once(self.manager.expire(int(now)))
 
     def snapshot(self) -> str:
         offset = self.manager.take_snapshot(sync=False)

@@ -10,13 +10,13 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.types import ZERO_UUID, TopicPartition
 from storage import log_tasks
-from storage.jobs import perform, perform_all
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
 from storage.log_manager import LogManager
 from storage.manager.log_table import LogTable
 from storage.os_filesystem import OsFileSystem
 from storage.paths import parent_dir
+from storage.waits import at_once
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.managed_logs import CONFIG, ID, Managed
@@ -85,7 +85,7 @@ def test_a_log_of_before_topic_ids_is_given_one() -> None:
 def test_s_rec_1_a_clean_stop_leaves_markers_and_checkpoints() -> None:
     managed = Managed()
     managed.fill(managed.log())
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     assert managed.fs.exists("/a/.kafka_cleanshutdown")
     assert managed.fs.read_bytes("/a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 16\n"
     managed.start()
@@ -96,7 +96,7 @@ def test_s_rec_1_a_clean_stop_leaves_markers_and_checkpoints() -> None:
 def test_s_rec_1_a_crash_while_loading_is_followed_by_recovery() -> None:
     managed = Managed()
     managed.fill(managed.log())
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     config = BrokerConfig.parse(managed.properties)
     manager = log_manager(config, managed.clock, managed.fs)
     manager.directories.lock_and_check()
@@ -112,7 +112,7 @@ def test_loading_tells_its_progress() -> None:
     managed = Managed()
     for partition in range(3):
         managed.log(partition=partition)
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     config = BrokerConfig.parse(managed.properties)
     manager = log_manager(config, managed.clock, managed.fs)
     manager.directories.lock_and_check()
@@ -127,18 +127,18 @@ def test_s_rec_10_how_far_a_start_has_come_is_written_down_for_the_next_one() ->
     logs = [managed.log(partition=partition) for partition in range(3)]
     for log in logs:
         managed.fill(log)
-    logs[1].flush()
+    at_once(logs[1].flush())
     run_task(managed.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
     managed.fs = managed.fs.crash(keep_unsynced=True)
     config = BrokerConfig.parse(managed.properties)
     manager = log_manager(config, managed.clock, managed.fs, on_offline=managed.offline.append)
     manager.directories.lock_and_check()
-    perform_all(manager.checkpoint_loading())  # nothing is known yet, and nothing is forgotten
+    at_once(manager.checkpoint_loading())  # nothing is known yet, and nothing is forgotten
     for job in manager.load_jobs(lambda topic: CONFIG):
         if job.topic_partition.partition == 0:
             job.sync_above_s = 0
-            perform(job)
-    perform_all(manager.checkpoint_loading())
+            job.complete(job.run())
+    at_once(manager.checkpoint_loading())
     points = managed.fs.read_bytes("/a/recovery-point-offset-checkpoint")
     assert points == b"0\n3\nt 0 16\nt 1 16\nt 2 0\n"
     managed.kill()
@@ -173,10 +173,10 @@ def test_s_fl_3_checkpoints() -> None:
     managed.fill(moved)
     managed.fill(other)
     moved.maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
-    other.flush()
+    at_once(other.flush())
     run_task(managed.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
     run_task(managed.manager, log_tasks.LOG_START_CHECKPOINT)
-    perform_all(managed.manager.checkpoint_high_watermarks())
+    at_once(managed.manager.checkpoint_high_watermarks())
     read = managed.fs.read_bytes
     assert read("/a/recovery-point-offset-checkpoint") == b"0\n2\nmoved 0 0\nother 0 16\n"
     assert read("/a/log-start-offset-checkpoint") == b"0\n1\nmoved 0 3\n"
@@ -201,7 +201,7 @@ def test_s_fl_3_a_garbled_checkpoint_costs_a_longer_recovery_only() -> None:
 def test_s_cfg_5_a_configuration_that_changes_while_a_log_is_opened_wins() -> None:
     managed = Managed()
     managed.fill(managed.log())
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     config = BrokerConfig.parse(managed.properties)
     manager = log_manager(config, managed.clock, managed.fs)
     manager.directories.lock_and_check()
@@ -240,7 +240,7 @@ def test_s_time_1_tasks_by_name_delay_and_period() -> None:
         "repair-indexes": (1000, 1000),
     }
     for task in tasks.values():
-        task.run()
+        at_once(task.run())
 
 
 def test_s_idem_2_silent_producers_are_forgotten() -> None:
@@ -258,7 +258,7 @@ def test_s_idem_2_silent_producers_are_forgotten() -> None:
 
 def test_foreign_directories_are_left_alone() -> None:
     managed = Managed("/a")
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     for name in ("lost+found", "__cluster_metadata-0", "t-0." + "0" * 32 + "-stray"):
         managed.fs.make_dirs(f"/a/{name}")
     managed.start()
@@ -288,12 +288,12 @@ def test_s_rec_8_many_logs_are_closed_in_threads_and_all_are_clean(tmp_path: Pat
     for partition in range(80):
         log = manager.get_or_create_log(TopicPartition("t", partition), ID, CONFIG, is_new=True)
         log.append_as_leader(build_batch([(1, b"k", b"v", ())]), leader_epoch=0)
-    manager.shutdown()
+    at_once(manager.shutdown())
     assert (tmp_path / "logs" / ".kafka_cleanshutdown").exists()
     manager = started()
     ends = [(log.log_end_offset, log.recovery_point) for log in manager.all_logs()]
     assert ends == [(1, 1)] * 80
-    manager.shutdown()
+    at_once(manager.shutdown())
 
 
 def test_a_flush_of_what_was_deleted_meanwhile_is_no_fault_of_the_disk() -> None:
@@ -304,7 +304,7 @@ def test_a_flush_of_what_was_deleted_meanwhile_is_no_fault_of_the_disk() -> None
     run_task(managed.manager, log_tasks.DELETE_LOGS)
     assert managed.manager._flusher.rolled == 0
     run_task(managed.manager, log_tasks.FLUSH_ROLLED)
-    log.flush()
+    at_once(log.flush())
     assert managed.offline == []
 
 
@@ -313,5 +313,5 @@ def test_syncs_are_timed() -> None:
     log = managed.log()
     managed.fill(log)
     assert managed.manager.statistics().flushes.count == 0
-    log.flush()
+    at_once(log.flush())
     assert managed.manager.statistics().flushes.count == 1

@@ -5,9 +5,9 @@ import pytest
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from storage import log_tasks
-from storage.jobs import perform_all
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
+from storage.waits import at_once
 from tests.support.log_tasks import run_task
 from tests.support.managed_logs import Managed
 
@@ -48,7 +48,7 @@ def test_s_ret_8_offsets_of_a_deleted_topic_do_not_haunt_its_successor(written_b
     managed = Managed("/a")
     log = managed.log()
     managed.fill(log)
-    log.flush()
+    at_once(log.flush())
     run_task(managed.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
     managed.fs.operations.clear()
     managed.manager.async_delete(TopicPartition("t", 0))
@@ -94,7 +94,7 @@ def test_s_ret_1_retention_follows_the_cleanup_policy() -> None:
     run_task(managed.manager, log_tasks.RETENTION)
     assert (len(plain.segments), plain.log_start_offset) == (1, 16)
     assert (len(both.segments), both.log_start_offset) == (kept, 0)
-    perform_all(managed.manager.apply_retention_to_compacted())
+    at_once(managed.manager.apply_retention_to_compacted())
     assert (len(both.segments), both.log_start_offset) == (1, 16)
     assert (len(compacted.segments), compacted.log_start_offset) == (kept, 0)
 
@@ -110,7 +110,7 @@ def test_s_ret_4_what_lies_below_the_log_start_goes_from_compacted_logs_too(
     log.maybe_increment_log_start_offset(9, StartOffsetReason.CLIENT_RECORD_DELETION)
     run_task(managed.manager, log_tasks.RETENTION)
     assert log.segments.first.base_offset == 0
-    perform_all(managed.manager.apply_retention_to_compacted())
+    at_once(managed.manager.apply_retention_to_compacted())
     assert 0 < log.segments.first.base_offset <= 9
 
 

@@ -7,6 +7,7 @@ import pytest
 from config.broker_config import BrokerConfig
 from protocol.types import TopicPartition
 from storage.errors import DirectoryLocked, OutOfResources, StorageError
+from storage.waits import at_once
 from tests.support.log_managers import log_manager
 from tests.support.managed_logs import CONFIG, ID, Managed
 
@@ -16,18 +17,18 @@ def test_s_rec_7_two_brokers_on_one_directory() -> None:
     first = managed.manager
     with pytest.raises(DirectoryLocked, match=r"Failed to acquire lock on file \.lock in /a"):
         managed.start()
-    first.shutdown()
+    at_once(first.shutdown())
     managed.start()
 
 
 def test_s_rec_7_one_partition_in_two_directories() -> None:
     managed = Managed("/a")
     managed.fill(managed.log())
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     managed.properties["log.dirs"] = "/b"
     managed.start()
     managed.log()
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     managed.properties["log.dirs"] = "/a,/b"
     with pytest.raises(StorageError, match="Duplicate log directories for t-0"):
         managed.start()
@@ -37,7 +38,7 @@ def test_s_rec_7_an_unreadable_directory_is_offline_and_others_go_on() -> None:
     managed = Managed()
     managed.fill(managed.log(partition=0))
     managed.fill(managed.log(partition=1))
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     managed.fs.fail("list_dir", "/b", times=None)
     managed.start()
     manager = managed.manager
@@ -52,7 +53,7 @@ def test_s_rec_7_an_unreadable_directory_is_offline_and_others_go_on() -> None:
 def test_a_start_without_descriptors_or_memory_calls_no_directory_failed(code: int) -> None:
     managed = Managed()
     managed.fill(managed.log(partition=0))
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     managed.fs.fail("list_dir", "/b", errno=code)
     with pytest.raises(OutOfResources, match="/b"):
         managed.start()
@@ -62,7 +63,7 @@ def test_a_start_without_descriptors_or_memory_calls_no_directory_failed(code: i
 
 def test_s_rec_7_none_left_is_an_error() -> None:
     managed = Managed()
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     managed.fs.fail("list_dir", "/*", times=None)
     with pytest.raises(StorageError, match="none of the specified log dirs"):
         managed.start()
@@ -95,7 +96,7 @@ def test_s_rec_11_a_failing_disk_takes_its_directory_only(code: int) -> None:
     with pytest.raises(StorageError):
         bad.read(0, 100)
     assert managed.manager.get_log(bad.topic_partition) is None
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     assert managed.fs.exists("/b/.kafka_cleanshutdown")
     assert not managed.fs.exists("/a/.kafka_cleanshutdown")
 
@@ -145,7 +146,7 @@ def test_s_rec_11_a_partition_is_never_in_two_directories(name: str) -> None:
 
 def test_failures_reported_from_elsewhere_are_deferred() -> None:
     managed = Managed()
-    managed.manager.shutdown()
+    at_once(managed.manager.shutdown())
     waiting: list[object] = []
     manager = log_manager(
         BrokerConfig.parse(managed.properties),

@@ -7,6 +7,7 @@ import pytest
 from storage.errors import OutOfResources
 from storage.log.results import FileSlice
 from storage.open_files import FILES_OF_A_SEGMENT, OpenFiles
+from storage.waits import at_once
 from tests.support.log_builder import LogBuilder
 
 CONFIG = {"segment_bytes": 300, "index_interval_bytes": 0, "segment_index_bytes": 4096}
@@ -82,7 +83,7 @@ def test_indexes_are_as_after_a_clean_stop_when_an_active_segment_lets_go() -> N
     active.let_go()
     assert builder.fs.size(active.files.offset_index_path) == 8 * entries
     assert active.indexes.offset.entries == entries
-    builder.log.close()
+    at_once(builder.log.close())
     assert len(builder.open(clean=True).segments) == 1
 
 

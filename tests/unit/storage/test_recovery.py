@@ -2,6 +2,7 @@
 
 import pytest
 
+from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
 from tests.support.recovering import filled, offsets, path
 from tests.support.time_lookups import offset_for_timestamp
@@ -135,8 +136,8 @@ def test_s_idx_8_an_empty_time_index_below_the_recovery_point_is_rebuilt() -> No
 
 def test_s_idx_8_and_6_a_padded_index_below_the_recovery_point_is_rebuilt() -> None:
     built = filled()
-    built.log.flush()
-    built.log.close()
+    at_once(built.log.flush())
+    at_once(built.log.close())
     wanted = built.fs.read_bytes(path(0, "index"))
     built.fs.write_bytes(path(0, "index"), wanted[:8] + bytes(800))
     log = built.killed(recovery_point=24)

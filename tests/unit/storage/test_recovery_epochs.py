@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from storage.log.results import StartOffsetReason
+from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
 from tests.support.recovering import path
 
@@ -24,7 +25,7 @@ def test_s_rec_3_epochs_that_began_after_the_last_flush_are_learned_from_the_bat
     built = LogBuilder(index_interval_bytes=0)
     for epoch in (0, 2):
         built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
-    built.log.flush()
+    at_once(built.log.flush())
     for epoch in (2, 3, 3, 7):
         built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
     built.fs = built.fs.crash(keep_unsynced=True)
@@ -47,7 +48,7 @@ def test_s_rec_6_epochs_of_records_that_are_back_are_learned_from_them() -> None
     assert wanted == [(0, 0), (2, 4), (3, 8), (5, 12)]
     log.update_high_watermark(14)
     log.maybe_increment_log_start_offset(9, StartOffsetReason.CLIENT_RECORD_DELETION)
-    log.flush()
+    at_once(log.flush())
     assert log.leader_epochs.entries == [(3, 9), (5, 12)]
     # The power loss came before the new log start was written.
     for start, entries in (
@@ -89,8 +90,8 @@ def test_a_torn_tail_after_a_clean_stop_takes_its_epochs_with_it() -> None:
     for epoch in (0, 3):
         built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
     built.log.update_high_watermark(4)
-    built.log.flush()
-    built.log.close()
+    at_once(built.log.flush())
+    at_once(built.log.close())
     data = built.fs.read_bytes(path(0))
     built.fs.write_bytes(path(0), data[:-5])
     built.open(clean=True)

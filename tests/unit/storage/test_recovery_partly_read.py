@@ -6,6 +6,7 @@ import pytest
 
 from protocol.records.builder import build_batch
 from storage.log.results import FetchIsolation
+from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
 from tests.support.recovering import filled, flip, path, state_of, tail
 
@@ -27,7 +28,7 @@ def test_s_fl_2_of_batches_of_one_record_as_much_is_claimed() -> None:
     for _ in range(20):
         built.clock.advance(0.001)
         built.append()
-    built.log.flush()
+    at_once(built.log.flush())
     for point in range(1, 21):
         assert built.killed(recovery_point=point).recovery_point == point
 
@@ -42,7 +43,7 @@ def test_s_rec_3_of_a_segment_read_in_part_nothing_is_counted_twice(interval: in
     built.end_transaction(2, replicated=False)
     built.end_transaction(1, replicated=False)
     built.append(2, producer_id=7, producer_epoch=0, base_sequence=2)
-    built.log.flush()
+    at_once(built.log.flush())
     point = built.log.log_end_offset
     built.append(2, producer_id=7, producer_epoch=0, base_sequence=4)
     built.end_transaction(7, replicated=False)
@@ -67,7 +68,7 @@ def test_s_rec_3_half_of_the_last_time_entry_is_not_believed() -> None:
     assert len(whole) == 12
     built.fs.write_bytes(path(0, "timeindex"), whole[:8] + bytes(4))
     log = built.killed(recovery_point=10)
-    log.close()
+    at_once(log.close())
     assert built.fs.read_bytes(path(0, "timeindex")) == whole
 
 
@@ -97,7 +98,7 @@ def test_s_rec_3_what_was_lost_between_the_recovery_point_and_the_next_segment_e
 ):
     built = LogBuilder()
     built.append()
-    built.log.flush()
+    at_once(built.log.flush())
     synced = built.log.size
     built.append()
     built.log.roll()
@@ -154,9 +155,11 @@ def test_s_rec_3_indexes_that_cannot_be_believed_are_made_anew(
 def test_s_txn_6_an_aborted_transaction_below_the_recovery_point_stays_aborted() -> None:
     built = LogBuilder()
     built.append(2, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
-    built.log.flush()
+    at_once(built.log.flush())
     built.end_transaction(1, replicated=False)
-    built.log.flush()  # the transaction index is a new file, whose name has to be synced as well
+    at_once(
+        at_once(built.log.flush())
+    )  # the transaction index is a new file, whose name has to be synced as well
     built.fs = built.fs.crash(forget_names=True)
     log = built.open(clean=False, recovery_point=3)
     assert log.recovery_point == 3
@@ -177,11 +180,11 @@ def test_s_txn_6_a_transaction_that_is_open_since_the_first_offset_is_open_after
     log = built.log
     log.update_high_watermark(4)
     assert (log.high_watermark, log.last_stable_offset) == (4, 0)
-    assert sum(log.producers.expire(built.clock.wall_ms() + 2**40)) == 0
+    assert at_once(log.producers.expire(built.clock.wall_ms() + 2**40)) == 0
     built.end_transaction(0, replicated=False)
     log.update_high_watermark(5)
     assert log.last_stable_offset == 5
-    assert sum(log.producers.expire(built.clock.wall_ms() + 2**40)) == 1
+    assert at_once(log.producers.expire(built.clock.wall_ms() + 2**40)) == 1
 
 
 @pytest.mark.parametrize("point", [3, 6])
@@ -192,7 +195,7 @@ def test_s_txn_6_of_the_transaction_index_only_what_is_true_below_the_point_is_k
     for producer in (1, 2):
         built.append(2, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
         built.end_transaction(producer, replicated=False)
-    built.log.flush()
+    at_once(built.log.flush())
     good = built.fs.read_bytes(path(0, "txnindex"))
     size = len(good) // 2
     torn = {
@@ -256,7 +259,7 @@ def test_what_is_not_read_of_a_segment_is_not_known_of_its_aborted_transactions(
     built.end_transaction(1, replicated=False)
     for _ in range(3):
         built.append()
-    built.log.flush()
+    at_once(built.log.flush())
     built.fs.write_bytes(path(0, "txnindex"), b"")
     log = built.killed(recovery_point=5)
     assert log.recovery_point == 5

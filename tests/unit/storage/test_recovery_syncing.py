@@ -9,6 +9,7 @@ from storage import recovery
 from storage.errors import StorageError
 from storage.log.results import FetchIsolation
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, TP, LogBuilder
 from tests.support.manual_clock import ManualClock
 from tests.support.recovering import filled, offsets, path
@@ -32,7 +33,7 @@ def test_s_rec_10_a_crash_during_recovery_is_recoverable() -> None:
 
 def test_power_loss_keeps_what_was_flushed() -> None:
     built = filled()
-    built.log.flush()
+    at_once(built.log.flush())
     built.append(2, producer_id=7, producer_epoch=0, base_sequence=24)
     built.fs = built.fs.crash()
     log = built.open(clean=False, recovery_point=24)
@@ -69,11 +70,11 @@ def test_s_roll_4_the_last_time_entry_of_a_segment_rolled_after_its_sync_is_sync
     built = LogBuilder()
     now = built.clock.wall_ms()
     built.append_dated(now)
-    built.log.flush()
+    at_once(built.log.flush())
     built.log.roll()  # writes the only time index entry
     log = built.killed(recovery_point=1)  # finds it, in the page cache only
     built.append_dated(now + 1)
-    log.flush()
+    at_once(log.flush())
     built.fs = built.fs.crash()
     log = built.open(clean=False, recovery_point=2)
     assert log.segments.first.indexes.time.last_entry == (now, 0)
@@ -131,7 +132,7 @@ def test_s_rec_10_epochs_are_on_the_disk_before_a_recovery_point_above_them_is_t
         for epoch in epochs:
             built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
             if not epoch:
-                built.log.flush()  # so the file names the first one, and that only
+                at_once(built.log.flush())  # so the file names the first one, and that only
         built.log.roll()
     wanted = built.log.leader_epochs.entries
     built.fs = built.fs.crash(keep_unsynced=True)

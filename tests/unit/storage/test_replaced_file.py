@@ -6,10 +6,11 @@ from random import Random
 
 import pytest
 
-from storage.jobs import Job, perform
 from storage.leftovers import remove_leftovers
 from storage.paths import is_temporary
-from storage.replaced_file import ReplacedFile, ReplaceJob
+from storage.replaced_file import ReplacedFile, Replacement
+from storage.waits import at_once
+from tests.support.calls import Calls
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
@@ -17,7 +18,7 @@ PATH = "/d/recovery-point-offset-checkpoint"
 
 
 class Replaced:
-    """A file that holds `old`; `told` is what the jobs have said at their ends."""
+    """A file that holds `old`; `told` is how its replacements have ended."""
 
     def __init__(self, fs: MemoryFileSystem | None = None) -> None:
         self.fs = fs or MemoryFileSystem()
@@ -25,9 +26,19 @@ class Replaced:
         self.file = ReplacedFile(self.fs, PATH, Random(1))
         self.told: list[tuple[bytes, OSError | None]] = []
 
-    def begin(self, content: bytes) -> ReplaceJob:
-        replacement = self.file.begin(lambda: content)
-        return ReplaceJob(replacement, lambda error: self.told.append((content, error)))
+    def begin(self, content: bytes) -> Calls[None]:
+        return Calls(self._replace(self.file.begin(lambda: content), content))
+
+    async def _replace(self, replacement: Replacement, content: bytes) -> None:
+        error: OSError | None = None
+        try:
+            await replacement.finish()
+        except OSError as failure:
+            error = failure
+        self.told.append((content, error))
+
+    def write_now(self, content: bytes) -> None:
+        at_once(self.file.begin(lambda: content).finish())
 
     @property
     def content(self) -> bytes:
@@ -39,9 +50,9 @@ class Replaced:
         return [name for name in self.fs.list_dir("/d") if is_temporary(name)]
 
 
-def test_the_content_is_durable_when_the_job_says_so() -> None:
+def test_the_content_is_durable_when_it_is_finished() -> None:
     replaced = Replaced()
-    perform(replaced.begin(b"new"))
+    replaced.begin(b"new").finish()
     assert replaced.told == [(b"new", None)]
     assert replaced.fs.crash(forget_names=True).read_bytes(PATH) == b"new"
     assert replaced.left == []
@@ -55,9 +66,9 @@ def test_content_is_made_where_the_file_is_written() -> None:
         made.append("now")
         return b"new"
 
-    job = ReplaceJob(replaced.file.begin(content), lambda error: None)
+    replacement = Calls(replaced.file.begin(content).finish())
     assert made == []
-    job.run()
+    replacement.run()
     assert made == ["now"]
 
 
@@ -70,20 +81,19 @@ ORDERS = [
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_what_was_begun_last_wins_in_whatever_order_the_disk_works(order: str) -> None:
-    """a, b, c: the run of a job, in the order they were begun; A, B, C: its completion."""
+    """a, b, c: the writes, in the order they were begun; A, B, C: what follows each."""
     replaced = Replaced()
-    jobs = {name: replaced.begin(name.encode()) for name in "abc"}
-    results: dict[str, OSError | None] = {}
+    begun = {name: replaced.begin(name.encode()) for name in "abc"}
     latest = "old"
     for step in order:
-        if step in jobs:
-            results[step] = jobs[step].run()
+        if step in begun:
+            begun[step].run()
         else:
             name = step.lower()
-            following = jobs[name].complete(results[name])
+            begun[name].complete()
             latest = name if latest == "old" else max(latest, name)
             assert replaced.content == latest.encode()
-            perform(following)
+            begun[name].finish()
     assert [content for content, _ in replaced.told] == [
         step.lower().encode() for step in order if step.isupper()
     ]
@@ -93,10 +103,11 @@ def test_what_was_begun_last_wins_in_whatever_order_the_disk_works(order: str) -
 
 def test_a_write_at_once_supersedes_what_is_under_way() -> None:
     replaced = Replaced()
-    job = replaced.begin(b"slow")
-    result = job.run()
-    replaced.file.write_now(lambda: b"quick")
-    perform(job.complete(result))
+    slow = replaced.begin(b"slow")
+    slow.run()
+    replaced.write_now(b"quick")
+    slow.complete()
+    slow.finish()
     assert replaced.content == b"quick"
     assert replaced.told == [(b"slow", None)]
     assert replaced.left == []
@@ -106,8 +117,7 @@ def test_a_write_at_once_supersedes_what_is_under_way() -> None:
 def test_a_failure_is_told_and_leaves_a_whole_file(operation: str) -> None:
     replaced = Replaced()
     replaced.fs.fail(operation, errno=errno.ENOSPC)
-    job = replaced.begin(b"new")
-    perform(job)
+    replaced.begin(b"new").finish()
     ((_, error),) = replaced.told
     assert error is not None
     assert error.errno == errno.ENOSPC
@@ -115,8 +125,8 @@ def test_a_failure_is_told_and_leaves_a_whole_file(operation: str) -> None:
     assert replaced.left == []
     replaced.fs.fail(operation, errno=errno.ENOSPC)
     with pytest.raises(OSError, match="No space"):
-        replaced.file.write_now(lambda: b"newer")
-    replaced.file.write_now(lambda: b"newest")
+        replaced.write_now(b"newer")
+    replaced.write_now(b"newest")
     assert replaced.content == b"newest"
 
 
@@ -126,14 +136,13 @@ def test_at_every_moment_of_a_crash_the_file_is_whole_and_what_is_left_is_remove
     assert isinstance(fs, RecordingFileSystem)
     before = fs.now
     first, second = replaced.begin(b"first"), replaced.begin(b"second")
-    results = first.run(), second.run()
-    following: list[Job[OSError | None] | None] = [
-        second.complete(results[1]),
-        first.complete(results[0]),
-    ]
+    first.run()
+    second.run()
+    second.complete()
+    first.complete()
     done = fs.now
-    for job in following:
-        perform(job)
+    second.finish()
+    first.finish()
     loss = PowerLoss(fs)
     for at in range(before, loss.last + 1):
         for state in (loss.kept(at), loss.names(at), loss.lost(at)):

@@ -13,6 +13,7 @@ from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
+from storage.waits import at_once
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tools.__main__ import main
@@ -28,7 +29,7 @@ def log_dir(tmp_path: Path) -> Path:
     log = manager.get_or_create_log(TP, bytes(range(16)), TopicConfig(), is_new=True)
     for number in range(10):
         log.append_as_leader(build_batch([(number, b"k", b"v" * 100, ())]), leader_epoch=0)
-    manager.shutdown()
+    at_once(manager.shutdown())
     return directory
 
 
@@ -70,7 +71,7 @@ def test_a_torn_tail_is_told_repaired_with_a_backup_and_then_gone(
     log = manager.get_log(TP)
     assert log is not None
     assert log.log_end_offset == 10
-    manager.shutdown()
+    at_once(manager.shutdown())
 
 
 def test_a_repair_keeps_its_hands_off_a_running_broker(
@@ -80,7 +81,7 @@ def test_a_repair_keeps_its_hands_off_a_running_broker(
     assert main(["fsck", "--repair", str(log_dir)]) == 2
     assert "Stop the broker" in capsys.readouterr().err
     assert main(["fsck", str(log_dir)]) == 0
-    manager.shutdown()
+    at_once(manager.shutdown())
 
 
 def test_no_directory_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

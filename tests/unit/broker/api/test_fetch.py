@@ -11,6 +11,7 @@ from protocol.errors import ErrorCode
 from protocol.records.batch import iter_batches
 from protocol.records.compression import CompressionType
 from storage.errors import StorageError
+from storage.waits import at_once
 from tests.support.broker_bench import batch, context, led
 from tests.support.fetch_bench import IDS, Asked, only, partitions_of, through, topic_id
 from tests.support.message_sets import records_in
@@ -416,7 +417,7 @@ def test_counters():
     asked.append()
     size = len(only(asked.fetch({0: 0})).records)
     asked.fetch({0: 0}, replica=-2)
-    statistics = asked.bench.replicas.statistics().topics["t"]
+    statistics = at_once(asked.bench.replicas.statistics()).topics["t"]
     assert statistics.bytes_out == 2 * size
     assert statistics.total_fetch_requests == 2
 

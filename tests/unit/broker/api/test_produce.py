@@ -20,7 +20,7 @@ from protocol.records.errors import InvalidRecord
 from protocol.types import TopicPartition
 from storage.errors import StorageError
 from storage.log.results import AppendInfo
-from storage.waits import Call
+from storage.waits import Call, at_once
 from tests.support.begun import begin
 from tests.support.broker_bench import NOW, Bench, batch, context, led
 from tests.support.transaction_harness import TransactionHarness
@@ -454,7 +454,7 @@ def test_s_rec_11_a_failing_disk_takes_the_directory_offline(version, code):
     for index in (0, 1):
         message = request(batch(), indexes=(index,), version=version)
         assert asked.reply(message, version).error_code == code
-    assert asked.bench.replicas.statistics().offline_replica_count == 2
+    assert at_once(asked.bench.replicas.statistics()).offline_replica_count == 2
 
 
 def test_a_big_batch_goes_to_a_thread_and_its_neighbours_do_not():
@@ -490,7 +490,7 @@ def test_counters():
     asked.partitions[0].log.fail_with = KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
     asked.raw(request(batch()))
     asked.raw(request(batch(), "nowhere"))
-    statistics = asked.bench.replicas.statistics()
+    statistics = at_once(asked.bench.replicas.statistics())
     assert statistics.topics["t"].messages_in == 3
     assert statistics.topics["t"].bytes_in == len(batch([b"a", b"b", b"c"]))
     assert statistics.topics["t"].total_produce_requests == 2

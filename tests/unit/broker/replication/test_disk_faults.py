@@ -18,8 +18,8 @@ from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.append_origin import AppendOrigin
 from storage.errors import StorageError
-from storage.jobs import perform_all
 from storage.log.log import Log
+from storage.waits import at_once
 from tests.support.broker_bench import batch
 from tests.support.log_tasks import run_task
 from tests.support.memory_filesystem import FailureRule, MemoryFileSystem
@@ -90,7 +90,7 @@ class Work:
         tasks: list[Callable[[], object]] = [
             partial(run_task, logs, log_tasks.FLUSH_ROLLED),
             partial(run_task, logs, log_tasks.RECOVERY_POINT_CHECKPOINT),
-            lambda: perform_all(logs.checkpoint_high_watermarks()),
+            lambda: at_once(logs.checkpoint_high_watermarks()),
             partial(run_task, logs, log_tasks.RETENTION),
             partial(run_task, logs, log_tasks.LOG_START_CHECKPOINT),
             partial(run_task, logs, log_tasks.DELETE_LOGS),

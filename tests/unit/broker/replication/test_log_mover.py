@@ -23,6 +23,7 @@ from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.log.results import StartOffsetReason
 from storage.paths import parent_dir
+from storage.waits import Signal, at_once
 from tests.support.api_calls import call
 from tests.support.broker_bench import batch
 from tests.support.log_tasks import run_task
@@ -39,7 +40,7 @@ class Moves(RealBench):
     def __init__(self, log_dirs="/a,/b", fs=None, *, is_new=True):
         super().__init__(log_dirs, fs)
         (self.partition,) = self.topic(is_new=is_new, leader_epoch=int(not is_new))
-        self.mover = LogMover(self.replicas, self.logs, MachineWorkers())
+        self.mover = LogMover(self.replicas, self.logs, Driver(MachineWorkers(), SystemClock()))
 
     def fill(self, count=20):
         for _ in range(count):
@@ -114,15 +115,23 @@ def test_a_big_append_waits_for_the_switch_and_is_in_the_new_log():
     moves = Moves()
     moves.fill()
 
+    released = Signal()
+    run = Driver(MachineWorkers(), SystemClock()).run
+
+    async def hold_back():
+        async with moves.partition.appends_held_back():
+            await released
+
     async def main():
         with trio.fail_after(5):
             async with trio.open_nursery() as nursery:
-                async with moves.partition.appends_held_back():
-                    assert moves.partition.must_wait(10)
-                    append = moves.partition.append_as_leader(batch([b"late"]))
-                    nursery.start_soon(DRIVER.run, append)
-                    await trio.testing.wait_all_tasks_blocked()
-                    assert moves.partition.log.log_end_offset == 60
+                nursery.start_soon(run, hold_back())
+                await trio.testing.wait_all_tasks_blocked()
+                assert moves.partition.must_wait(10)
+                nursery.start_soon(run, moves.partition.append_as_leader(batch([b"late"])))
+                await trio.testing.wait_all_tasks_blocked()
+                assert moves.partition.log.log_end_offset == 60
+                released.fire()
                 moves.mover.move(TP, "/b")
                 nursery.start_soon(moves.mover.run)
                 while not moves.lies_in("/b")():
@@ -151,7 +160,7 @@ def test_a_crash_between_the_two_renames_is_finished_by_the_next_start():
     moves.mover.move(TP, "/b")
     future = moves.logs.future_log(TP)
     future.appender.append_as_follower(moves.fetch(0).records)
-    future.flush()
+    at_once(future.flush())
     moves.logs.moves.retire_source(TP)
     again = moves.killed()
     assert again.logs.future_log(TP) is None

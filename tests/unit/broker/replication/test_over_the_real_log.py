@@ -13,7 +13,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType, zstd_library
 from protocol.records.message_set import build_message_set
 from protocol.types import TopicPartition
-from storage.jobs import perform_all
+from storage.waits import at_once
 from tests.support.broker_bench import NOW, batch
 from tests.support.memory_filesystem import UnreliableFile
 from tests.support.real_bench import RealBench, fetched
@@ -84,7 +84,7 @@ def test_s_app_3_compacted_topics_need_keys_and_say_which_record_has_none():
     reply = bench.produce(records)
     assert reply.error_code == ErrorCode.INVALID_RECORD
     assert [e.batch_index for e in reply.record_errors] == [1]
-    statistics = bench.replicas.statistics().topics["t"]
+    statistics = at_once(bench.replicas.statistics()).topics["t"]
     assert statistics.no_key_compacted_topic_records == 1
 
 
@@ -110,7 +110,7 @@ def test_s_idem_1_and_s_app_10_duplicates_and_gaps():
     assert send(9).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert send(0, epoch=1).base_offset == 6
     assert send(6, epoch=0).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
-    assert bench.replicas.statistics().topics["t"].messages_in == 8
+    assert at_once(bench.replicas.statistics()).topics["t"].messages_in == 8
 
 
 def test_producers_and_late_transactions_are_counted():
@@ -122,7 +122,7 @@ def test_producers_and_late_transactions_are_counted():
         )
 
     def counted():
-        statistics = bench.replicas.statistics()
+        statistics = at_once(bench.replicas.statistics())
         return statistics.producer_id_count, statistics.partitions_with_late_transactions_count
 
     assert counted() == (2, 0)
@@ -196,12 +196,12 @@ def test_s_ts_6_the_answers_are_the_same_after_a_restart():
         bench.produce(batch([b"x" * 50], timestamp=1000 + 10 * number))
     asked = [bench.offset_for(time) for time in (-3, -2, -1, 0, 1005, 1250, 1490, 1491)]
     assert asked[4:] == [(0, 1010, 1), (0, 1250, 25), (0, 1490, 49), (0, -1, -1)]
-    bench.logs.shutdown()
+    at_once(bench.logs.shutdown())
     for fs in (bench.fs, bench.fs.crash(keep_unsynced=True)):
         again = RealBench(fs=fs)
         again.topic("t", is_new=False)
         assert [again.offset_for(time) for time in (-3, -2, -1, 0, 1005, 1250, 1490, 1491)] == asked
-        again.logs.shutdown()
+        at_once(again.logs.shutdown())
 
 
 def test_s_ts_6_records_without_timestamps():
@@ -353,8 +353,8 @@ def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(monkey
 def test_watermarks_survive_a_restart():
     bench = made()
     bench.produce(batch([b"a", b"b"]))
-    perform_all(bench.replicas.checkpoint_high_watermarks())
-    bench.logs.shutdown()
+    at_once(bench.replicas.checkpoint_high_watermarks())
+    at_once(bench.logs.shutdown())
     again = RealBench(fs=bench.fs)
     again.topic("t", is_new=False, replicas=(1, 2), isr=(1, 2), leader_epoch=1)
     assert again.fetch(0).high_watermark == 2

@@ -9,8 +9,8 @@ from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.errors import StorageError
-from storage.jobs import perform_all
 from storage.log.results import AppendOrigin
+from storage.waits import at_once
 from tests.support.broker_bench import Bench, batch, led
 
 OFFSETS = "__consumer_offsets"
@@ -100,11 +100,11 @@ def test_s_fl_3_high_watermarks_are_checkpointed_when_they_moved():
     bench.topic("b")
     one.append_as_leader_nowait(batch())
     for _ in range(2):
-        perform_all(bench.replicas.checkpoint_high_watermarks())
+        at_once(bench.replicas.checkpoint_high_watermarks())
     assert bench.logs.writes == 1
     assert bench.logs.watermarks == {TopicPartition("t", 0): 1, TopicPartition("b", 0): 0}
     one.append_as_leader_nowait(batch())
-    perform_all(bench.replicas.checkpoint_high_watermarks())
+    at_once(bench.replicas.checkpoint_high_watermarks())
     assert bench.logs.writes == 2
 
 
@@ -140,7 +140,7 @@ def test_s_rec_11_a_failed_directory_takes_only_its_own_partitions_offline():
     assert watcher.ended
     find = bench.replicas.partition
     assert code_of(find, here[1].topic_partition) == ErrorCode.KAFKA_STORAGE_ERROR
-    statistics = bench.replicas.statistics()
+    statistics = at_once(bench.replicas.statistics())
     assert (statistics.leader_count, statistics.offline_replica_count) == (1, 2)
 
 
@@ -148,7 +148,7 @@ def test_statistics_count_replicas():
     bench = Bench()
     bench.topic("t", 2)
     bench.topic("u", replicas=(1, 2), isr=(1,), config=TopicConfig(min_insync_replicas=2))
-    statistics = bench.replicas.statistics()
+    statistics = at_once(bench.replicas.statistics())
     assert statistics.partition_count == 3
     assert statistics.under_replicated_partitions == 1
     assert statistics.under_min_isr_partition_count == 1
@@ -161,7 +161,7 @@ def test_a_deleted_topics_numbers_stay_in_the_total():
     partition.append_as_leader_nowait(batch([b"a", b"b"]))
     bench.replicas.delete_partition(partition.topic_partition)
     bench.replicas.forget_topic("t")
-    statistics = bench.replicas.statistics()
+    statistics = at_once(bench.replicas.statistics())
     assert statistics.all_topics.messages_in == 2
     assert statistics.topics == {}
 

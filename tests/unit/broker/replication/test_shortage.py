@@ -13,6 +13,7 @@ from protocol.types import TopicPartition
 from storage.append_origin import AppendOrigin
 from storage.errors import OutOfResources
 from storage.open_files import OpenFiles
+from storage.waits import at_once
 from tests.support.broker_bench import batch
 from tests.support.log_tasks import run_task
 from tests.support.memory_filesystem import FailureRule, MemoryFileSystem
@@ -121,7 +122,7 @@ def lose_nothing(*, first: int, step: int, times: int) -> None:
         assert work.bench.logs.offline_dirs == (), where
         log = work.partition.log
         log._check()
-        log.flush()
+        at_once(log.flush())
         aborted = [
             txn.first_offset
             for segment in log.segments
@@ -170,7 +171,7 @@ def test_a_checkpoint_that_finds_no_descriptor_is_written_by_the_next_run() -> N
     bench = RealBench(fs=MemoryFileSystem())
     bench.topic("t")
     assert bench.produce(batch()).error_code == 0
-    bench.replicas.find(("t", 0)).log.flush()
+    at_once(bench.replicas.find(("t", 0)).log.flush())
     bench.fs.fail("open", "*recovery-point*", errno=errno.ENFILE)
     with pytest.raises(OutOfResources):
         run_task(bench.logs, "kafka-recovery-point-checkpoint")

@@ -17,8 +17,8 @@ from broker.startup.log_loader import (
     load_all_logs,
 )
 from broker.world.clock import SystemClock
+from broker.world.driver import Driver
 from broker.world.machine import MachineWorkers
-from storage.jobs import Steps
 from tests.support.virtual_time import Timeline, VirtualClock
 
 
@@ -80,7 +80,7 @@ def test_s_rec_8_each_directory_has_its_recovery_threads(threads: int) -> None:
             lambda topic: None,  # type: ignore[arg-type,return-value]
             threads_per_dir=threads,
             clock=SystemClock(),
-            workers=MachineWorkers(),
+            driver=Driver(MachineWorkers(), SystemClock()),
         )
 
     trio.run(main)
@@ -121,10 +121,8 @@ class Start:
     def load_jobs(self, topic_configs: object) -> list["TimedJob"]:
         return [TimedJob(self, directory) for directory in self.seconds for _ in range(self.logs)]
 
-    def checkpoint_loading(self) -> Steps:
+    async def checkpoint_loading(self) -> None:
         self.written.append(self.clock.monotonic())
-        yield None
-        return None
 
     def finish_loading(self) -> None:
         self.finished = True
@@ -154,7 +152,7 @@ class Start:
                 lambda topic: None,  # type: ignore[arg-type,return-value]
                 threads_per_dir=threads,
                 clock=self.clock,
-                workers=self,  # type: ignore[arg-type]
+                driver=Driver(self, self.clock),  # type: ignore[arg-type]
             )
             self.took = self.clock.monotonic()
 

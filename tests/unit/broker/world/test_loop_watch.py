@@ -1,8 +1,6 @@
 """The loop measures its turns, and says who held it."""
 
 import logging
-from types import coroutine
-from typing import Any
 
 import pytest
 import trio
@@ -14,10 +12,10 @@ from broker.fairness import NOBODY
 from broker.network.continuation import Continuation
 from broker.network.handler_pool import HandlerPool
 from broker.world.driver import Driver
-from broker.world.loop_watch import LINE_EVERY_S, LoopWatch, attributed, name_of
+from broker.world.loop_watch import LINE_EVERY_S, LoopWatch, name_of
 from broker.world.workers import InlineWorkers
-from storage.jobs import Steps, Task
-from storage.waits import Signal, call
+from storage.task import Task
+from storage.waits import PAUSE, Signal, call
 from tests.support.manual_clock import ManualClock
 from tests.support.trio_clock import TrioClock
 
@@ -156,10 +154,9 @@ def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -
     deadlines.run_due()
     assert noted().startswith("the timer test_timers_tasks_and_handlers_are_named")
 
-    def steps() -> Steps:
-        yield None
+    async def retention() -> None:
+        await PAUSE
         clock.advance(0.1)
-        return None
 
     async def slow() -> str:
         await call(int)
@@ -167,9 +164,9 @@ def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -
         return "reply"
 
     async def live() -> None:
-        task = Task(name="log-retention", initial_delay_ms=0, period_ms=10**6, run=steps)
-        background = Background(threads=1, clock=TrioClock(), workers=InlineWorkers(), watch=watch)
+        task = Task(name="log-retention", initial_delay_ms=0, period_ms=10**6, run=retention)
         driver = Driver(InlineWorkers(), clock, watch)
+        background = Background(threads=1, clock=TrioClock(), driver=driver)
         pool = HandlerPool(driver, workers=1, queued_max=1, clock=clock)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(background.run, [task])
@@ -185,48 +182,6 @@ def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -
             nursery.cancel_scope.cancel()
 
     trio.run(live)
-
-
-def test_attributed_work_is_sent_and_thrown_what_it_would_be_without() -> None:
-    seen: list[Any] = []
-
-    @coroutine
-    def trap(value: Any) -> Any:
-        return (yield value)
-
-    async def work() -> str:
-        seen.append(await trap(1))
-        try:
-            await trap(2)
-        except LookupError as error:
-            seen.append(error)
-        await trap(3)
-        return "done"
-
-    driven = attributed(work(), LoopWatch(ManualClock()), lambda: "work")
-    assert driven.send(None) == 1
-    assert driven.send("a") == 2
-    error = LookupError()
-    assert driven.throw(error) == 3
-    assert seen == ["a", error]
-    with pytest.raises(StopIteration) as end:
-        driven.send(None)
-    assert end.value.value == "done"
-
-
-def test_attributed_work_is_closed_with_its_driver() -> None:
-    closed: list[int] = []
-
-    async def work() -> None:
-        try:
-            await trio.lowlevel.checkpoint()
-        finally:
-            closed.append(1)
-
-    driven = attributed(work(), LoopWatch(ManualClock()), lambda: "work")
-    driven.send(None)
-    driven.close()
-    assert closed == [1]
 
 
 def test_trio_calls_the_watch_around_its_wait() -> None:

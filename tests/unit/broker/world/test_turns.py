@@ -1,8 +1,11 @@
-"""`Turns`: who waits beside long work waits for one turn of it, not for all of it."""
+"""Turns: who waits beside long work waits for one turn of it, not for all of it."""
 
 import trio
 
-from broker.world.turns import ITEMS, TURN_S, Turns
+from broker.world.driver import Driver
+from broker.world.turns import PAUSES, TURN_S
+from broker.world.workers import InlineWorkers
+from storage.waits import PAUSE
 from tests.support.manual_clock import ManualClock
 
 
@@ -13,27 +16,25 @@ class _Steps(trio.abc.Instrument):
         self.count = 0
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        if task.coro.__name__ == _go_through.__name__:
+        if task.coro.__name__ == Driver.run.__name__:
             self.count += 1
-
-
-async def _go_through(items: int, ms_each: int) -> None:
-    clock = ManualClock()
-    turns = Turns(clock)
-    for _ in range(items):
-        clock.advance(ms=ms_each)
-        await turns.next()
 
 
 def _interruptions(*, items: int, ms_each: int) -> int:
     """How often others had their turn while so many items were gone through."""
-    steps = _Steps()
-    trio.run(_go_through, items, ms_each, instruments=[steps])
+    clock, steps = ManualClock(), _Steps()
+
+    async def go_through() -> None:
+        for _ in range(items):
+            clock.advance(ms=ms_each)
+            await PAUSE
+
+    trio.run(Driver(InlineWorkers(), clock).run, go_through(), instruments=[steps])
     return steps.count - 1
 
 
 def test_short_work_is_not_interrupted() -> None:
-    assert _interruptions(items=ITEMS - 1, ms_each=0) == 0
+    assert _interruptions(items=PAUSES, ms_each=0) == 0
 
 
 def test_a_turn_ends_with_its_time() -> None:
@@ -42,31 +43,8 @@ def test_a_turn_ends_with_its_time() -> None:
     assert _interruptions(items=turn_ms - 1, ms_each=1) == 0
 
 
-def test_a_turn_ends_with_its_items_where_time_stands_still() -> None:
-    assert _interruptions(items=3 * ITEMS, ms_each=0) == 3
-
-
-def test_turns_without_a_clock_are_so_many_items() -> None:
-    went: list[int] = []
-
-    async def other() -> None:
-        for _ in range(10):
-            went.append(len(done))
-            await trio.lowlevel.checkpoint()
-
-    done: list[int] = []
-
-    async def main() -> None:
-        turns = Turns(items=4)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(other)
-            for number in range(12):
-                done.append(number)
-                await turns.next()
-
-    trio.run(main)
-    assert {8, 12} <= set(went)
-    assert all(count % 4 == 0 for count in went)
+def test_a_turn_ends_with_its_pauses_where_time_stands_still() -> None:
+    assert _interruptions(items=3 * (PAUSES + 1), ms_each=0) == 3
 
 
 def test_of_many_long_works_one_goes_on_in_a_pass_of_the_loop() -> None:
@@ -74,11 +52,14 @@ def test_of_many_long_works_one_goes_on_in_a_pass_of_the_loop() -> None:
     turns_since = 0
     most = 0
 
+    clock = ManualClock()
+    driver = Driver(InlineWorkers(), clock)
+
     async def work() -> None:
         nonlocal turns_since
-        turns = Turns(items=1)
         for _ in range(5):
-            await turns.next()
+            clock.advance(2 * TURN_S)
+            await PAUSE
             turns_since += 1
 
     async def other() -> None:
@@ -95,7 +76,7 @@ def test_of_many_long_works_one_goes_on_in_a_pass_of_the_loop() -> None:
             outer.start_soon(other)
             async with trio.open_nursery() as nursery:
                 for _ in range(50):
-                    nursery.start_soon(work)
+                    nursery.start_soon(driver.run, work())
             outer.cancel_scope.cancel()
 
     trio.run(main)

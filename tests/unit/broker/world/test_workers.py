@@ -1,4 +1,4 @@
-"""Workers: results and errors come back, a dead child is told, a job is completed on the loop."""
+"""Workers: results and errors come back, a dead child is told."""
 
 import os
 import signal
@@ -12,9 +12,7 @@ import trio
 import trio.testing
 
 from broker.world.machine import LOWEST, NICE, MachineWorkers
-from broker.world.workers import Hand, InlineWorkers, WorkerDied, Workers, perform, perform_all
-from storage import jobs
-from storage.errors import StorageError
+from broker.world.workers import Hand, InlineWorkers, WorkerDied, Workers
 
 
 @pytest.fixture
@@ -76,93 +74,6 @@ def test_a_child_that_dies_is_told_and_the_next_work_gets_another(machine: Machi
     with pytest.raises(WorkerDied):
         trio.run(machine.in_process, die)
     assert trio.run(machine.in_process, process_and, 1)[2] == 1
-
-
-class Counted:
-    """A job of several steps that notes what is done to it."""
-
-    def __init__(self, notes: list[str], name: str, steps: int = 1, error: str = "") -> None:
-        self.notes = notes
-        self.name = name
-        self.steps = steps
-        self.error = error
-
-    def run(self) -> int:
-        self.notes.append(f"run {self.name}{self.steps}")
-        return self.steps
-
-    def complete(self, result: int) -> "Counted | None":
-        self.notes.append(f"complete {self.name}{result}")
-        if self.error:
-            raise StorageError(self.name, self.error)
-        return Counted(self.notes, self.name, result - 1) if result > 1 else None
-
-
-def test_a_job_of_two_steps_is_run_and_completed_twice() -> None:
-    notes: list[str] = []
-    trio.run(perform, InlineWorkers(), Counted(notes, "a", 2))
-    assert notes == ["run a2", "complete a2", "run a1", "complete a1"]
-    again: list[str] = []
-    jobs.perform(Counted(again, "a", 2))
-    assert again == notes
-
-
-def test_a_job_that_was_begun_is_completed_though_the_task_is_cancelled() -> None:
-    notes: list[str] = []
-
-    async def cancelled() -> None:
-        with trio.CancelScope() as scope:
-            scope.cancel()
-            await perform(InlineWorkers(), Counted(notes, "a", 2))
-
-    trio.run(cancelled)
-    assert notes[-1] == "complete a1"
-
-
-def steps_of(notes: list[str]) -> jobs.Steps:
-    yield Counted(notes, "a")
-    notes.append("between")
-    yield None
-    yield [Counted(notes, "b"), Counted(notes, "c", error="disk"), Counted(notes, "d")]
-    notes.append("never")
-    return 5
-
-
-def test_steps_are_begun_one_after_the_other_and_a_failure_ends_them() -> None:
-    notes: list[str] = []
-    with pytest.raises(StorageError, match="disk"):
-        trio.run(perform_all, InlineWorkers(), steps_of(notes))
-    assert notes[:3] == ["run a1", "complete a1", "between"]
-    assert {"complete b1", "complete c1", "complete d1"} < set(notes)
-    assert "never" not in notes
-
-
-def test_steps_return_when_they_want_to_run_again() -> None:
-    def steps() -> jobs.Steps:
-        yield [Counted([], "a"), Counted([], "b")]
-        return 42
-
-    assert trio.run(perform_all, InlineWorkers(), steps()) == 42
-    assert jobs.perform_all(steps()) == 42
-
-
-def test_cancelled_between_steps_nothing_more_is_begun() -> None:
-    notes: list[str] = []
-
-    async def cancelled() -> None:
-        with trio.CancelScope() as scope:
-
-            def steps() -> jobs.Steps:
-                yield Counted(notes, "a")
-                scope.cancel()
-                yield Counted(notes, "b", 1)
-                yield Counted(notes, "c")
-                return None
-
-            await perform_all(InlineWorkers(), steps())
-
-    trio.run(cancelled)
-    assert "complete b1" in notes and "run c1" not in notes
 
 
 def test_who_waits_for_the_process_can_be_cancelled(machine: MachineWorkers) -> None:

@@ -9,6 +9,7 @@ from config.topic_config import TopicConfig
 from storage.cleaner.aborted import table_of
 from storage.errors import IndexKind
 from storage.log.log import Log
+from storage.waits import at_once
 from tests.support.compacted_log import CompactedLog
 
 
@@ -57,8 +58,8 @@ def test_s_cmp_7_an_entry_that_no_marker_belongs_to_is_damage() -> None:
     index = built.log.segments.first.aborted.index
     data = bytearray(built.fs.snapshot()[index.path])
     data[9] ^= 1  # the producer id's last byte
-    built.log.flush()
-    built.log.close()
+    at_once(built.log.flush())
+    at_once(built.log.close())
     built.fs.write_bytes(index.path, bytes(data))
     log, damaged = opened(built)
     assert aborted_at(log) == [2]

@@ -9,6 +9,7 @@ from storage import log_tasks
 from storage.checkpoint import OffsetCheckpoint
 from storage.errors import OutOfResources
 from storage.paths import CLEANER_CHECKPOINT, join, parent_dir
+from storage.waits import at_once
 from tests.support.compacted_logs import CompactedLogs, compacted
 from tests.support.log_tasks import run_task
 
@@ -70,7 +71,7 @@ def test_s_cmp_14_a_deleted_partition_is_dropped_from_the_file_soon() -> None:
 def test_s_cmp_14_what_kafka_left_of_partitions_that_are_gone_is_dropped() -> None:
     logs = CompactedLogs()
     log = logs.filled()
-    logs.manager.shutdown()
+    at_once(logs.manager.shutdown())
     OffsetCheckpoint(logs.fs, join("/a", CLEANER_CHECKPOINT)).write(
         {TP: 5, TopicPartition("gone", 3): 8}
     )
@@ -86,7 +87,7 @@ def test_s_cmp_14_what_kafka_left_of_partitions_that_are_gone_is_dropped() -> No
 def test_s_cmp_14_a_file_that_makes_no_sense_is_an_empty_one(content: bytes) -> None:
     logs = CompactedLogs()
     logs.filled()
-    logs.manager.shutdown()
+    at_once(logs.manager.shutdown())
     logs.fs.write_atomic("/a/cleaner-offset-checkpoint", (content,))
     logs.start()
     assert logs.cleaner.checkpoints.get(logs.log()) is None
@@ -95,7 +96,7 @@ def test_s_cmp_14_a_file_that_makes_no_sense_is_an_empty_one(content: bytes) -> 
 def test_s_cmp_14_what_a_crash_has_cut_off_was_not_cleaned(caplog) -> None:
     logs = CompactedLogs()
     log = logs.filled()
-    logs.manager.shutdown()
+    at_once(logs.manager.shutdown())
     OffsetCheckpoint(logs.fs, join("/a", CLEANER_CHECKPOINT)).write({TP: log.log_end_offset + 1})
     logs.start()
     assert logs.cleaner.checkpoints.get(logs.log()) is None

@@ -2,6 +2,7 @@
 
 import pickle
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from protocol.records.batch import crc_of
 from protocol.records.compression import CompressionType
 from storage.cleaner import work
-from storage.cleaner.cleaning import ChildWork, Cleaning, clean, perform
+from storage.cleaner.cleaning import clean, clean_here
 from storage.cleaner.errors import (
     CleaningAborted,
     SegmentOverflow,
@@ -19,6 +20,8 @@ from storage.cleaner.errors import (
 from storage.cleaner.request import CleanerStats
 from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.paths import log_file
+from storage.waits import call
+from tests.support.calls import Calls
 from tests.support.compacted_log import DIRECTORY, CompactedLog
 
 
@@ -37,24 +40,27 @@ def leftovers(log: CompactedLog) -> list[str]:
     return [name for name in log.names() if name.endswith((".cleaned", ".swap"))]
 
 
-def steps(cleaning: Cleaning, state: dict[str, Any]) -> list[str]:
-    """Runs it; the names of its calls."""
-    names = []
-    try:
-        child = next(cleaning)
-        while True:
-            names.append(child.function.__name__)
-            child = cleaning.send(child.function(state, *child.args))
-    except StopIteration:
-        return names
+class Cleaning(Calls[CleanerStats]):
+    """A cleaning that stands still before each call of its child."""
 
+    def __init__(self, log: CompactedLog, **how: Any) -> None:
+        self.state: dict[str, Any] = {}
+        super().__init__(clean(log.log, log.request(), self._child, **how))
 
-def run_until(cleaning: Cleaning, state: dict[str, Any], name: str) -> ChildWork:
-    """Up to the first call of that name, which is still to be made."""
-    child = next(cleaning)
-    while child.function.__name__ != name:
-        child = cleaning.send(child.function(state, *child.args))
-    return child
+    async def _child(self, function: Callable[..., Any], *args: Any) -> Any:
+        return await call(function, self.state, *args)
+
+    @property
+    def name(self) -> str:
+        """The name of the call that is to be made."""
+        assert self.call is not None
+        return self.call.work.__name__
+
+    def run_until(self, name: str) -> None:
+        """Up to the first call of that name, which is still to be made."""
+        while self.name != name:
+            self.run()
+            self.complete()
 
 
 def test_s_cmp_8_the_active_segment_and_the_end_stay() -> None:
@@ -92,8 +98,12 @@ def test_s_cmp_8_what_may_not_be_cleaned_is_not() -> None:
 
 def test_s_cmp_9_a_group_is_installed_as_soon_as_it_is_written() -> None:
     log = three_segments(segment_bytes=300)
-    cleaning = clean(log.log, log.request(), step_bytes=1)
-    names = steps(cleaning, {})
+    cleaning = Cleaning(log, step_bytes=1)
+    names = []
+    while not cleaning.done:
+        names.append(cleaning.name)
+        cleaning.run()
+        cleaning.complete()
     assert names[:2] == ["begin", "map_some"]
     assert names[-1] == "end"
     assert names.count("begin_group") == 3
@@ -114,12 +124,11 @@ def test_s_cmp_9_snapshots_of_vanished_segments_go() -> None:
 def test_s_cmp_11_a_cleaning_that_is_closed_leaves_nothing(at: str) -> None:
     log = three_segments()
     before = log.seen()
-    cleaning = clean(log.log, log.request(), step_bytes=1)
-    state: dict[str, Any] = {}
-    child = run_until(cleaning, state, at)
-    child.function(state, *child.args)
+    cleaning = Cleaning(log, step_bytes=1)
+    cleaning.run_until(at)
+    cleaning.run()
     cleaning.close()
-    work.end(state)
+    work.end(cleaning.state)
     assert (leftovers(log), log.seen()) == ([], before)
     log.clean(roll=False)
     assert log.offsets() == [6, 7, 8, 9]
@@ -128,10 +137,9 @@ def test_s_cmp_11_a_cleaning_that_is_closed_leaves_nothing(at: str) -> None:
 @pytest.mark.parametrize("change", ["truncated", "rolled and truncated", "moved"])
 def test_s_cmp_11_a_log_that_changed_meanwhile_is_left_alone(change: str) -> None:
     log = three_segments()
-    cleaning = clean(log.log, log.request())
-    state: dict[str, Any] = {}
-    child = run_until(cleaning, state, "rewrite_some")
-    result = child.function(state, *child.args)
+    cleaning = Cleaning(log)
+    cleaning.run_until("rewrite_some")
+    cleaning.run()
     if change == "moved":
         log.fs.rename(DIRECTORY, "/logs/elsewhere")
         log.log.moved_to("/logs/elsewhere")
@@ -139,7 +147,7 @@ def test_s_cmp_11_a_log_that_changed_meanwhile_is_left_alone(change: str) -> Non
         log.log.truncate_to(4 if change == "truncated" else 9)
     before = log.seen()
     with pytest.raises(CleaningAborted):
-        cleaning.send(result)
+        cleaning.complete()
     assert log.seen() == before
     assert not [name for name in log.fs.list_dir(log.log.dir) if ".cleaned" in name] or (
         change == "moved"
@@ -151,7 +159,7 @@ def test_s_cmp_11_a_request_of_another_time_is_refused() -> None:
     request = log.request()
     log.log.truncate_to(4)
     with pytest.raises(CleaningAborted, match="has changed"):
-        perform(clean(log.log, request))
+        clean_here(log.log, request)
 
 
 def damage(log: CompactedLog, position: int, data: bytes) -> None:
@@ -240,11 +248,11 @@ def test_s_cmp_15_an_overflowed_segment_is_split_and_the_run_ends(step_bytes: in
     log.log.segments.add(active)
     request = log.request()
     with pytest.raises(CleaningAborted, match="split"):
-        perform(clean(log.log, request, step_bytes=step_bytes))
+        clean_here(log.log, request, step_bytes=step_bytes)
     pieces = [(one.base_offset, one.read_end()[0]) for one in list(log.log.segments)[:-1]]
     assert pieces == [(0, 2), (far, far + 2)]
     assert leftovers(log) == []
-    stats = perform(clean(log.log, log.request()))
+    stats = clean_here(log.log, log.request())
     assert stats.messages_read == 4
 
 
@@ -253,19 +261,18 @@ def test_all_that_travels_to_a_child_and_back_pickles() -> None:
     log.transactional(1, 0, (b"a", b"1"))
     log.abort(1)
     log.log.roll()
-    cleaning = clean(log.log, log.request(), step_bytes=100)
-    state: dict[str, Any] = {}
-    child = next(cleaning)
-    try:
-        while True:
-            rest = child.args[1:] if child.function is work.begin else child.args
-            assert pickle.loads(pickle.dumps(rest)) == rest
-            result = child.function(state, *child.args)
-            returned = pickle.loads(pickle.dumps(result))
-            assert returned == result
-            child = cleaning.send(returned)
-    except StopIteration as end:
-        assert isinstance(end.value, CleanerStats)
+    cleaning = Cleaning(log, step_bytes=100)
+    while not cleaning.done:
+        assert cleaning.call is not None
+        _, *args = cleaning.call.values
+        rest = args[1:] if cleaning.call.work is work.begin else args
+        assert pickle.loads(pickle.dumps(rest)) == rest
+        cleaning.run()
+        returned = pickle.loads(pickle.dumps(cleaning.returned))
+        assert returned == cleaning.returned
+        cleaning.returned = returned
+        cleaning.complete()
+    assert isinstance(cleaning.result, CleanerStats)
     for error in (
         UncleanableLog(UncleanableReason.CORRUPT_BATCH, "x"),
         SegmentOverflow(3, 4),

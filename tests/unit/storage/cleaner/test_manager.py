@@ -15,9 +15,10 @@ from storage.cleaner.manager import FRESH_S
 from storage.cleaner.planner import Due, NotDue, OpenTransaction, RatioBelow
 from storage.cleaner.states import LogCleaningAborted, LogCleaningInProgress, LogCleaningPaused
 from storage.errors import BeingRepaired
-from storage.jobs import perform_all
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
+from storage.waits import at_once
+from tests.support.begun import begin
 from tests.support.compacted_logs import CompactedLogs, compacted
 from tests.support.log_tasks import run_task
 
@@ -75,15 +76,13 @@ def test_s_cmp_1_what_was_found_is_looked_at_again_when_it_is_taken_and_when_it_
     logs = CompactedLogs()
     for topic in ("one", "two"):
         logs.filled(topic)
-    for _ in logs.cleaner.look():
-        pass
+    at_once(logs.cleaner.look())
     logs.manager.update_topic_config("one", TopicConfig())
     work = logs.cleaner.grab_filthiest()
     assert work is not None
     assert work.log.topic_partition.topic == "two"
     logs.cleaner.done_cleaning(work, None)
-    for _ in logs.cleaner.look():
-        pass
+    at_once(logs.cleaner.look())
     logs.clock.advance(FRESH_S + 0.1)
     assert logs.cleaner.grab_filthiest() is None
 
@@ -93,7 +92,7 @@ def test_s_cmp_1_looking_at_many_logs_gives_others_their_turn_and_opens_no_file(
     for number in range(250):
         logs.filled(f"t{number}", 2)
     logs.restart()
-    assert sum(1 for _ in logs.cleaner.look()) == 5
+    assert begin(logs.cleaner.look()).pauses == 250
     assert all(
         segment.files.opened is None for log in logs.manager.all_logs() for segment in log.segments
     )
@@ -103,7 +102,7 @@ def test_s_cmp_1_with_a_lag_there_is_a_turn_for_each_question() -> None:
     logs = CompactedLogs(compacted(min_compaction_lag_ms=5))
     logs.filled("t", 4)
     logs.clock.advance(60)
-    assert sum(1 for _ in logs.cleaner.look()) == 3
+    assert begin(logs.cleaner.look()).pauses == 1 + 3
 
 
 def test_s_cmp_2_the_checkpoint_is_corrected_when_it_is_below_the_log_start(caplog) -> None:
@@ -313,7 +312,7 @@ def test_s_cmp_13_retention_of_compacted_logs_is_the_cleaners() -> None:
     logs.clock.advance(2)
     retention(logs)
     assert len(log.segments) == 4
-    perform_all(logs.manager.apply_retention_to_compacted())
+    at_once(logs.manager.apply_retention_to_compacted())
     assert (len(log.segments), log.log_start_offset) == (1, log.log_end_offset)
 
 
@@ -323,7 +322,7 @@ def test_s_cmp_13_a_log_that_is_only_compacted_loses_what_lies_below_its_start()
     second = log.segments.base_offsets[1]
     log.maybe_increment_log_start_offset(second, StartOffsetReason.CLIENT_RECORD_DELETION)
     logs.clock.advance(2)
-    perform_all(logs.manager.apply_retention_to_compacted())
+    at_once(logs.manager.apply_retention_to_compacted())
     assert log.segments.base_offsets[0] == second
     assert len(log.segments) == 3
 
@@ -334,11 +333,11 @@ def test_s_cmp_13_nothing_is_deleted_from_a_log_that_is_being_cleaned_or_cannot_
     work = logs.grab()
     assert work is not None
     logs.clock.advance(2)
-    perform_all(logs.manager.apply_retention_to_compacted())
+    at_once(logs.manager.apply_retention_to_compacted())
     assert len(log.segments) == 4
     logs.cleaner.mark_uncleanable(log, "why")
     logs.cleaner.done_cleaning(work, None)
-    perform_all(logs.manager.apply_retention_to_compacted())
+    at_once(logs.manager.apply_retention_to_compacted())
     assert len(log.segments) == 4
 
 
@@ -346,7 +345,7 @@ def test_s_cmp_13_without_compact_the_retention_task_does_it() -> None:
     logs = CompactedLogs(TopicConfig(segment_bytes=400, retention_ms=1000))
     log = logs.filled()
     logs.clock.advance(2)
-    perform_all(logs.manager.apply_retention_to_compacted())
+    at_once(logs.manager.apply_retention_to_compacted())
     assert len(log.segments) == 4
     retention(logs)
     assert len(log.segments) == 1

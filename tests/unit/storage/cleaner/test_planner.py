@@ -23,10 +23,12 @@ from storage.cleaner.planner import (
     RatioBelow,
     ResetReason,
     Uncleanable,
+    Verdict,
     judge,
-    judged,
 )
 from storage.cleaner.states import LogCleaningAborted, LogCleaningInProgress, LogCleaningPaused
+from storage.waits import at_once
+from tests.support.begun import begin
 
 NOW = 1_000_000
 COMPACT = TopicConfig(cleanup_policy=frozenset({"compact"}))
@@ -62,6 +64,10 @@ def facts(**changes: Any) -> LogFacts:
 
 def of_topic(**config: Any) -> TopicConfig:
     return replace(COMPACT, **config)
+
+
+def judged(known: LogFacts) -> Verdict:
+    return at_once(judge(known))
 
 
 def bounds(**changes: Any) -> tuple[int, int]:
@@ -147,7 +153,8 @@ def test_s_cmp_2_timestamps_are_asked_only_where_a_lag_is_set_and_only_where_the
         known = facts(
             largest_timestamp_of=noting("largest"), first_timestamp_of=noting("first"), **changes
         )
-        return sum(1 for _ in judge(known)), list(asked)
+        judging = begin(judge(known))
+        return judging.pauses, list(asked)
 
     assert ask_all() == (0, [])
     turns, questions = ask_all(config=of_topic(min_compaction_lag_ms=5), last_stable_offset=15)

@@ -7,6 +7,7 @@ from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType
 from storage.cleaner.fates import RecordFate
 from storage.index.transaction_index import TransactionIndex
+from storage.waits import at_once
 from tests.support.compacted_log import CompactedLog
 from tests.support.log_builder import DIRECTORY
 
@@ -41,8 +42,7 @@ def expire(log: CompactedLog, *producers: int) -> None:
     """Nobody remembers these any more."""
     log.clock.advance(ms=10**9)
     log.log.producers.expiration_ms = 1
-    for _ in log.log.producers.expire(log.clock.wall_ms()):
-        pass
+    at_once(log.log.producers.expire(log.clock.wall_ms()))
     assert all(log.log.producers.entry(producer) is None for producer in producers)
 
 

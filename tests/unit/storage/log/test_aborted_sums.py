@@ -6,9 +6,9 @@ from protocol.records.control import ControlType
 from protocol.types import ZERO_UUID, uuid_to_text
 from storage.errors import IndexInDoubt, IndexKind
 from storage.index.transaction_index import TransactionIndex
-from storage.jobs import perform
 from storage.log.results import StartOffsetReason
 from storage.log.segment import LogSegment
+from storage.waits import at_once
 from tests.support.cleaning import cleaned
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
@@ -41,7 +41,7 @@ class Transactions(LogBuilder):
     def learn(self, base: int) -> None:
         """Hold the index of a segment against the log."""
         doubt = IndexInDoubt("", base, IndexKind.TRANSACTION, "")
-        perform(self.log.begin_index_repair(doubt))
+        at_once(self.log.repair_index(doubt))
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_line_names_what_lies_below_the_recovery_point(built: Transactions) ->
     assert built.said() == "0"
     built.end()
     assert built.said() == "0"
-    built.log.flush()
+    at_once(built.log.flush())
     assert built.said() == f"2 {built.word(0, 1)}"
     built.end()
     built.log.roll()
@@ -61,17 +61,17 @@ def test_a_line_names_what_lies_below_the_recovery_point(built: Transactions) ->
     built.log.roll()
     built.end()
     assert built.said() == f"2 {built.word(0, 1)}"
-    built.log.flush(4)
+    at_once(built.log.flush(4))
     assert built.said() == f"4 {built.word(0, 2)}"
-    built.log.flush(6)
+    at_once(built.log.flush(6))
     assert built.said() == f"6 {built.word(0, 2)} 4"
-    built.log.flush()
+    at_once(built.log.flush())
     assert built.said() == f"8 {built.word(0, 2)} 4 {built.word(6, 1)}"
 
 
 def test_markers_above_the_recovery_point_are_left_out(built: Transactions) -> None:
     built.end()
-    built.log.flush()
+    at_once(built.log.flush())
     built.end()
     built.end()
     before = f"2 {built.word(0, 1)}"
@@ -85,12 +85,12 @@ def test_a_line_is_made_again_when_something_in_it_has_changed(built: Transactio
     built.end()
     built.log.roll()
     built.end()
-    built.log.flush(2)
+    at_once(built.log.flush(2))
     first = built.log.aborted_sums.line(built.log.topic_id)
     built.append()
     built.log.delete_old_segments()
     assert built.log.aborted_sums.line(built.log.topic_id) is first
-    built.log.flush()
+    at_once(built.log.flush())
     second = built.log.aborted_sums.line(built.log.topic_id)
     assert second != first
     built.learn(0)
@@ -106,7 +106,7 @@ def test_segments_that_have_ended_are_not_gone_through_again(
     for _ in range(50):
         built.end()
         built.log.roll()
-    built.log.flush()
+    at_once(built.log.flush())
     assert built.said().count(" ") == 50
     asked: list[int] = []
     bases = LogSegment.__dict__["base_offset"]
@@ -118,7 +118,7 @@ def test_segments_that_have_ended_are_not_gone_through_again(
 
     monkeypatch.setattr(LogSegment, "base_offset", property(base_offset, bases.__set__))
     built.end()
-    built.log.flush()
+    at_once(built.log.flush())
     asked.clear()
     line = built.log.aborted_sums.line(built.log.topic_id)
     assert line.endswith(built.word(100, 1))
@@ -129,11 +129,11 @@ def test_what_retention_took_is_not_named_any_more(built: Transactions) -> None:
     for _ in range(3):
         built.end()
         built.log.roll()
-    built.log.flush()
+    at_once(built.log.flush())
     built.log.maybe_increment_log_start_offset(4, _DELETED)
     built.log.delete_old_segments()
     built.append()
-    built.log.flush()
+    at_once(built.log.flush())
     assert built.said() == f"7 {built.word(4, 1)} 6"
 
 
@@ -157,7 +157,7 @@ def test_an_index_that_is_not_what_it_has_to_be_is_not_known(
     built: Transactions, damage: str
 ) -> None:
     built.end()
-    built.log.flush()
+    at_once(built.log.flush())
     built.end()
     built.log.let_go_of_files()
     path = f"{DIRECTORY}/{0:020d}.txnindex"
@@ -174,7 +174,7 @@ def test_what_a_power_loss_may_undo_is_not_known(built: Transactions) -> None:
         built.end()
         built.log.roll()
     built.append()
-    built.log.flush()
+    at_once(built.log.flush())
     old = list(built.log.segments)[1:2]
     built.log.replacer.replace(
         [cleaned(built.log, old, lambda base: False)], old, generation=built.log.store.generation
@@ -183,7 +183,7 @@ def test_what_a_power_loss_may_undo_is_not_known(built: Transactions) -> None:
     built.learn(2)
     assert built.log.segments[2].aborted.sum == (0, 0)
     assert built.said().split()[2] == "2:?"
-    built.log.flush()
+    at_once(built.log.flush())
     assert built.said().split()[2] == "2"
 
 
@@ -196,7 +196,7 @@ def test_of_segments_that_were_replaced_nothing_is_known(built: Transactions) ->
     built.log.replacer.replace(
         [cleaned(built.log, old)], old, generation=built.log.store.generation
     )
-    built.log.flush()
+    at_once(built.log.flush())
     assert built.said() == f"7 0:? {built.word(4, 1)} 6"
 
 
@@ -208,7 +208,7 @@ def test_before_a_truncation_the_line_is_that_of_the_lowered_point(
         built.end()
         built.log.roll()
     built.end()
-    built.log.flush()
+    at_once(built.log.flush())
     whole = built.said()
     lowered: list[str] = []
     built.log.connect(
@@ -219,11 +219,11 @@ def test_before_a_truncation_the_line_is_that_of_the_lowered_point(
     before = f"{at_first} {built.word(0, 1)} {built.word(2, 1)}"
     expected = [f"{before} {built.word(4, 1)} 6" if at_first == 7 else f"{before} 4"]
     built.log.truncate_to(at_first)
-    built.log.flush()
+    at_once(built.log.flush())
     expected.append(f"3 {built.word(0, 1)} 2")
     built.log.truncate_to(3)
     assert lowered == expected
     assert whole.startswith("8 ")
     built.append()
-    built.log.flush()
+    at_once(built.log.flush())
     assert built.said() == f"4 {built.word(0, 1)} 2"

@@ -12,9 +12,10 @@ from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.errors import BeingRepaired, IndexInDoubt, StorageError
-from storage.jobs import perform
 from storage.log.log import Log
 from storage.log.results import AppendOrigin, FetchIsolation, FileSlice
+from storage.waits import at_once
+from tests.support.calls import Calls
 from tests.support.committed_reads import aborted_told, told_in_the_end
 from tests.support.log_builder import DIRECTORY, TP, LogBuilder
 from tests.support.log_managers import log_manager
@@ -219,7 +220,7 @@ class Watched:
 
     def repair(self) -> None:
         for doubt in self.doubts:
-            perform(self.log.begin_index_repair(doubt))
+            at_once(self.log.repair_index(doubt))
         self.doubts.clear()
 
 
@@ -274,13 +275,13 @@ def test_what_comes_while_the_active_segment_is_repaired_is_indexed_as_well() ->
         for offset in range(90):
             built.log.read(offset, 100)
     (doubt,) = watched.doubts
-    job = built.log.begin_index_repair(doubt)
-    assert job is not None
+    repair = Calls(built.log.repair_index(doubt))
     built.append(3)
-    found = job.run()
+    repair.run()
     for _ in range(10):
         built.append(3)
-    assert job.complete(found) is None
+    repair.complete()
+    assert repair.done
     for _ in range(10):
         built.append(3)
     assert [first_offset_read(built.log, n) for n in range(150)] == [n // 3 * 3 for n in range(150)]
@@ -292,13 +293,13 @@ def test_what_comes_while_the_active_segment_is_repaired_is_indexed_as_well() ->
 
 def test_a_repair_that_was_overtaken_by_a_truncation_changes_nothing() -> None:
     built, watched = broken_and_read()
-    job = built.log.begin_index_repair(watched.doubts[0])
-    assert job is not None
-    found = job.run()
+    repair = Calls(built.log.repair_index(watched.doubts[0]))
+    repair.run()
     built.log.truncate_to(40)
     for _ in range(10):
         built.append(3)
-    assert job.complete(found) is None
+    repair.complete()
+    assert repair.done
     assert not [name for name in built.names() if name.endswith(".tmp")]
     assert [first_offset_read(built.log, n) for n in range(36, 70)] == [
         *(36, 36, 36, 40),
@@ -329,9 +330,8 @@ def test_a_repair_that_a_disk_ends_leaves_no_file_behind(operation: str, nth: in
 
 def test_an_interrupted_repair_leaves_nothing_behind() -> None:
     built, watched = broken_and_read()
-    job = built.log.begin_index_repair(watched.doubts[0])
-    assert job is not None
-    job.run()
+    repair = Calls(built.log.repair_index(watched.doubts[0]))
+    repair.run()
     assert [name for name in built.names() if name.endswith(".tmp")]
     built.killed(recovery_point=93)
     assert not [name for name in built.names() if name.endswith(".tmp")]
@@ -500,7 +500,7 @@ def test_a_transaction_that_begins_in_a_segment_that_was_looked_at_is_found(
     """What was known of its end says nothing of what came after."""
     built = Transactions()
     built.append()
-    built.log.flush()
+    at_once(built.log.flush())
     if point is None:
         built.stopped()
     else:
@@ -559,7 +559,7 @@ class Directory:
 
 def test_after_an_orderly_stop_nothing_is_read_to_know_aborted_transactions() -> None:
     directory = Directory()
-    directory.manager.shutdown()
+    at_once(directory.manager.shutdown())
     directory.start()
     assert directory.reads() == [0]
 
@@ -567,7 +567,7 @@ def test_after_an_orderly_stop_nothing_is_read_to_know_aborted_transactions() ->
 @pytest.mark.parametrize("damaged", [None, b"", b"\0" * 34, b"\0" * 20])
 def test_what_was_noted_at_the_stop_tells_a_damaged_index(damaged: bytes | None) -> None:
     directory = Directory()
-    directory.manager.shutdown()
+    at_once(directory.manager.shutdown())
     if damaged is None:
         directory.fs.unlink(f"{BASE}.txnindex")
     else:
@@ -584,7 +584,7 @@ def test_what_was_noted_at_the_stop_tells_a_damaged_index(damaged: bytes | None)
 @pytest.mark.parametrize("fails", [False, True])
 def test_who_waits_for_a_repair_is_woken_whatever_comes_of_it(fails: bool) -> None:
     directory = Directory()
-    directory.manager.shutdown()
+    at_once(directory.manager.shutdown())
     directory.fs.write_bytes(f"{BASE}.txnindex", b"")
     directory.start()
     woken: list[TopicPartition] = []
@@ -601,7 +601,7 @@ def test_who_waits_for_a_repair_is_woken_whatever_comes_of_it(fails: bool) -> No
 @pytest.mark.parametrize("content", [None, b"0\n1\nt 0 4 0:34:1\n", b"\xff"])
 def test_without_a_usable_note_the_log_is_read_once(content: bytes | None) -> None:
     directory = Directory()
-    directory.manager.shutdown()
+    at_once(directory.manager.shutdown())
     path = "/logs/aborted-transactions-checkpoint"
     if content is None:
         directory.fs.unlink(path)
@@ -614,7 +614,7 @@ def test_without_a_usable_note_the_log_is_read_once(content: bytes | None) -> No
 
 def test_a_note_from_before_a_segment_grew_is_made_anew() -> None:
     directory = Directory()
-    directory.manager.shutdown()
+    at_once(directory.manager.shutdown())
     directory.start()
     log = directory.manager.get_log(TP)
     assert log is not None
@@ -628,7 +628,7 @@ def test_a_note_from_before_a_segment_grew_is_made_anew() -> None:
     log.append_as_leader(batch, leader_epoch=0)
     directory.end(log, ControlType.ABORT)
     log.roll()
-    log.flush()
+    at_once(log.flush())
     run_task(directory.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
     directory.fs = directory.fs.crash(keep_unsynced=True)
     directory.start()

@@ -2,14 +2,13 @@
 
 import errno
 from random import Random
-from typing import Any
 
 import pytest
 
 from storage.errors import StorageError
-from storage.jobs import Job, perform
 from storage.log import durability
-from storage.log.flushing import FlushJob
+from storage.waits import at_once
+from tests.support.calls import Calls
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 
@@ -22,14 +21,14 @@ def test_s_fl_2_the_recovery_point_moves_only_after_the_sync() -> None:
     assert log.recovery_point == 0
     built.fs.fail("fsync", "*.log", nth=2, errno=errno.EIO)
     with pytest.raises(StorageError):
-        log.flush()
+        at_once(log.flush())
     assert log.recovery_point == 0
     built.fs.heal()
     second = log.segments.base_offsets[1]
     log = built.killed()
-    log.flush(second)
+    at_once(log.flush(second))
     assert log.recovery_point == second
-    log.flush()
+    at_once(log.flush())
     assert log.recovery_point == 10
     after = built.fs.crash(forget_names=True)
     assert [n for n in after.list_dir(DIRECTORY) if n.endswith(".log")] == [
@@ -44,7 +43,7 @@ def test_s_fl_2_a_truncation_takes_the_recovery_point_back() -> None:
     built = LogBuilder()
     for _ in range(6):
         built.append()
-    built.log.flush()
+    at_once(built.log.flush())
     built.log.truncate_to(4)
     assert built.log.recovery_point == 4
 
@@ -54,7 +53,7 @@ def test_a_flush_syncs_what_an_earlier_process_wrote() -> None:
     for _ in range(3):
         built.append()
     log = built.killed()  # the page cache has it, the disk has not
-    log.flush()
+    at_once(log.flush())
     built.fs = built.fs.crash()
     assert built.open(clean=False, recovery_point=3).log_end_offset == 3
 
@@ -66,9 +65,9 @@ def test_s_fl_2_what_a_failed_flush_has_not_synced_is_left_for_the_next() -> Non
     log = built.log
     built.fs.fail("fsync_dir")
     with pytest.raises(StorageError):
-        log.flush()
+        at_once(log.flush())
     assert (log.recovery_point, log.durability.names_are_synced) == (0, False)
-    log.flush()
+    at_once(log.flush())
     assert (log.recovery_point, log.durability.names_are_synced) == (10, True)
     after = built.fs.crash(forget_names=True)
     built.fs = after
@@ -80,15 +79,15 @@ def test_s_fl_2_the_epochs_come_before_the_recovery_point(operation: str) -> Non
     built = LogBuilder()
     built.append()
     log = built.log
-    log.flush()
+    at_once(log.flush())
     log.append_as_leader(built.batch(), leader_epoch=7)
     pattern = "*/leader-epoch-checkpoint*" if operation != "fsync_dir" else "*"
     built.fs.fail(operation, pattern)
     with pytest.raises(StorageError):
-        log.flush()
+        at_once(log.flush())
     assert log.recovery_point == 1
     built.fs.heal()
-    log.flush()
+    at_once(log.flush())
     assert log.recovery_point == 2
     after = built.fs.crash(forget_names=True)
     assert after.read_bytes(f"{DIRECTORY}/leader-epoch-checkpoint") == b"0\n2\n0 0\n7 1\n"
@@ -98,31 +97,30 @@ def test_s_fl_2_the_epochs_come_before_the_recovery_point(operation: str) -> Non
 def test_a_log_out_of_service_has_nothing_to_flush() -> None:
     built = LogBuilder()
     built.append()
-    job = built.log.begin_flush()
-    assert job is not None
+    flush = Calls(built.log.flush())
     built.log.take_out_of_service()
-    assert built.log.begin_flush() is None
-    assert built.log.begin_close() is None
+    assert Calls(built.log.flush()).done
+    assert Calls(built.log.close()).done
     # The disk may fail as it likes: nobody asks for these files any more.
-    assert job.complete(OSError(errno.EIO, "gone")) is None
+    flush.fail(OSError(errno.EIO, "gone"))
+    assert flush.done
 
 
 def test_a_flush_that_was_overtaken_is_begun_anew() -> None:
     built = LogBuilder()
     for _ in range(6):
         built.append()
-    job = built.log.begin_flush()
-    assert job is not None
-    result = job.run()
+    flush = Calls(built.log.flush())
+    flush.run()
     generation = built.log.store.generation
     built.log.truncate_to(3)
     assert built.log.store.generation > generation
     for _ in range(6):
         built.append()
-    following = job.complete(result)
-    assert following is not None
+    flush.complete()
+    assert not flush.done
     assert built.log.recovery_point == 0
-    perform(following)
+    flush.finish()
     assert built.log.recovery_point == 9
 
 
@@ -130,19 +128,17 @@ def test_a_mark_stays_until_the_flush_that_took_it_is_complete() -> None:
     built = LogBuilder()
     log = built.log
     built.append()
-    log.flush()
+    at_once(log.flush())
     log.roll()
-    first = log.begin_flush()
-    assert first is not None
+    first = Calls(log.flush())
     assert not log.durability.names_are_synced
-    second = log.begin_flush()
-    assert second is not None
+    second = Calls(log.flush())
     assert "fsync_dir" in {operation for operation, _ in operations_of(built, second)}
-    perform(first)
+    first.finish()
     assert not log.durability.names_are_synced
-    second.complete(None)
+    second.complete()
     assert log.durability.names_are_synced
-    assert log.begin_flush() is None
+    assert Calls(log.flush()).done
 
 
 def test_a_flush_syncs_what_is_marked_wherever_it_ends() -> None:
@@ -152,23 +148,23 @@ def test_a_flush_syncs_what_is_marked_wherever_it_ends() -> None:
     built.append()
     log.roll()
     built.append()
-    full = log.begin_flush()
-    assert full is not None
-    result = full.run()
+    full = Calls(log.flush())
+    full.run()
     log.roll()
-    lower = log.begin_flush(1)
-    assert lower is not None
+    lower = Calls(log.flush(1))
     synced = {path for operation, path in operations_of(built, lower) if operation == "fsync"}
     assert f"{DIRECTORY}/{1:020d}.timeindex" in synced
-    perform(full.complete(result))
+    full.complete()
+    full.finish()
     assert not log.durability.names_are_synced
-    perform(lower.complete(None))
+    lower.complete()
+    lower.finish()
     assert (log.recovery_point, log.durability.names_are_synced) == (2, True)
 
 
-def operations_of(built: LogBuilder, job: FlushJob) -> list[tuple[str, str]]:
+def operations_of(built: LogBuilder, flush: Calls[None]) -> list[tuple[str, str]]:
     built.fs.operations.clear()
-    job.run()
+    flush.run()
     return built.fs.operations
 
 
@@ -176,26 +172,27 @@ def test_epochs_that_are_written_beside_each_other_end_with_the_newest() -> None
     built = LogBuilder()
     log = built.log
     log.append_as_leader(built.batch(), leader_epoch=1)
-    first = log.begin_flush()
+    first = Calls(log.flush())
     log.append_as_leader(built.batch(), leader_epoch=2)
-    second = log.begin_flush()
-    assert first is not None
-    assert second is not None
-    results = first.run(), second.run()
-    followings = second.complete(results[1]), first.complete(results[0])
-    for following in reversed(followings):
-        perform(following)
+    second = Calls(log.flush())
+    first.run()
+    second.run()
+    second.complete()
+    first.complete()
+    first.finish()
+    second.finish()
     path = f"{DIRECTORY}/leader-epoch-checkpoint"
     assert built.fs.read_bytes(path) == b"0\n2\n1 0\n2 1\n"
     assert log.leader_epochs.begin_flush() is None
     # Between an old table's installation and its sync nobody knows which one a crash would leave.
     log.append_as_leader(built.batch(), leader_epoch=3)
-    third = log.begin_flush()
-    assert third is not None
-    assert third.complete(third.run()) is not None
+    third = Calls(log.flush())
+    third.run()
+    third.complete()
+    assert not third.done
     log.truncate_to(2)
     assert log.leader_epochs.begin_flush() is not None
-    log.flush()
+    at_once(log.flush())
     assert built.fs.read_bytes(path) == b"0\n2\n1 0\n2 1\n"
 
 
@@ -207,8 +204,8 @@ def test_s_fl_2_any_number_of_flushes_side_by_side(seed: int) -> None:
     """At each moment a power loss leaves what lies below the recovery point."""
     random = Random(seed)
     built = LogBuilder(**SMALL)
-    running: list[tuple[Job[Any], Any]] = []
-    begun: list[Job[Any]] = []
+    running: list[Calls[None]] = []
+    begun: list[Calls[None]] = []
     for number in range(40):
         act = random.choice(("append", "append", "roll", "begin", "run", "complete", "truncate"))
         if act == "append":
@@ -216,24 +213,26 @@ def test_s_fl_2_any_number_of_flushes_side_by_side(seed: int) -> None:
         elif act == "roll":
             built.log.roll()
         elif act == "begin":
-            job = built.log.begin_flush(random.choice((None, built.log.log_end_offset // 2)))
-            begun += [job] if job is not None else []
+            flush = Calls(built.log.flush(random.choice((None, built.log.log_end_offset // 2))))
+            begun += [] if flush.done else [flush]
         elif act == "run" and begun:
-            job = begun.pop(random.randrange(len(begun)))
-            running.append((job, job.run()))
+            flush = begun.pop(random.randrange(len(begun)))
+            flush.run()
+            running.append(flush)
         elif act == "complete" and running:
-            job, result = running.pop(random.randrange(len(running)))
-            following = job.complete(result)
-            begun += [following] if following is not None else []
+            flush = running.pop(random.randrange(len(running)))
+            flush.complete()
+            begun += [] if flush.done else [flush]
         elif act == "truncate" and random.random() < 0.3:
             built.log.truncate_to(random.randint(0, built.log.log_end_offset))
         if act in ("complete", "truncate"):
             assert survives_power_loss(built)
-    for job in begun:
-        perform(job)
-    for job, result in running:
-        perform(job.complete(result))
-    built.log.flush()
+    for flush in begun:
+        flush.finish()
+    for flush in running:
+        flush.complete()
+        flush.finish()
+    at_once(built.log.flush())
     assert built.log.recovery_point == built.log.log_end_offset
     assert built.log.durability.names_are_synced
     assert survives_power_loss(built)
@@ -258,16 +257,16 @@ def test_s_fl_2_a_flush_of_many_segments_goes_in_steps(monkeypatch: pytest.Monke
         built.append()
         built.log.roll()
     log = built.killed()
-    points, job = [], log.begin_flush()
-    while job is not None:
-        assert isinstance(job, FlushJob)
-        assert len(job.paths) <= 4 * 3 + 4
-        following = job.complete(job.run())
+    points, flush = [], Calls(log.flush())
+    while not flush.done:
+        built.fs.operations.clear()
+        flush.run()
+        assert 0 < [op for op, _ in built.fs.operations].count("fsync") <= 4 * 3 + 4
+        flush.complete()
         points.append(log.recovery_point)
         # A power loss now costs what was not synced, and no more.
         disk = built.fs.crash(forget_names=True)
         assert {f"{at:020d}.log" for at in range(points[-1])} <= set(disk.list_dir(DIRECTORY))
-        job = following
     assert points == [3, 6, 8]
     assert log.durability.is_synced
 
@@ -275,13 +274,13 @@ def test_s_fl_2_a_flush_of_many_segments_goes_in_steps(monkeypatch: pytest.Monke
 def test_names_that_are_synced_are_not_synced_again() -> None:
     built = LogBuilder()
     built.append()
-    built.log.flush()
+    at_once(built.log.flush())
     built.fs.operations.clear()
     built.append()
-    built.log.flush()
+    at_once(built.log.flush())
     assert not [path for op, path in built.fs.operations if op == "fsync_dir"]
     built.log.roll()
-    built.log.flush()
+    at_once(built.log.flush())
     assert [path for op, path in built.fs.operations if op == "fsync_dir"] == [DIRECTORY]
 
 
@@ -293,23 +292,22 @@ def test_s_fl_2_no_step_of_a_flush_moves_the_recovery_point_beyond_a_truncation(
     built = LogBuilder()
     log = built.log
     log.append_as_leader(built.batch(), leader_epoch=0)
-    log.flush()
+    at_once(log.flush())
     for number in range(1, 6):
         log.append_as_leader(built.batch(), leader_epoch=number % epochs)
-    job: Job[Any] | None = log.begin_flush()
+    flush = Calls(log.flush())
     for _ in range(steps - 1):
-        assert job is not None
-        job = job.complete(job.run())
-    assert job is not None
-    result = job.run()
+        flush.run()
+        flush.complete()
+    flush.run()
     log.truncate_to(3)
     for _ in range(3):
         log.append_as_leader(built.batch(value=b"other"), leader_epoch=9)
-    following = job.complete(result)
+    flush.complete()
     assert log.recovery_point <= 3
-    assert following is not None
+    assert not flush.done
     after = built.fs.crash()
     assert after.size(f"{DIRECTORY}/{0:020d}.log") < log.size, "they are not on the disk yet"
-    perform(following)
+    flush.finish()
     assert log.recovery_point == 6
     assert built.fs.crash().size(f"{DIRECTORY}/{0:020d}.log") == log.size

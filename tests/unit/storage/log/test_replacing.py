@@ -13,6 +13,7 @@ from storage.log.results import (
     FileSlice,
     StartOffsetReason,
 )
+from storage.waits import at_once
 from tests.support.cleaning import cleaned
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
@@ -27,7 +28,7 @@ def built() -> LogBuilder:
             built.append(value=b"v" * 40)
         built.log.roll()
     built.append()
-    built.log.flush()
+    at_once(built.log.flush())
     assert built.log.segments.base_offsets == [0, 3, 6, 9]
     return built
 
@@ -67,7 +68,7 @@ def test_segments_are_replaced_in_kafkas_order(built: LogBuilder) -> None:
     assert log.size == sum(segment.size for segment in log.segments)
     log._check()
     assert not log.durability.names_are_synced
-    log.flush()
+    at_once(log.flush())
     built.fs = built.fs.crash(forget_names=True)
     built.open(clean=False, recovery_point=10)
     assert offsets(built) == [1, 3, 5, 7, 9]

@@ -5,6 +5,7 @@ import pytest
 from protocol.errors import ErrorCode, KafkaError
 from storage.errors import OffsetOutOfRange
 from storage.log.results import DeletionReason, FetchIsolation, FileSlice, StartOffsetReason
+from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, TP, LogBuilder
 
 HOUR = 3_600_000
@@ -172,7 +173,7 @@ def test_truncation_lowers_the_recovery_point() -> None:
     built = LogBuilder()
     built.append(3)
     built.append(3)
-    built.log.flush()
+    at_once(built.log.flush())
     built.log.truncate_to(3)
     assert built.log.recovery_point == 3
 
@@ -238,12 +239,12 @@ def test_s_fl_1_and_2_recovery_point_moves_with_a_sync_only() -> None:
     assert ("fsync", f"{DIRECTORY}/{0:020d}.log") not in built.fs.operations
     built.log.roll()
     built.append(3)
-    built.log.flush(3)
+    at_once(built.log.flush(3))
     assert built.log.recovery_point == 3
     assert ("fsync", f"{DIRECTORY}/{0:020d}.log") in built.fs.operations
     assert ("fsync", f"{DIRECTORY}/{3:020d}.log") not in built.fs.operations
     built.clock.advance(5)
-    built.log.flush()
+    at_once(built.log.flush())
     assert built.log.recovery_point == 6
     assert built.log.durability.last_flush_ms == built.clock.wall_ms()
     assert ("fsync_dir", DIRECTORY) in built.fs.operations

@@ -19,10 +19,10 @@ from storage import log_tasks, recovery
 from storage.aborted_checkpoint import encode_aborted, read_aborted
 from storage.checkpoint import OffsetCheckpoint
 from storage.errors import OutOfResources
-from storage.jobs import perform, perform_all
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, StartOffsetReason
 from storage.manager.tails import IDLE_S
+from storage.waits import at_once
 from tests.support.cleaning import cleaned
 from tests.support.committed_reads import aborted_told, told_in_the_end
 from tests.support.crash_lab import check_aborted_sums
@@ -122,7 +122,7 @@ class Broker:
         return again
 
     def stopped(self) -> "Broker":
-        self.manager.shutdown()
+        at_once(self.manager.shutdown())
         return self.killed()
 
     def check(self) -> None:
@@ -307,7 +307,7 @@ def test_of_what_came_in_the_place_of_what_was_cut_off_nothing_old_is_believed()
         again.fs.write_bytes(INDEX, b"")
         again = again.killed()
         assert again.reads() == [2], "all above the cut was read"
-        broker.log.flush()
+        at_once(broker.log.flush())
     broker.write_down()
     again = broker.killed(start=False)
     again.fs.write_bytes(INDEX, b"")
@@ -317,7 +317,7 @@ def test_of_what_came_in_the_place_of_what_was_cut_off_nothing_old_is_believed()
 def test_recovery_points_are_not_written_without_the_notes() -> None:
     broker = busy()
     before = broker.fs.read_bytes(POINTS)
-    broker.log.flush()
+    at_once(broker.log.flush())
     broker.fs.fail("rename", f"{NOTES}*")
     # The directory goes offline when nobody is in the middle of anything.
     later: list[Callable[[], None]] = []
@@ -330,7 +330,7 @@ def test_recovery_points_are_not_written_without_the_notes() -> None:
 def test_nor_are_they_when_no_descriptor_was_left() -> None:
     broker = busy()
     before = broker.fs.read_bytes(POINTS)
-    broker.log.flush()
+    at_once(broker.log.flush())
     broker.fs.fail("open", f"{NOTES}*", errno=errno.EMFILE)
     with pytest.raises(OutOfResources):
         broker.write_down()
@@ -353,7 +353,7 @@ def test_a_topic_of_the_same_name_is_another_log(written: bool, same_id: bool) -
     broker.append()
     assert TP not in read_aborted(broker.fs, "/a")
     if written:
-        broker.log.flush()
+        at_once(broker.log.flush())
         broker.write_down()
     else:
         # Somebody else writes its recovery point down.
@@ -409,7 +409,7 @@ def test_what_kafka_has_stopped_in_order_makes_them_old_as_well(appended: bool) 
     """It has cut the log, whose recovery point is lower then; or it has appended to it."""
     broker = busy()
     if appended:
-        broker.manager.shutdown()
+        at_once(broker.manager.shutdown())
         notes = broker.fs.read_bytes(NOTES)
         broker = Broker(broker.fs.crash(keep_unsynced=True))
         broker.abort()
@@ -417,7 +417,7 @@ def test_what_kafka_has_stopped_in_order_makes_them_old_as_well(appended: bool) 
         broker.settle()
         notes = broker.fs.read_bytes(NOTES)
         broker.log.truncate_to(4)
-    broker.manager.shutdown()
+    at_once(broker.manager.shutdown())
     broker.fs.write_bytes(NOTES, notes)
     broker.fs = broker.fs.crash(keep_unsynced=True)
     again = broker.killed()
@@ -431,8 +431,8 @@ def test_a_log_that_does_not_end_where_it_was_stopped_is_not_what_was_noted() ->
     longer = Broker()
     longer.append(2)
     longer.abort()
-    broker.manager.shutdown()
-    longer.manager.shutdown()
+    at_once(broker.manager.shutdown())
+    at_once(longer.manager.shutdown())
     for suffix in ("log", "index", "timeindex"):
         path = f"/a/t-0/{0:020d}.{suffix}"
         broker.fs.write_bytes(path, longer.fs.read_bytes(path))
@@ -541,7 +541,7 @@ def test_a_copy_in_another_directory_is_another_log() -> None:
     batches = [build_batch([(1, b"k", b"v", ())], base_offset=at) for at in range(4)]
     for batch in batches:
         copy.appender.append_as_follower(batch)
-    copy.flush()
+    at_once(copy.flush())
     broker.write_down()
     assert read_aborted(broker.fs, target)[TP].segments.keys() == {0}
     broker.manager.moves.cancel(TP)
@@ -571,7 +571,7 @@ def test_a_start_that_is_killed_leaves_notes_of_what_it_has_recovered(
     def tell(offset: int, line: str) -> None:
         told(offset, line)
         synced.append(offset)
-        perform_all(again.manager.checkpoint_loading())
+        at_once(again.manager.checkpoint_loading())
         assert list(read_aborted(again.fs, "/a")[TP].segments) == list(range(0, offset, 2))
         if offset == 6:
             raise KeyboardInterrupt
@@ -593,10 +593,10 @@ def test_what_was_not_come_to_yet_keeps_its_notes() -> None:
     again.manager.directories.lock_and_check()
     (job,) = again.manager.load_jobs(lambda topic: CONFIG)
     before = again.fs.read_bytes(NOTES)
-    perform_all(again.manager.checkpoint_loading())
+    at_once(again.manager.checkpoint_loading())
     assert again.fs.read_bytes(NOTES) == before
-    perform(job)
-    perform_all(again.manager.checkpoint_loading())
+    job.complete(job.run())
+    at_once(again.manager.checkpoint_loading())
     assert again.fs.read_bytes(NOTES) == before
     assert again.killed().reads() == ABORTED
 
@@ -606,8 +606,8 @@ def test_what_is_loaded_is_noted_as_it_is_then() -> None:
     again.manager.directories.lock_and_check()
     (job,) = again.manager.load_jobs(lambda topic: CONFIG)
     job.sync_above_s = 0.0
-    perform(job)
-    perform_all(again.manager.checkpoint_loading())
+    job.complete(job.run())
+    at_once(again.manager.checkpoint_loading())
     third = again.killed()
     assert third.log.recovery_point == 20
     assert third.known() == [True, True]
@@ -647,7 +647,7 @@ STORIES: MappingProxyType[str, Callable[[Broker], object]] = MappingProxyType(
         "commit": lambda broker: broker.end(ControlType.COMMIT),
         "append": Broker.append,
         "roll": lambda broker: broker.log.roll(),
-        "flush": lambda broker: broker.log.flush(),
+        "flush": lambda broker: at_once(broker.log.flush()),
         "settle": Broker.settle,
         "write down": Broker.write_down,
         "cut": lambda broker: broker.log.truncate_to(

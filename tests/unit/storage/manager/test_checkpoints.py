@@ -1,7 +1,6 @@
 """Checkpoints in steps, beside what the event loop does with the logs (S-FL-3, S-RET-8)."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -10,11 +9,11 @@ from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage import log_tasks
-from storage.jobs import Job, perform, perform_all
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
-from storage.manager import checkpoints
+from storage.waits import PAUSE, Work, at_once
 from tests.support.beside import Moment, at_every_moment
+from tests.support.calls import Calls
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
@@ -42,7 +41,7 @@ class Broker:
         if fs is None:
             self.fill(8)
             self.log.maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
-            self.log.flush()
+            at_once(self.log.flush())
 
     @property
     def log(self) -> Log:
@@ -53,12 +52,10 @@ class Broker:
             self.log.append_as_leader(build_batch([(1, b"k", b"v", ())]), leader_epoch=0)
         self.log.update_high_watermark(self.log.log_end_offset)
 
-    def jobs(self, name: str) -> Iterator[Job[Any]]:
+    def work(self, name: str) -> Work[object]:
+        """A run of the task of that name."""
         (task,) = [task for task in self.manager.tasks() if task.name == name]
-        for step in task.run():
-            for job in step if isinstance(step, list) else [step]:
-                if job is not None:
-                    yield job
+        return task.run()
 
     def killed(self) -> "Broker":
         return Broker(self.fs.crash(keep_unsynced=True))
@@ -96,8 +93,7 @@ def test_offsets_of_before_do_not_haunt_what_comes_after(
 ) -> None:
     def scenario(moment: Moment) -> None:
         broker = Broker()
-        for job in broker.jobs(name):
-            moment.perform(job, lambda: interloper(broker))
+        moment.perform(broker.work(name), lambda: interloper(broker))
         if not moment.came:
             return
         log = broker.log
@@ -119,13 +115,10 @@ def test_a_partition_that_went_while_the_checkpoint_was_written_stays_marked() -
         return broker.manager.get_or_create_log(other, bytes(16), CONFIG, is_new=True)
 
     made().append_as_leader(build_batch([(1, b"k", b"v", ())]), leader_epoch=0)
-    made().flush()
-    jobs = broker.jobs(log_tasks.RECOVERY_POINT_CHECKPOINT)
-    first = next(jobs)
+    at_once(made().flush())
+    checkpoint = Calls(broker.work(log_tasks.RECOVERY_POINT_CHECKPOINT))
     broker.manager.async_delete(other)
-    perform(first)
-    for job in jobs:
-        perform(job)
+    checkpoint.finish()
     assert b"u 0 1" in broker.fs.read_bytes(POINTS)
     made()
     assert b"u 0" not in broker.fs.read_bytes(POINTS)
@@ -165,19 +158,18 @@ def test_s_ret_8_a_log_start_that_an_earlier_life_has_written_is_not_that_of_a_n
     assert again.killed().log.log_end_offset == 2
 
 
-def test_thousands_of_logs_are_asked_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "_LOGS_A_TURN", 4)
+def test_thousands_of_logs_are_asked_in_turns() -> None:
     broker = Broker()
     for partition in range(1, 10):
         tp = TopicPartition("t", partition)
         broker.manager.get_or_create_log(tp, bytes(16), CONFIG, is_new=True)
-    (task,) = [t for t in broker.manager.tasks() if t.name == log_tasks.RECOVERY_POINT_CHECKPOINT]
-    steps = task.run()
-    assert next(steps) is None
+    work = broker.work(log_tasks.RECOVERY_POINT_CHECKPOINT)
+    for _ in range(4):
+        assert work.send(None) is PAUSE
     # One that is asked later, and one that was asked already.
     broker.manager.async_delete(TopicPartition("t", 9))
     broker.manager.async_delete(TopicPartition("t", 1))
-    perform_all(steps)
+    at_once(work)
     written = broker.fs.read_bytes(POINTS).splitlines()[2:]
     assert [line.split()[1] for line in written] == [b"%d" % n for n in (0, 1, 2, 3, 4, 5, 6, 7, 8)]
     # The one that was asked is named yet, and its directory marked.
@@ -209,7 +201,7 @@ def test_s_start_5_a_log_that_cannot_be_closed_costs_its_directory_the_marker() 
     broker = Broker()
     broker.fill(1)
     broker.fs.fail("fsync", "/a/t-0/*.log", times=None)
-    broker.manager.shutdown()
+    at_once(broker.manager.shutdown())
     broker.fs.heal()
     assert not broker.fs.exists("/a/.kafka_cleanshutdown")
     assert broker.killed().log.log_end_offset == 9

@@ -1,7 +1,6 @@
 """Flushes in the background, beside what the event loop does with the logs."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -10,10 +9,11 @@ from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage import log_tasks
-from storage.jobs import Job, perform
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, FileSlice
+from storage.waits import Work, at_once
 from tests.support.beside import Moment, at_every_moment
+from tests.support.calls import Calls
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
@@ -50,7 +50,7 @@ class Broker:
             found = source.read(future.log_end_offset, 1 << 20, FetchIsolation.LOG_END).records
             assert isinstance(found, FileSlice)
             future.appender.append_as_follower(found.read())
-        future.flush()
+        at_once(future.flush())
         manager.moves.retire_source(TP)
         manager.moves.promote_future(TP)
 
@@ -60,13 +60,10 @@ class Broker:
     def fail(self) -> None:
         self.manager.report_failure("/a", OSError(5, "gone"))
 
-    def jobs(self) -> Iterator[Job[Any]]:
-        """Those of the task, one after the other."""
+    def flush_rolled(self) -> Work[object]:
+        """A run of the task."""
         (task,) = [t for t in self.manager.tasks() if t.name == log_tasks.FLUSH_ROLLED]
-        for step in task.run():
-            if step is not None:
-                assert not isinstance(step, Sequence)
-                yield step
+        return task.run()
 
 
 @pytest.mark.parametrize("interloper", [Broker.move, Broker.delete, Broker.fail])
@@ -76,27 +73,23 @@ def test_a_log_that_goes_away_does_not_disturb_the_flush_of_rolled_segments(
     def scenario(moment: Moment) -> None:
         broker = Broker()
         other = broker.made(OTHER)
-        for job in broker.jobs():
-            moment.perform(job, lambda: interloper(broker))
+        moment.perform(broker.flush_rolled(), lambda: interloper(broker))
         assert len(broker.failed) == (moment.came and interloper is Broker.fail)
         assert other.recovery_point == other.segments.active.base_offset
         if moment.came:
             assert (broker.manager.get_log(TP) is None) == (interloper is not Broker.move)
         run_task(broker.manager, log_tasks.FLUSH_ROLLED)
         for log in broker.manager.all_logs():
-            log.flush()
+            at_once(log.flush())
             assert log.recovery_point == log.log_end_offset
 
     assert at_every_moment(scenario, step=7) > 20
 
 
-def test_the_queue_may_be_emptied_between_two_jobs() -> None:
+def test_the_queue_may_be_emptied_between_two_flushes() -> None:
     broker = Broker()
-    jobs = broker.jobs()
-    first = next(jobs)
+    flushes = Calls(broker.flush_rolled())
     broker.move()
-    perform(first)
-    for job in jobs:
-        perform(job)
+    flushes.finish()
     assert broker.manager._flusher.rolled == 0
     assert broker.failed == []

@@ -7,6 +7,7 @@ from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.log.log import Log
 from storage.manager.tails import IDLE_S, OLD_S
+from storage.waits import at_once
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
@@ -112,7 +113,7 @@ def test_snapshots_between_segments_do_not_pile_up() -> None:
     assert broker.names() == [f"{at:020d}.snapshot" for at in (3, 4)]
     broker.log().roll()
     broker.append()
-    broker.manager.shutdown()
+    at_once(broker.manager.shutdown())
     assert broker.names() == [f"{at:020d}.snapshot" for at in (4, 5)]
 
 

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from storage.errors import StorageError
-from storage.jobs import perform
 from storage.producers import image
 from storage.producers.snapshot import decode_snapshot
 from storage.producers.snapshots import MOST_PENDING
+from storage.waits import at_once
+from tests.support.calls import Calls
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 
@@ -43,7 +44,7 @@ def test_a_flush_writes_what_was_true_at_the_roll() -> None:
     built.log.roll()
     built.append(producer_id=9, producer_epoch=0, base_sequence=0)
     built.append(producer_id=1, producer_epoch=0, base_sequence=1)
-    built.log.flush(3)
+    at_once(built.log.flush(3))
     assert built.log.recovery_point == 3
     path = f"{DIRECTORY}/00000000000000000003.snapshot"
     entries = decode_snapshot(built.fs.crash().read_bytes(path))
@@ -54,14 +55,13 @@ def test_a_flush_writes_what_was_true_at_the_roll() -> None:
 def test_the_recovery_point_waits_for_the_file() -> None:
     built = filled()
     built.log.roll()
-    job = built.log.begin_flush()
-    assert job is not None
-    following = job.complete(job.run())
+    flush = Calls(built.log.flush())
+    flush.run()
+    flush.complete()
     assert built.log.recovery_point == 0
-    assert following is not None
-    perform(following)
+    flush.finish()
     assert built.log.recovery_point == 3
-    assert built.log.begin_flush() is None
+    assert Calls(built.log.flush()).done
 
 
 def test_nothing_is_forgotten_when_the_process_dies_before_the_flush() -> None:
@@ -85,16 +85,16 @@ def test_a_truncation_goes_back_to_one_that_is_pending() -> None:
     built.log.roll()
     built.append(producer_id=9, producer_epoch=0, base_sequence=0)
     built.append(producer_id=1, producer_epoch=0, base_sequence=1)
-    job = built.log.begin_flush()
-    assert job is not None
-    result = job.run()
+    flush = Calls(built.log.flush())
+    flush.run()
     built.log.truncate_to(4)
     known = built.log.producers
     assert {one: entry.last_sequence for one, entry in known.producers.items()} == {
         **dict.fromkeys(range(3), 0),
         9: 0,
     }
-    perform(job.complete(result))
+    flush.complete()
+    flush.finish()
     assert not [name for name in built.names() if name.endswith(".tmp")]
     built.log._check()
 
@@ -104,11 +104,11 @@ def test_one_that_was_cut_off_is_not_written_by_a_job_under_way() -> None:
     built.log.roll()
     built.append(producer_id=9, producer_epoch=0, base_sequence=0)
     built.log.roll()
-    job = built.log.begin_flush()
-    assert job is not None
-    result = job.run()
+    flush = Calls(built.log.flush())
+    flush.run()
     built.log.truncate_to(3)
-    perform(job.complete(result))
+    flush.complete()
+    flush.finish()
     assert built.log.producers.snapshots.offsets == (3,)
     assert not [name for name in snapshots(built) if "00004" in name or name.endswith(".tmp")]
     built.log._check()
@@ -117,9 +117,8 @@ def test_one_that_was_cut_off_is_not_written_by_a_job_under_way() -> None:
 def test_a_file_left_by_a_job_that_a_crash_has_ended_goes_at_the_next_start() -> None:
     built = filled()
     built.log.roll()
-    job = built.log.begin_flush()
-    assert job is not None
-    job.run()
+    flush = Calls(built.log.flush())
+    flush.run()
     assert [name for name in built.names() if name.endswith(".tmp")]
     built.killed()
     assert not [name for name in built.names() if name.endswith(".tmp")]
@@ -134,7 +133,7 @@ def test_only_the_newest_wait_in_memory() -> None:
     waiting = [offset for offset in files.offsets if files.pending(offset)]
     assert waiting == [6, 7][-MOST_PENDING:]
     built.log._check()
-    built.log.flush()
+    at_once(built.log.flush())
     assert not files.are_pending
     built.log._check()
 
@@ -145,7 +144,7 @@ def test_s_idem_3_segments_stay_until_a_snapshot_above_them_is_written() -> None
     built.append(producer_id=0, producer_epoch=0, base_sequence=1)
     built.clock.advance(10)
     assert not built.log.delete_old_segments()
-    built.log.flush()
+    at_once(built.log.flush())
     assert [one.base_offset for one in built.log.delete_old_segments()] == [0, 3]
     log = built.killed(recovery_point=4)
     assert list(log.producers.producers) == [0, 1, 2]
@@ -156,5 +155,5 @@ def test_a_disk_that_cannot_take_it_has_failed() -> None:
     built.log.roll()
     built.fs.fail("pwrite", "*.snapshot.*", errno=errno.ENOSPC)
     with pytest.raises(StorageError):
-        built.log.flush()
+        at_once(built.log.flush())
     assert built.log.recovery_point == 0

@@ -1,7 +1,6 @@
 """Half a million producers in a partition: small, quickly found, and gone through in steps."""
 
 import tracemalloc
-from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -11,6 +10,8 @@ from storage.producers.entry import BATCHES_TO_RETAIN, ProducerStateEntry
 from storage.producers.image import ProducerImage
 from storage.producers.snapshot import decode_snapshot, java_map_order
 from storage.producers.table import ProducerTable
+from storage.waits import at_once
+from tests.support.begun import begin
 from tests.support.producer_snapshots import encode_snapshot
 
 NOW = 1_700_000_000_000
@@ -78,7 +79,7 @@ def test_the_table_says_what_a_dictionary_of_entries_says(seed: int) -> None:
             case 1:
                 expired = NOW + at - random.randrange(100)
                 gone = [one for one in model if model[one].last_timestamp <= expired]
-                assert sum(known.forget(lambda stamp, _: stamp <= expired)) == len(gone)  # noqa: B023
+                assert at_once(known.forget(lambda stamp, _: stamp <= expired)) == len(gone)  # noqa: B023
                 for one in gone:
                     del model[one]
             case 2:
@@ -124,8 +125,8 @@ def test_an_image_copies_nothing() -> None:
 
 def test_forgetting_goes_a_block_at_a_time() -> None:
     known = filled(5 * table.ROWS)
-    steps = list(known.forget(lambda _, __: True))
-    assert steps == [table.ROWS] * 5
+    forgetting = begin(known.forget(lambda _, __: True))
+    assert (forgetting.reply, forgetting.pauses) == (5 * table.ROWS, 5)
     assert not known
     assert not known.at_hand
 
@@ -134,7 +135,7 @@ def test_what_is_left_of_blocks_is_put_together() -> None:
     known = filled(8 * table.ROWS)
     kept = set(list(known)[:: table.ROWS // 4])
     stamps = {known[one].last_timestamp for one in kept}
-    assert sum(known.forget(lambda stamp, _: stamp not in stamps)) == 8 * table.ROWS - len(kept)
+    assert at_once(known.forget(lambda stamp, _: stamp not in stamps)) == 8 * table.ROWS - len(kept)
     known._check()
     assert len(known.image().pieces) == 1
     assert set(known) == kept
@@ -142,13 +143,13 @@ def test_what_is_left_of_blocks_is_put_together() -> None:
 
 def test_producers_may_come_and_go_while_others_are_forgotten() -> None:
     known = filled(4 * table.ROWS)
-    steps: Iterator[int] = known.forget(lambda stamp, _: stamp < NOW + 10**9)
-    next(steps)
+    forgetting = known.forget(lambda stamp, _: stamp < NOW + 10**9)
+    forgetting.send(None)
     produce(known, 7, 10**7, timestamp=NOW + 10**10)
     produce(known, 10**9 + 4 * table.ROWS - 1, 10**7, timestamp=NOW + 10**10)
-    next(steps)
+    forgetting.send(None)
     known.clear()
-    assert list(steps) == []
+    at_once(forgetting)
     produce(known, 8, 10**7)
     known._check()
     assert list(known) == [8]

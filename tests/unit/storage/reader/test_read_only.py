@@ -10,6 +10,7 @@ from storage.os_filesystem import OsFileSystem
 from storage.reader.arrow.metering import MeteredFileSystem
 from storage.reader.partition import PartitionView
 from storage.reader.read_only import ReadOnlyFileSystem
+from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 PRE_SIZED = 10 * 1024 * 1024
@@ -21,7 +22,7 @@ def test_of_a_pre_sized_index_the_entries_are_read(batches: int) -> None:
     for number in range(batches):
         builder.append_dated(1_000 + number)
     if batches:
-        builder.log.flush()
+        at_once(builder.log.flush())
     fs = MeteredFileSystem(builder.fs)
     segment = PartitionView(DIRECTORY, fs).segment(0)
     if batches > 1:
@@ -58,7 +59,7 @@ def test_an_index_that_is_cut_while_it_is_read_is_corrupt(left: int, is_cut: boo
     builder = LogBuilder(index_interval_bytes=0)
     for _ in range(5):
         builder.append()
-    builder.log.flush()
+    at_once(builder.log.flush())
     segment = PartitionView(DIRECTORY, builder.fs).segment(0)
     index = segment._offset_index()
     assert index.entries == 4

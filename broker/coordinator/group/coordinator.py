@@ -33,7 +33,6 @@ from broker.coordinator.group.data.values import (
 )
 from broker.coordinator.group.decision import GroupDecision
 from broker.coordinator.group.expiry_task import ExpiryTask
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.settings import GroupSettings
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import GroupCounters, GroupOffsets, GroupStatistics
@@ -45,6 +44,7 @@ from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
+from protocol.types import OFFSETS_TOPIC
 from storage.clock import Clock
 from storage.waits import PAUSE
 

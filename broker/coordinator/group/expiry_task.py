@@ -5,11 +5,11 @@ from functools import partial
 
 from broker.coordinator.group.data.records import OffsetRecord
 from broker.coordinator.group.decision import GroupDecision
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import GroupCounters
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.deadlines import Deadlines, Handle
+from protocol.types import OFFSETS_TOPIC
 
 logger = logging.getLogger(__name__)
 

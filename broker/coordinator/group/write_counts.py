@@ -9,11 +9,11 @@ from broker.coordinator.group.data.records import (
     OffsetRecord,
     PendingOffsetRecord,
 )
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import GroupCounters
 from broker.coordinator.runtime.decision import Write
 from protocol.errors import ErrorCode
+from protocol.types import OFFSETS_TOPIC
 
 logger = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from broker.coordinator.runtime.writing import Conduct
 from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.completion import Completion
 from broker.coordinator.transaction.decisions import Producer
-from broker.coordinator.transaction.records import TRANSACTION_TOPIC, encode_record
+from broker.coordinator.transaction.records import encode_record
 from broker.coordinator.transaction.settings import (
     TransactionCounters,
     TransactionSettings,
@@ -48,7 +48,7 @@ from broker.coordinator.transaction.state import (
 from broker.coordinator.transaction.upkeep import TransactionUpkeep
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
-from protocol.types import TopicPartition
+from protocol.types import TRANSACTION_TOPIC, TopicPartition
 from storage.clock import Clock
 from storage.waits import PAUSE
 

@@ -64,8 +64,9 @@ class Finishing:
             run, incoming = self._channel.driver.run, state.incoming
             with await run(large.room_for(where.end - where.start, most)) as room:
                 handle = self._handling.handle_large
-                waiting = await run(handle(incoming.buffer, incoming.view, waiting, room))
-                await self._answer(waiting, abort, room)
+                await self._answer(  # not through a variable, which would keep the request
+                    await run(handle(incoming.buffer, incoming.view, waiting, room)), abort, room
+                )
             return
         del where
         await self._answer(waiting, abort, None)

@@ -27,7 +27,8 @@ TOPIC, PLAIN = f"t{EVIL}", "plain"
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A broker whose topics, groups, transactional ids, clients and records have hostile names."""
-    broker = BrokerProcess(tmp_path_factory.mktemp("hostile"))
+    settings = {"log.retention.ms": "-1"}  # the records are of 1970
+    broker = BrokerProcess(tmp_path_factory.mktemp("hostile"), settings)
     rows = [(1, EVIL.encode(), EVIL.encode(), [(EVIL, EVIL.encode())])]
     for number, name in enumerate((TOPIC, PLAIN)):
         partition = broker.log_dir / f"{name}-0"

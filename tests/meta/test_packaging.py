@@ -151,7 +151,7 @@ def test_what_the_dockerfile_copies_builds_the_same_wheel(wheel: Path, tmp_path:
 
 
 def test_all_that_is_asked_for_is_pinned_for_the_tests() -> None:
-    lines = (ROOT / "tests/constraints.txt").read_text().splitlines()
+    lines = (ROOT / "scripts/constraints.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
     found = {canonicalize_name(name): version for name, version in pins.items()}
     asked = [*setting("project", "dependencies")]

@@ -34,7 +34,7 @@ from typing import Final
 from broker.cluster.image import PartitionImage, TopicImage
 from broker.cluster.internal_topics import internal_topic
 from broker.cluster.kraft_log import METADATA_DIRECTORY, KraftMetadata, read_kraft_metadata
-from broker.cluster.metadata_store import Create, Delete, MetadataStore, Operation, Put
+from broker.cluster.metadata_store import Create, Delete, MetadataStore, Put, TreeOperation
 from broker.cluster.topic_plan import MAX_PARTITIONS_PER_REQUEST, new_partition
 from broker.cluster.tree_reader import read_topics
 from broker.cluster.tree_values import (
@@ -336,9 +336,9 @@ def _left_out(
 
 def operations_of(
     verdicts: Iterable[TopicVerdict], known: Mapping[str, TopicImage]
-) -> list[Operation]:
+) -> list[TreeOperation]:
     """Return the changes of the store that carry out `verdicts`."""
-    operations: list[Operation] = []
+    operations: list[TreeOperation] = []
     for verdict in verdicts:
         topic = verdict.topic
         if topic is None or verdict.action is TopicAction.KNOWN:
@@ -389,7 +389,7 @@ async def take_over(
     return verdicts
 
 
-async def _reserve_producer_ids(store: MetadataStore, broker_id: int) -> list[Operation]:
+async def _reserve_producer_ids(store: MetadataStore, broker_id: int) -> list[TreeOperation]:
     """Rule 6."""
     node = await store.get(PRODUCER_ID_BLOCK)
     last = FIRST_PRODUCER_ID - 1

@@ -17,10 +17,10 @@ from broker.cluster.metadata_store import (
     Delete,
     MetadataStoreError,
     NodeEvent,
-    Operation,
     Put,
     StoredNode,
     StoreUnavailableError,
+    TreeOperation,
     Watcher,
 )
 from broker.cluster.node_tree import Changes, NodeTree, Planning, TreeNode
@@ -68,7 +68,7 @@ class EmbeddedStore:
         """See `MetadataStore`."""
         return self._tree.children(path)
 
-    async def apply(self, operations: Sequence[Operation]) -> None:
+    async def apply(self, operations: Sequence[TreeOperation]) -> None:
         """See `MetadataStore`."""
         async with self._writing:
             planning = Planning(self._tree)

@@ -24,7 +24,7 @@ from broker.coordinator.transaction.upkeep import TransactionUpkeep
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from tests.support.memory_partition_log import MemoryPartitionLog
-from tests.support.transaction_world import EXPIRATION_MS, TIMEOUT_MS, Owner, World
+from tests.support.transaction_world import EXPIRATION_MS, TIMEOUT_MS, Owner, TransactionWorld
 
 IDS = ("a", "b")
 PARTITIONS = tuple(TopicPartition("t", index) for index in range(3))
@@ -40,7 +40,7 @@ class Transactions(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world = TransactionWorld()
 
     @initialize(epochs=st.tuples(*[st.sampled_from((None, LAST_EPOCH - 4))] * len(IDS)))
     def some_ids_have_hardly_any_epochs_left(self, epochs: tuple[int | None, ...]) -> None:

@@ -15,13 +15,12 @@ from typing import Final
 
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from protocol.types import TopicPartition
+from protocol.types import OFFSETS_TOPIC, TopicPartition
 from storage.waits import Signal
 
 VERSIONS: Final = (0, 4)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence, Sized
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from broker.api import many
-from broker.api.config_changes import Change
 from broker.api.config_resources import ResourceType, check_broker_name, unsupported
+from broker.cluster.dynamic_broker_config import Change
 from broker.cluster.topic_names import invalid_name_reason
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError

@@ -21,8 +21,6 @@ from typing import Final, NamedTuple, Protocol
 from broker.api import many
 from broker.api.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage, TopicImage
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.request import ConnectionInfo, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import (
@@ -31,6 +29,7 @@ from protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from protocol.schema.lazy import Elements
+from protocol.types import OFFSETS_TOPIC, TRANSACTION_TOPIC
 
 VERSIONS: Final = (0, 6)
 

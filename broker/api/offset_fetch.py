@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 from broker.api import many
 from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.data.offsets import NO_LEADER_EPOCH, NO_OFFSET, CommittedOffset
+from broker.coordinator.group.data.offsets import NO_OFFSET, CommittedOffset
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
@@ -39,7 +39,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from protocol.schema.lazy import Elements, Lazy
-from protocol.types import ZERO_UUID
+from protocol.types import NO_LEADER_EPOCH, ZERO_UUID
 
 VERSIONS: Final = (0, 10)
 

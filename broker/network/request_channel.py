@@ -17,7 +17,7 @@ from broker.network.large_messages import LargeMessages
 from broker.network.request_metrics import RequestMetrics, RequestTimes
 from broker.network.routes import RouteTable
 from broker.request import Handler
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
@@ -42,7 +42,7 @@ class RequestChannel:
         handlers: Mapping[ApiKey, Handler],
         versions: Mapping[ApiKey, tuple[int, int]],
         *,
-        clock: Clock,
+        clock: TaskClock,
         driver: Driver | None = None,
         workers: int = 8,
         queued_max: int = 500,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.driver import Driver
 from storage.task import Task
 
@@ -45,7 +45,7 @@ class BackgroundStatistics:
 class _Pause:
     """The pause between two runs of a task that may be woken early."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: TaskClock) -> None:
         self._clock = clock
         self._ended = trio.Event()
 
@@ -69,7 +69,7 @@ class _Pause:
 class Background:
     """Runs tasks until it is cancelled."""
 
-    def __init__(self, *, threads: int, clock: Clock, driver: Driver) -> None:
+    def __init__(self, *, threads: int, clock: TaskClock, driver: Driver) -> None:
         self._clock = clock
         self._driver = driver
         self._limiter = trio.CapacityLimiter(threads)

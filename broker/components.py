@@ -20,7 +20,6 @@ from broker.cluster.image_applier import ImageApplier
 from broker.cluster.producer_ids import ProducerIdAllocator
 from broker.cluster.topic_log_configs import TopicLogConfigs, topic_defaults
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.settings import GroupSettings
 from broker.coordinator.marker_writer import ReplicaMarkerWriter
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
@@ -43,6 +42,7 @@ from broker.world.transport import SYSTEM_DEFAULT
 from broker.world.uuids import random_uuid
 from broker.world.world import World
 from config.broker_config import BrokerConfig
+from protocol.types import OFFSETS_TOPIC
 from storage.log_manager import LogManager
 
 BACKLOG = 1024

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.loop_watch import NOTED_S, LoopWatch, name_of
 from storage.waits import PAUSE, Signal
 
@@ -76,7 +76,7 @@ class DeadlinesStatistics:
 class Deadlines:
     """A heap of timers."""
 
-    def __init__(self, clock: Clock, watch: LoopWatch | None = None) -> None:
+    def __init__(self, clock: TaskClock, watch: LoopWatch | None = None) -> None:
         """`watch` is notified of callbacks that hold the loop for long."""
         self._clock = clock
         self._watch = watch or LoopWatch(clock)

@@ -27,9 +27,7 @@ from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.leadership import led_partitions
 from broker.components import Components
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
-from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.deadlines import Deadlines
 from broker.startup.advice import OPERATOR_ERRORS, explained
 from broker.startup.directory_identity import locate_store, settle_identity
@@ -45,6 +43,7 @@ from broker.world.uuids import random_uuid
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.listener import Listener
+from protocol.types import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from storage.log_manager import LogManager
 from storage.manager.directories import LogDirectories
 from storage.open_files import OpenFiles

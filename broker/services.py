@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from broker.replication.fetch_session import FetchSessionCache
     from broker.replication.log_mover import LogMover
     from broker.replication.replica_manager import ReplicaManager
-    from broker.world.clock import Clock
+    from broker.world.clock import TaskClock
     from broker.world.workers import Workers
     from config.broker_config import BrokerConfig
     from protocol.api_keys import ApiKey
@@ -44,7 +44,7 @@ class Services:
     group_coordinator: "GroupCoordinator"
     transaction_coordinator: "TransactionCoordinator"
     marker_writer: "MarkerWriter"
-    clock: "Clock"
+    clock: "TaskClock"
     log_manager: "LogManager"
     log_mover: "LogMover"
     volumes: "FileSystem"

@@ -12,6 +12,9 @@ MAX_SEQUENCE: Final = 2**31 - 1
 NO_LEADER_EPOCH: Final = -1
 ZERO_UUID: Final = bytes(16)
 
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTION_TOPIC: Final = "__transaction_state"
+
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
 MAX_TIMESTAMP: Final = -3

@@ -15,7 +15,7 @@ import logging
 from typing import Final
 from weakref import ref
 
-from storage.log.segment_files import Opened
+from storage.log.segment_files import OpenSegment
 
 _log = logging.getLogger(__name__)
 
@@ -35,13 +35,13 @@ class OpenFiles:
         """Segments that may have their files open; never fewer than a roll needs."""
         self.closed = 0
         """Segments that had to let go of their files since the start."""
-        self._segments: dict[ref[Opened], int] = {}
+        self._segments: dict[ref[OpenSegment], int] = {}
         """In the order in which they were noted, with the size in bytes that each had then."""
 
     def __len__(self) -> int:
         return len(self._segments)
 
-    def note(self, segment: Opened) -> None:
+    def note(self, segment: OpenSegment) -> None:
         """Note that `segment` opens files; if too many have, others let go. Never raises."""
         known = self._segments
         known[ref(segment, self._forget)] = segment.size
@@ -70,7 +70,7 @@ class OpenFiles:
             if segment is not None:
                 self._close(segment)
 
-    def _close(self, segment: Opened) -> None:
+    def _close(self, segment: OpenSegment) -> None:
         self.closed += 1
         try:
             segment.let_go()
@@ -79,9 +79,9 @@ class OpenFiles:
             _log.warning("Could not trim the indexes of %s: %s", segment, error)
             segment.release()
 
-    def forget(self, segment: Opened) -> None:
+    def forget(self, segment: OpenSegment) -> None:
         """Note that `segment` has no files open any more."""
         self._segments.pop(ref(segment), None)
 
-    def _forget(self, gone: ref[Opened]) -> None:
+    def _forget(self, gone: ref[OpenSegment]) -> None:
         self._segments.pop(gone, None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from config.terminal import console
 from storage.cleaner import planner
-from storage.cleaner.errors import SegmentOverflow, Uncleanable
+from storage.cleaner.errors import SegmentOverflow, UncleanableLog
 from storage.cleaner.fates import RecordFate
 from storage.cleaner.planner import Due, DueReason, NotDue, Reason
 from storage.cleaner.request import CleanerStats
@@ -163,7 +163,7 @@ def _dry_run(
                 tell=tell if args.records else None,
                 advance=advance,
             )
-    except (Uncleanable, SegmentOverflow) as error:
+    except (UncleanableLog, SegmentOverflow) as error:
         if not args.json:
             say(f"  It cannot be cleaned: {error}")
         return {"uncleanable": str(error)}

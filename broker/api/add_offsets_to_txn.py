@@ -13,7 +13,6 @@ from typing import Final
 
 from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.errors import FENCED_SINCE_OTHERS, for_version
@@ -22,7 +21,7 @@ from broker.security.access import READ_GROUP, WRITE_TRANSACTION
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from protocol.types import TopicPartition
+from protocol.types import OFFSETS_TOPIC, TopicPartition
 from storage.waits import Signal
 
 API: Final = Api(

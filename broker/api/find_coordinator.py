@@ -20,8 +20,6 @@ from broker import many
 from broker.api_facts import Api
 from broker.cluster.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage, TopicImage
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.request import ConnectionInfo, RequestContext
 from broker.security.access import (
     Access,
@@ -38,6 +36,7 @@ from protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from protocol.schema.lazy import Elements
+from protocol.types import OFFSETS_TOPIC, TRANSACTION_TOPIC
 
 FIRST_VERSION_WITH_KEYS: Final = 4
 NO_NODE: Final = -1

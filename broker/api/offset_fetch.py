@@ -22,7 +22,7 @@ from broker import many
 from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.data.offsets import NO_LEADER_EPOCH, NO_OFFSET, CommittedOffset
+from broker.coordinator.group.data.offsets import NO_OFFSET, CommittedOffset
 from broker.request import RequestContext
 from broker.security.access import Access, Name, Operation, ResourceType, each_or_every
 from protocol.api_keys import ApiKey
@@ -40,7 +40,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from protocol.schema.lazy import Elements, Lazy
-from protocol.types import ZERO_UUID
+from protocol.types import NO_LEADER_EPOCH, ZERO_UUID
 
 FIRST_VERSION_WITH_TOP_ERROR: Final = 2
 FIRST_VERSION_WITH_GROUPS: Final = 8

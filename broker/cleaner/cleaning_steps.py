@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.cleaner.settings import CleanerSettings
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.workers import Hand, WorkerDied
 from storage.cleaner import work as work_in_child
 from storage.cleaner.cleaning import (
@@ -84,7 +84,7 @@ class RunningCleaning:
         work: LogToClean,
         *,
         hand: Hand,
-        clock: Clock,
+        clock: TaskClock,
         throttle: Callable[[float], Work[None]],
         is_wanted: Callable[[], bool],
         hash_seed: int,

@@ -31,12 +31,12 @@ import trio
 
 from broker.cleaner.settings import CleanerSettings
 from broker.cleaner.throttler import Throttler
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.driver import Driver
 from broker.world.workers import Hand, WorkerDied, Workers
 from config.broker_config import BrokerConfig
 from protocol.errors import KafkaError
-from storage.cleaner.errors import CleaningAborted, Uncleanable
+from storage.cleaner.errors import CleaningAborted, UncleanableLog
 from storage.cleaner.manager import CleanerManagerStatistics, LogToClean, LookStatistics
 from storage.errors import BeingRepaired, StorageError, is_shortage
 from storage.log_manager import LogManager
@@ -78,7 +78,7 @@ class LogCleaner:
         log_manager: LogManager,
         config: BrokerConfig,
         *,
-        clock: Clock,
+        clock: TaskClock,
         workers: Workers,
         driver: Driver,
         random: Random,
@@ -247,7 +247,7 @@ class CleanerThread:
             logger.error("The cleaning of %s ended early, it is tried again: %r", log, error)
         except OSError as error:  # a, b, c: of the log's files
             self._disk_failed(work, error)
-        except (Uncleanable, KafkaError) as error:  # d
+        except (UncleanableLog, KafkaError) as error:  # d
             self._manager.mark_uncleanable(log, str(error))
         except Exception as error:
             if self._manager.is_wanted(work):

@@ -34,7 +34,7 @@ from typing import Final
 from broker.cluster.image import PartitionImage, TopicImage
 from broker.cluster.internal_topics import internal_topic
 from broker.cluster.kraft_log import METADATA_DIRECTORY, KraftMetadata, read_kraft_metadata
-from broker.cluster.metadata_store import Create, Delete, MetadataStore, Operation, Put
+from broker.cluster.metadata_store import Create, Delete, MetadataStore, Put, TreeOperation
 from broker.cluster.topic_plan import MAX_PARTITIONS_PER_REQUEST, new_partition
 from broker.cluster.tree_reader import read_topics
 from broker.cluster.tree_values import (
@@ -68,7 +68,7 @@ FIRST_PRODUCER_ID: Final = 1 << 40
 NO_CONTROLLER_EPOCH: Final = 0
 
 
-class Action(StrEnum):
+class TopicAction(StrEnum):
     """The decision about a topic that was found."""
 
     ADOPTED = "adopted"
@@ -78,7 +78,7 @@ class Action(StrEnum):
     CONFLICT = "conflict"
 
 
-class ConfigSource(StrEnum):
+class ConfigOrigin(StrEnum):
     """Where a topic's own configs came from."""
 
     KRAFT = "KRaft metadata log"
@@ -96,7 +96,7 @@ class FoundPartition:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundLogs:
     """The contents of the log directories."""
 
     topics: dict[str, dict[int, list[FoundPartition]]] = field(default_factory=dict)
@@ -111,12 +111,12 @@ class TopicVerdict:
     """What was decided about one topic."""
 
     name: str
-    action: Action
+    action: TopicAction
     topic: TopicImage | None
     """The topic as it will be in the store; None for a conflict."""
     found: tuple[int, ...]
     """Partitions that have a directory."""
-    config_source: ConfigSource
+    config_source: ConfigOrigin
     reason: str = ""
     dropped_configs: tuple[str, ...] = ()
     """Configs of the other broker that this one does not know or accept."""
@@ -138,15 +138,15 @@ class TopicVerdict:
         )
         if self.dropped_configs:
             text += f"; not taken: {', '.join(self.dropped_configs)}"
-        return logging.WARNING if self.config_source is ConfigSource.NONE else logging.INFO, text
+        return logging.WARNING if self.config_source is ConfigOrigin.NONE else logging.INFO, text
 
 
-def scan(fs: FileSystem, log_dirs: Iterable[str], metadata_log_dir: str | None = None) -> Found:
+def scan(fs: FileSystem, log_dirs: Iterable[str], metadata_log_dir: str | None = None) -> FoundLogs:
     """Read the names and ids of all live partition directories. Raises OSError.
 
     The metadata log lies in `metadata_log_dir`, or in one of `log_dirs`.
     """
-    result = Found()
+    result = FoundLogs()
     for log_dir in log_dirs:
         for name in sorted(fs.list_dir(log_dir)):
             path = join(log_dir, name)
@@ -181,7 +181,7 @@ def _topic_id(fs: FileSystem, directory: str) -> bytes | None:
 
 
 def plan(
-    found: Found,
+    found: FoundLogs,
     known: Mapping[str, TopicImage],
     deleting: Collection[str],
     config: BrokerConfig,
@@ -232,7 +232,7 @@ class _Planner:
         own, source, dropped = self._configs(name, kraft is not None)
         return TopicVerdict(
             name=name,
-            action=Action.ADOPTED if known is None else Action.REPLACED,
+            action=TopicAction.ADOPTED if known is None else TopicAction.REPLACED,
             topic=TopicImage(
                 name=name,
                 topic_id=topic_id,
@@ -251,7 +251,7 @@ class _Planner:
         more = range(len(known.partitions), max(partitions) + 1)
         return TopicVerdict(
             name=known.name,
-            action=Action.GROWN if more else Action.KNOWN,
+            action=TopicAction.GROWN if more else TopicAction.KNOWN,
             topic=TopicImage(
                 name=known.name,
                 topic_id=known.topic_id,
@@ -259,7 +259,7 @@ class _Planner:
                 config=known.config,
             ),
             found=tuple(sorted(partitions)),
-            config_source=ConfigSource.STORE,
+            config_source=ConfigOrigin.STORE,
         )
 
     def _partitions(self, numbers: Iterable[int]) -> dict[int, PartitionImage]:
@@ -268,7 +268,7 @@ class _Planner:
 
     def _configs(
         self, name: str, in_kraft: bool
-    ) -> tuple[dict[str, str], ConfigSource, tuple[str, ...]]:
+    ) -> tuple[dict[str, str], ConfigOrigin, tuple[str, ...]]:
         if in_kraft:
             usable, dropped = {}, []
             for key, value in sorted(self._kraft.configs.get(name, {}).items()):
@@ -278,11 +278,11 @@ class _Planner:
                     dropped.append(f"{key}={value} ({error.message})")
                 else:
                     usable[key] = value
-            return usable, ConfigSource.KRAFT, tuple(dropped)
+            return usable, ConfigOrigin.KRAFT, tuple(dropped)
         wish = internal_topic(name, self._config, 1)
         if wish is None:
-            return {}, ConfigSource.NONE, ()
-        return {k: v for k, v in wish.config.items() if v is not None}, ConfigSource.INTERNAL, ()
+            return {}, ConfigOrigin.NONE, ()
+        return {k: v for k, v in wish.config.items() if v is not None}, ConfigOrigin.INTERNAL, ()
 
 
 def _ids(partitions: Mapping[int, list[FoundPartition]]) -> dict[bytes, str]:
@@ -326,26 +326,26 @@ def _left_out(
 ) -> TopicVerdict:
     return TopicVerdict(
         name=name,
-        action=Action.CONFLICT,
+        action=TopicAction.CONFLICT,
         topic=None,
         found=tuple(sorted(partitions)),
-        config_source=ConfigSource.NONE,
+        config_source=ConfigOrigin.NONE,
         reason=reason,
     )
 
 
 def operations_of(
     verdicts: Iterable[TopicVerdict], known: Mapping[str, TopicImage]
-) -> list[Operation]:
+) -> list[TreeOperation]:
     """Return the changes of the store that carry out `verdicts`."""
-    operations: list[Operation] = []
+    operations: list[TreeOperation] = []
     for verdict in verdicts:
         topic = verdict.topic
-        if topic is None or verdict.action is Action.KNOWN:
+        if topic is None or verdict.action is TopicAction.KNOWN:
             continue
         name, old = topic.name, known.get(topic.name)
         node = encode_topic(topic.topic_id, topic.partitions)
-        if old is None or verdict.action is Action.REPLACED:
+        if old is None or verdict.action is TopicAction.REPLACED:
             if old is not None:
                 operations.append(Delete(topic_path(name), recursive=True))
                 operations.append(Delete(topic_config_path(name), recursive=True))
@@ -389,7 +389,7 @@ async def take_over(
     return verdicts
 
 
-async def _reserve_producer_ids(store: MetadataStore, broker_id: int) -> list[Operation]:
+async def _reserve_producer_ids(store: MetadataStore, broker_id: int) -> list[TreeOperation]:
     """Rule 6."""
     node = await store.get(PRODUCER_ID_BLOCK)
     last = FIRST_PRODUCER_ID - 1

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 from broker.cluster.controller_statistics import ControllerStatistics, counted
 from broker.cluster.image import BrokerImage, MetadataImage, TopicImage
 from broker.cluster.image_applier import ImageApplier
-from broker.cluster.image_delta import Outcome
+from broker.cluster.image_delta import DeltaOutcome
 from broker.cluster.leadership import ElectionStatistics, LogEpochs, above_the_logs, elected
-from broker.cluster.metadata_store import Create, MetadataStore, Operation, Put
+from broker.cluster.metadata_store import Create, MetadataStore, Put, TreeOperation
 from broker.cluster.refusals import (
     expect_leaders,
     expect_no_logs,
@@ -138,7 +138,7 @@ class Controller:
         epoch = str(self._writes.epoch).encode()
         known = await self._store.get(CONTROLLER_EPOCH) is not None
         value = {"version": 1, "brokerid": self._broker_id, "timestamp": str(self._clock.wall_ms())}
-        operations: list[Operation] = [
+        operations: list[TreeOperation] = [
             Put(CONTROLLER_EPOCH, epoch) if known else Create(CONTROLLER_EPOCH, epoch),
             Create(CONTROLLER, encode(value), ephemeral=True),
         ]
@@ -241,7 +241,7 @@ class Controller:
             if validate_only:
                 return
             operations = await self._writes.config(name, own)
-            outcome = (await self._changes.write(operations)).get(name, Outcome())
+            outcome = (await self._changes.write(operations)).get(name, DeltaOutcome())
             if outcome.refused is not None:
                 raise outcome.refused
         log.info("Topic %s has the configs %s now", name, own)

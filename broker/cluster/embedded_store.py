@@ -17,14 +17,14 @@ from broker.cluster.metadata_store import (
     Delete,
     MetadataStoreError,
     NodeEvent,
-    Operation,
     Put,
     StoredNode,
     StoreUnavailableError,
+    TreeOperation,
     Watcher,
 )
 from broker.cluster.node_tree import Changes, NodeTree, Planning, TreeNode
-from broker.world.metadata_medium import MediumError, MediumFailed, MetadataMedium, Row
+from broker.world.metadata_medium import MediumError, MediumFailed, MetadataMedium, NodeRow
 from storage.waits import PAUSE, Lock, call
 
 
@@ -68,7 +68,7 @@ class EmbeddedStore:
         """See `MetadataStore`."""
         return self._tree.children(path)
 
-    async def apply(self, operations: Sequence[Operation]) -> None:
+    async def apply(self, operations: Sequence[TreeOperation]) -> None:
         """See `MetadataStore`."""
         async with self._writing:
             planning = Planning(self._tree)
@@ -133,7 +133,9 @@ class EmbeddedStore:
             await call(self._medium.close)
 
 
-def _load(opener: Callable[[str], MetadataMedium], path: str) -> tuple[MetadataMedium, list[Row]]:
+def _load(
+    opener: Callable[[str], MetadataMedium], path: str
+) -> tuple[MetadataMedium, list[NodeRow]]:
     medium = opener(path)
     try:
         return medium, medium.load()
@@ -143,6 +145,6 @@ def _load(opener: Callable[[str], MetadataMedium], path: str) -> tuple[MetadataM
 
 
 def _write(medium: MetadataMedium, changes: Changes) -> None:
-    kept = [Row(p, n.value, n.version) for p, n in changes.items() if n and not n.ephemeral]
+    kept = [NodeRow(p, n.value, n.version) for p, n in changes.items() if n and not n.ephemeral]
     gone = [path for path, node in changes.items() if node is None]
     medium.write(kept, gone)

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from config.listener import Listener
-from protocol.types import TopicPartition
+from protocol.types import OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicPartition
 
 NO_LEADER = -1
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from broker.cluster.image import NO_LEADER, MetadataImage, TopicImage
-from broker.cluster.image_delta import Outcome, TopicDelta, first_delta, topic_delta
+from broker.cluster.image_delta import DeltaOutcome, TopicDelta, first_delta, topic_delta
 from broker.cluster.metadata_store import MetadataStore, MetadataStoreError, NodeEvent
 from broker.cluster.topic_log_configs import TopicLogConfigs
 from broker.cluster.topic_news import WATCHED, TopicNews, gather
@@ -44,7 +44,7 @@ _FORESEEN: Final = (MetadataStoreError, KafkaError)
 class Replicas(Protocol):
     """The part of `broker.replication.replica_manager.ReplicaManager` that is used here."""
 
-    async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> Outcome:
+    async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> DeltaOutcome:
         """Make, open, lead, resign and delete what `delta` says. Raises KafkaError.
 
         `config` is for logs that are opened; None when none is.
@@ -91,7 +91,7 @@ class ImageApplier:
         self._told: list[NodeEvent] = []
         self._woken: Signal[None] = Signal()
         self._applying = Lock()
-        self._hearing: list[dict[str, Outcome]] = []
+        self._hearing: list[dict[str, DeltaOutcome]] = []
         for path in WATCHED:
             store.watch(path, self._on_events)
 
@@ -145,16 +145,16 @@ class ImageApplier:
                         outcome = await self._apply(await self._delta(name, told))
                     except _FORESEEN as error:
                         log.error("Topic %s does not follow the metadata: %s", name, error)
-                        outcome = Outcome(refused=error)
+                        outcome = DeltaOutcome(refused=error)
                     self._tell(name, outcome)
 
     @contextmanager
-    def heard(self) -> Iterator[dict[str, Outcome]]:
+    def heard(self) -> Iterator[dict[str, DeltaOutcome]]:
         """Collect the outcomes of topics within the block, by name; unchanged topics have none.
 
         For a writer that writes the tree and calls `catch_up`, both within the block.
         """
-        outcomes: dict[str, Outcome] = {}
+        outcomes: dict[str, DeltaOutcome] = {}
         self._hearing.append(outcomes)
         try:
             yield outcomes
@@ -185,7 +185,7 @@ class ImageApplier:
     async def _is_marked(self, name: str) -> bool:
         return await self._store.get(deletion_path(name)) is not None
 
-    async def _apply(self, delta: TopicDelta) -> Outcome | None:
+    async def _apply(self, delta: TopicDelta) -> DeltaOutcome | None:
         if not delta.changes_anything:
             return None
         name, topic = delta.name, delta.topic
@@ -206,7 +206,7 @@ class ImageApplier:
             self._tell_coordinator(shown, delta)
         return outcome
 
-    def _tell(self, name: str, outcome: Outcome | None) -> None:
+    def _tell(self, name: str, outcome: DeltaOutcome | None) -> None:
         if outcome is None:
             return
         for outcomes in self._hearing:
@@ -215,7 +215,9 @@ class ImageApplier:
         if not (self._hearing or refused is None or isinstance(refused, _FORESEEN)):
             raise refused  # a bug, and no writer is waiting that would raise it
 
-    def _shown(self, topic: TopicImage, delta: TopicDelta, outcome: Outcome) -> TopicImage | None:
+    def _shown(
+        self, topic: TopicImage, delta: TopicDelta, outcome: DeltaOutcome
+    ) -> TopicImage | None:
         """Return the topic as clients may see it; None if it must not be in the image."""
         partitions = dict(topic.partitions)
         if outcome.refused is not None:

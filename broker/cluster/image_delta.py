@@ -41,7 +41,7 @@ class TopicDelta:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class DeltaOutcome:
     """The result of applying a delta."""
 
     refused: Exception | None = None

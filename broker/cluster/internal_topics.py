@@ -7,14 +7,12 @@ transactions the minimum in-sync replicas) is clamped to the live brokers (S-GRP
 
 from broker.cluster.topic_plan import NewTopic
 from config.broker_config import BrokerConfig
-
-CONSUMER_OFFSETS = "__consumer_offsets"
-TRANSACTION_STATE = "__transaction_state"
+from protocol.types import OFFSETS_TOPIC, TRANSACTION_TOPIC
 
 
 def internal_topic(name: str, broker: BrokerConfig, live_brokers: int) -> NewTopic | None:
     """Return how to make the internal topic `name`; None for an ordinary topic."""
-    if name == CONSUMER_OFFSETS:
+    if name == OFFSETS_TOPIC:
         return NewTopic(
             name=name,
             partitions=broker.offsets_topic_num_partitions,
@@ -25,7 +23,7 @@ def internal_topic(name: str, broker: BrokerConfig, live_brokers: int) -> NewTop
                 "segment.bytes": str(broker.offsets_topic_segment_bytes),
             },
         )
-    if name == TRANSACTION_STATE:
+    if name == TRANSACTION_TOPIC:
         return NewTopic(
             name=name,
             partitions=broker.transaction_state_log_num_partitions,

@@ -95,7 +95,7 @@ class Delete:
     recursive: bool = False
 
 
-Operation = Create | Put | Delete
+TreeOperation = Create | Put | Delete
 Watcher = Callable[[Sequence[NodeEvent]], None]
 """Called with one or more changes; must be quick, because the store's next change waits for it."""
 
@@ -115,7 +115,7 @@ class MetadataStore(Protocol):
         """Names (not paths) of the nodes below, sorted; none for a missing node."""
         ...
 
-    async def apply(self, operations: Sequence[Operation]) -> None:
+    async def apply(self, operations: Sequence[TreeOperation]) -> None:
         """Make all changes or none; they are durable when this returns."""
         ...
 

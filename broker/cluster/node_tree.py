@@ -17,8 +17,8 @@ from broker.cluster.metadata_store import (
     NodeExistsError,
     NodeMissingError,
     NodeNotEmptyError,
-    Operation,
     Put,
+    TreeOperation,
     VersionMismatchError,
 )
 from storage.waits import PAUSE
@@ -114,7 +114,7 @@ class Planning:
         self._added: dict[str, list[str]] = {}
         """Paths of planned new nodes, by parent path."""
 
-    async def plan(self, operations: Iterable[Operation]) -> None:
+    async def plan(self, operations: Iterable[TreeOperation]) -> None:
         """Fill `changes`. Raises the errors of `metadata_store`."""
         for operation in operations:
             match operation:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.cluster.internal_topics import internal_topic
 from broker.cluster.leadership import LogEpochs
-from broker.cluster.metadata_store import Operation
+from broker.cluster.metadata_store import TreeOperation
 from broker.cluster.refusals import (
     expect_leaders,
     expect_no_logs,
@@ -105,7 +105,7 @@ class TopicCreation:
     async def _make(
         self, planned: Mapping[str, TopicImage]
     ) -> "dict[str, TopicImage | KafkaError]":
-        operations: list[Operation] = []
+        operations: list[TreeOperation] = []
         for topic in planned.values():
             operations += await self._writes.creation(topic)
         try:

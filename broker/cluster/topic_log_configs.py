@@ -27,7 +27,7 @@ def topic_defaults(broker: BrokerConfig) -> list[Any]:
     return [broker.values[name] for name in _DEFAULTS]
 
 
-class LogConfigs(Protocol):
+class ConfiguredLogs(Protocol):
     """The part of `storage.log_manager.LogManager` that is used here."""
 
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
@@ -43,7 +43,7 @@ class TopicLogConfigs:
     """Merges a topic's own configs with the broker's, and updates the logs when either changes."""
 
     def __init__(
-        self, image: MetadataImage, configs: DynamicBrokerConfig, logs: LogConfigs
+        self, image: MetadataImage, configs: DynamicBrokerConfig, logs: ConfiguredLogs
     ) -> None:
         self._image = image
         self._logs = logs

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from broker.cluster.image import PartitionImage, TopicImage
-from broker.cluster.metadata_store import Create, Delete, MetadataStore, Operation, Put
+from broker.cluster.metadata_store import Create, Delete, MetadataStore, Put, TreeOperation
 from broker.cluster.tree_values import (
     encode_config,
     encode_partition_state,
@@ -22,7 +22,7 @@ class TopicWrites:
         self._store = store
         self.epoch = epoch
 
-    async def creation(self, topic: TopicImage) -> list[Operation]:
+    async def creation(self, topic: TopicImage) -> list[TreeOperation]:
         """Create a topic."""
         node = encode_topic(topic.topic_id, topic.partitions)
         return [
@@ -33,23 +33,23 @@ class TopicWrites:
 
     async def growth(
         self, grown: TopicImage, added: Mapping[int, PartitionImage]
-    ) -> list[Operation]:
+    ) -> list[TreeOperation]:
         """Add the partitions `added`, which `grown` includes."""
         return [
             Put(topic_path(grown.name), encode_topic(grown.topic_id, grown.partitions)),
             *await _listed(self._states(grown.name, added)),
         ]
 
-    async def election(self, topic: TopicImage) -> list[Operation]:
+    async def election(self, topic: TopicImage) -> list[TreeOperation]:
         """Write leaders, leader epochs and ISRs of all partitions."""
-        operations: list[Operation] = []
+        operations: list[TreeOperation] = []
         for state in self._states(topic.name, topic.partitions):
             known = await self._store.get(state.path) is not None
             operations.append(Put(state.path, state.value) if known else state)
             await PAUSE
         return operations
 
-    async def config(self, name: str, config: Mapping[str, str]) -> list[Operation]:
+    async def config(self, name: str, config: Mapping[str, str]) -> list[TreeOperation]:
         """Write a topic's own configs."""
         path, value = topic_config_path(name), encode_config(config)
         known = await self._store.get(path) is not None
@@ -72,7 +72,7 @@ async def _listed(states: Iterator[Create]) -> list[Create]:
     return operations
 
 
-def creation_undone(name: str) -> list[Operation]:
+def creation_undone(name: str) -> list[TreeOperation]:
     """Undo the creation of a topic."""
     return [
         Delete(topic_path(name), recursive=True),
@@ -80,7 +80,7 @@ def creation_undone(name: str) -> list[Operation]:
     ]
 
 
-def growth_undone(topic: TopicImage, added: Mapping[int, PartitionImage]) -> list[Operation]:
+def growth_undone(topic: TopicImage, added: Mapping[int, PartitionImage]) -> list[TreeOperation]:
     """Undo the addition of partitions to `topic`, its image before."""
     return [
         Put(topic_path(topic.name), encode_topic(topic.topic_id, topic.partitions)),

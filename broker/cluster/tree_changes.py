@@ -6,8 +6,8 @@ For the controller: one change at a time, a write with its outcome, and a write 
 from collections.abc import Mapping, Sequence
 
 from broker.cluster.image_applier import ImageApplier
-from broker.cluster.image_delta import Outcome
-from broker.cluster.metadata_store import MetadataStore, Operation
+from broker.cluster.image_delta import DeltaOutcome
+from broker.cluster.metadata_store import MetadataStore, TreeOperation
 from broker.cluster.refusals import store_errors_told
 from storage.waits import Lock
 
@@ -21,7 +21,7 @@ class TreeChanges:
         self._store = store
         self._applier = applier
 
-    async def write(self, operations: Sequence[Operation]) -> Mapping[str, Outcome]:
+    async def write(self, operations: Sequence[TreeOperation]) -> Mapping[str, DeltaOutcome]:
         """Write the tree, wait until it is applied, and return the outcomes by topic.
 
         Raises KafkaError UNKNOWN_SERVER_ERROR if the store refused the write.
@@ -31,7 +31,7 @@ class TreeChanges:
             await self._applier.catch_up()
         return outcomes
 
-    async def take_back(self, operations: Sequence[Operation]) -> None:
+    async def take_back(self, operations: Sequence[TreeOperation]) -> None:
         """Undo a write that was refused. Raises KafkaError as `write` does.
 
         A crash before this leaves the topic in the tree, though its client got no answer; the next

@@ -18,9 +18,9 @@ from typing import Final, Protocol
 
 import trio
 
-from broker.coordinator.partition_writer import ALL_IN_SYNC, when_replicated
+from broker.coordinator.partition_writer import when_replicated
 from broker.coordinator.tasks import Tasks
-from broker.replication.partition import Partition
+from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.world.driver import Driver
 from protocol.errors import ErrorCode, KafkaError

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-from broker.replication.partition import Partition
+from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.purgatory import DelayedOperation
 from broker.replication.replica_manager import ReplicaManager
 from protocol.errors import ErrorCode, KafkaError
@@ -17,8 +17,6 @@ from protocol.types import TopicPartition
 from storage.errors import BeingRepaired
 from storage.log.results import AppendInfo, AppendOrigin, FetchIsolation
 from storage.waits import call
-
-ALL_IN_SYNC = -1
 
 WriteDone = Callable[[ErrorCode, int], None]
 """Takes (NONE, offset of the batch's first record) or (error, -1); called once."""

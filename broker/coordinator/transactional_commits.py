@@ -8,13 +8,12 @@ before the offsets are appended.
 
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import TransactionalCommit
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.runtime.decision import Done
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
 from protocol.errors import ErrorCode, KafkaError
-from protocol.types import TopicPartition
+from protocol.types import OFFSETS_TOPIC, TopicPartition
 
 
 class TransactionRefused(KafkaError):

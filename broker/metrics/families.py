@@ -15,7 +15,6 @@ from typing import TypeVar
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
-    SummaryMetricFamily,
     UntypedMetricFamily,
 )
 
@@ -32,7 +31,7 @@ from broker.metrics.group_families import HighWatermark, group_families, lag_fam
 from broker.metrics.lines import Lines
 from broker.metrics.partition_families import cluster_families, log_families, partition_families
 from broker.metrics.recent import Recent
-from broker.metrics.request_families import request_families, summary
+from broker.metrics.request_families import Family, request_families, summary
 from broker.metrics.socket_families import socket_families
 from broker.metrics.topic_families import topic_families
 from broker.metrics.transaction_families import transaction_families
@@ -46,9 +45,6 @@ from broker.world.loop_watch import LoopStatistics
 from storage.log.log import Log
 from storage.log_manager import LogManagerStatistics
 from storage.waits import Work
-
-Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily | UntypedMetricFamily
-
 
 T = TypeVar("T")
 InSteps = Callable[[], Generator[None, None, T]]

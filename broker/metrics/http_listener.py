@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.streams import accept_streams, receive_some, send_all
 from broker.world.transport import SYSTEM_DEFAULT, Stream, Transport
 from config.definition import ConfigError
@@ -80,7 +80,7 @@ class MetricsListener:
         address: tuple[str, int],
         render: Render,
         transport: Transport,
-        clock: Clock,
+        clock: TaskClock,
         *,
         most: int = CONNECTIONS,
     ) -> None:

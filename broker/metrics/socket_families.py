@@ -10,10 +10,9 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from broker.metrics.recent import Recent
+from broker.metrics.request_families import Family
 from broker.network.socket_server import SocketServerStatistics
 from broker.world.loop_watch import LoopStatistics
-
-Family = CounterMetricFamily | GaugeMetricFamily
 
 _CONFLUENT: Final = "kafka_server_socketservermetrics_"
 _STRIMZI: Final = "kafka_server_socket_server_metrics_"

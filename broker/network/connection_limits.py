@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
-class Refusal(enum.Enum):
+class ConnectionRefusal(enum.Enum):
     """Why a connection was closed right after it was accepted."""
 
     DESCRIPTORS = "open files"
@@ -60,17 +60,17 @@ class ConnectionLimits:
         """The number of open connections."""
         return self._count
 
-    def admit(self, host: str, listener: str = "") -> Refusal | None:
+    def admit(self, host: str, listener: str = "") -> ConnectionRefusal | None:
         """Count a new connection and return None, or return why it is refused."""
         limits = self._limits
         if self._count >= self._descriptors:
-            return Refusal.DESCRIPTORS
+            return ConnectionRefusal.DESCRIPTORS
         if self._count >= limits.total:
-            return Refusal.BROKER_LIMIT
+            return ConnectionRefusal.BROKER_LIMIT
         if self._by_listener[listener] >= limits.by_listener.get(listener, NO_LIMIT):
-            return Refusal.LISTENER_LIMIT
+            return ConnectionRefusal.LISTENER_LIMIT
         if self._by_host[host] >= limits.ip_overrides.get(host, limits.per_ip):
-            return Refusal.IP_LIMIT
+            return ConnectionRefusal.IP_LIMIT
         self._count += 1
         self._by_listener[listener] += 1
         self._by_host[host] += 1

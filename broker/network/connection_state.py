@@ -23,7 +23,7 @@ Rules
 * One request is in work at a time, and replies keep the order of requests (S-NET-1): while a reply
   is waited for, no further frame is handed out.
 * All whole frames of one receive are handled in a row, and their replies leave in one send.
-* After `TURN_S` of work the replies are sent and the other connections get their turn.
+* After `CONNECTION_TURN_S` of work the replies are sent and the other connections get their turn.
 * An invalid frame length ends the connection (S-NET-1), and so does a ProtocolError of `handle`.
 * Nothing is received while requests hold too much memory (`request_memory`, `frame_memory`), except
   that a frame which holds memory itself may be received to its end.
@@ -46,7 +46,7 @@ from broker.network.request_memory import Claim
 from protocol.errors import ProtocolError
 from protocol.framing import MIN_REQUEST_SIZE, SIZE_BYTES, frame_size
 
-TURN_S: Final = 0.0005
+CONNECTION_TURN_S: Final = 0.0005
 """Seconds of work between two yields. A yield costs as much as appending two batches, so it depends
 on how long the others had to wait, and not on the bytes handled."""
 
@@ -200,7 +200,7 @@ class ConnectionState:
                 if waiting is not None:  # (c)
                     self._position, self.since, self.waiting = position, now, waiting
                     return FINISH
-                if position < have and activity.last - began >= TURN_S:  # (d)
+                if position < have and activity.last - began >= CONNECTION_TURN_S:  # (d)
                     self.since, self.is_cut = now, True
                     break
         except ProtocolError:
@@ -300,7 +300,7 @@ class ConnectionState:
                 activity.state = State.MUTED
                 return WAIT_FOR_MEMORY
             claim.hold(self._wanted)
-        if began and activity.last - began >= TURN_S:  # (c)
+        if began and activity.last - began >= CONNECTION_TURN_S:  # (c)
             if hold is not None:
                 hold.settle()
             return YIELD

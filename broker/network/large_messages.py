@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.fairness import CLIENT, FairLock, Shares
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from protocol.errors import ProtocolError
 from protocol.schema.parse_code import MAX_ELEMENTS
 from storage.waits import Signal
@@ -102,7 +102,7 @@ class ReplyRoom:
 class LargeMessages:
     """The room that large messages take, and the requests that wait for some. One per broker."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: TaskClock) -> None:
         self._clock = clock
         self._elements = 0
         self._waiting: list[tuple[int, Signal[None]]] = []

@@ -17,7 +17,7 @@ from broker.world.transport import Stream
 from storage.clock import Clock
 from storage.waits import PAUSE
 
-STEPS_PER_LOOK: Final = 4
+BUILT_PER_PAUSE: Final = 4
 """Elements between two pauses; one element may be a hundred configs."""
 
 _HEADER_V0: Final = struct.Struct(">ii").pack
@@ -92,7 +92,7 @@ class Replies:
         body = bytearray(_frame_head(route, 0, correlation_id))
         head = len(body)
         for count, _ in enumerate(route.codec_of_reply.build_steps(reply, body.extend)):
-            if not count % STEPS_PER_LOOK:
+            if not count % BUILT_PER_PAUSE:
                 await room.grow(len(body))
                 await PAUSE
         await room.grow(len(body))

@@ -17,7 +17,7 @@ from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics
 from broker.network.large_messages import LargeMessages
 from broker.network.request_metrics import RequestMetrics, RequestTimes
 from broker.network.routes import RouteTable
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
@@ -41,7 +41,7 @@ class RequestChannel:
         self,
         served: Mapping[ApiKey, Served],
         *,
-        clock: Clock,
+        clock: TaskClock,
         driver: Driver | None = None,
         workers: int = 8,
         queued_max: int = 500,

@@ -32,7 +32,7 @@ class LargeRequest(NamedTuple):
     end: int
 
 
-STEPS_PER_LOOK: Final = 16
+PARSED_PER_PAUSE: Final = 16
 """Elements between two pauses: some ten microseconds."""
 
 
@@ -161,7 +161,7 @@ class RequestHandling:
             if parsed is not None:
                 request, _, elements = parsed
                 room.shrink(elements)
-            elif not count % STEPS_PER_LOOK:
+            elif not count % PARSED_PER_PAUSE:
                 await PAUSE
         context.large = True
         metrics = route.metrics

@@ -21,7 +21,13 @@ import trio
 from broker.network.activity import State
 from broker.network.buffers import BufferPool, BufferStatistics
 from broker.network.connection import INCOMPLETE_BYTES, Connection, ConnectionServices
-from broker.network.connection_limits import NO_LIMIT, UNLIMITED, ConnectionLimits, Limits, Refusal
+from broker.network.connection_limits import (
+    NO_LIMIT,
+    UNLIMITED,
+    ConnectionLimits,
+    ConnectionRefusal,
+    Limits,
+)
 from broker.network.frame_memory import PATIENCE_S, STALLED_S, FrameMemory, FrameMemoryStatistics
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory, RequestMemoryStatistics
@@ -83,7 +89,7 @@ class SocketServerStatistics:
     """Since the start, by listener."""
     closed: Mapping[str, int]
     """Those of `accepted` that have ended."""
-    refused: Mapping[Refusal, int]
+    refused: Mapping[ConnectionRefusal, int]
     idle_closed: int
     accept_errors: int
     cold_reads: int
@@ -135,7 +141,7 @@ class SocketServer:
         self._last_one_gone = trio.Event()
         self._number = 0
         self._accepted: Counter[str] = Counter()
-        self._refused = dict.fromkeys(Refusal, 0)
+        self._refused = dict.fromkeys(ConnectionRefusal, 0)
         self._idle_closed = 0
         self._overdue_closed = 0
         self._accept_errors = 0

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Final, Protocol
 
 from broker.cluster.image import NO_LEADER, PartitionImage, TopicImage
-from broker.cluster.image_delta import Outcome, TopicDelta
+from broker.cluster.image_delta import DeltaOutcome, TopicDelta
 from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition
@@ -58,7 +58,7 @@ class PartitionTable(Protocol):
 
 async def apply_delta(
     table: PartitionTable, delta: TopicDelta, config: TopicConfig | None
-) -> Outcome:
+) -> DeltaOutcome:
     """Bring `table` from one image of a topic to the next.
 
     `config` is for logs that are opened; None when none is. Others may run after each partition.
@@ -69,18 +69,18 @@ async def apply_delta(
         await _delete(table, delta.deleted)
     topic = delta.topic
     if topic is None:
-        return Outcome()
+        return DeltaOutcome()
     failed: dict[int, Exception] = {}
     if config is not None:
         refused = await _open_new(table, topic, delta.new, config, failed)
         if refused is not None:
-            return Outcome(refused=refused)
+            return DeltaOutcome(refused=refused)
         await _open_known(table, topic, delta.changed, config, failed)
     for index in delta.lost:
         table.resign(TopicPartition(topic.name, index), _LOST)
     for index, why in failed.items():
         log.error("Partition %s-%d has no leader: %s", topic.name, index, why)
-    return Outcome(failed=failed)
+    return DeltaOutcome(failed=failed)
 
 
 async def _open_new(

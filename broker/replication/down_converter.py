@@ -20,15 +20,14 @@ from typing import Final
 
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.failures import refusal_of
-from broker.replication.partition import Partition
-from broker.replication.read_plan import FetchTarget
+from broker.replication.read_plan import FetchTarget, StorageFailed
 from broker.world.workers import WorkerDied
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import PartitionData
 from protocol.records.down_conversion import Converted, down_convert
 from protocol.records.errors import RecordsError
 from protocol.records.header import HEADER_UP_TO_MAGIC, LENGTH_OFFSET, LOG_OVERHEAD
-from storage.errors import StorageError, storage_error
+from storage.errors import storage_error
 from storage.log.results import FileSlice
 
 REPLY_BYTES: Final = 4 << 20
@@ -46,7 +45,6 @@ the leader and try again."""
 
 logger = logging.getLogger(__name__)
 
-StorageFailed = Callable[[Partition, StorageError], None]
 Entry = tuple[FetchTarget, PartitionData]
 """A target and its `PartitionData`, whose records are a slice of a log."""
 

@@ -4,8 +4,9 @@ Which of them are in sync is not decided here. A leader that is the only replica
 """
 
 from collections.abc import Iterable
+from typing import Final
 
-from broker.replication.truncation import UNDEFINED_OFFSET
+UNKNOWN_OFFSET: Final = -1
 
 
 class FollowerProgress:
@@ -17,7 +18,7 @@ class FollowerProgress:
         """`before`: the progress so far, kept for those that stay followers."""
         known: dict[int, int] = {} if before is None else before._ends
         self._ends: dict[int, int] = {
-            replica: known.get(replica, UNDEFINED_OFFSET) for replica in followers
+            replica: known.get(replica, UNKNOWN_OFFSET) for replica in followers
         }
 
     def __contains__(self, replica: int) -> bool:

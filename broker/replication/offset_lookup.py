@@ -12,7 +12,6 @@ After `Partition.fetchOffsetForTimestamp`.
 from typing import Final
 
 from broker.replication.partition import Partition
-from broker.replication.truncation import UNDEFINED_EPOCH
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -22,6 +21,7 @@ from protocol.types import (
     MAX_TIMESTAMP,
     NO_TIMESTAMP,
 )
+from storage.epochs import UNDEFINED_EPOCH
 from storage.log.looking import Look
 from storage.log.results import FetchIsolation, TimestampOffset
 

@@ -29,7 +29,6 @@ from broker.replication.follower_progress import FollowerProgress
 from broker.replication.partition_state import PartitionState, following, leading
 from broker.replication.topic_statistics import TopicStatistics
 from broker.replication.truncation import (
-    UNDEFINED_EPOCH,
     EpochEnd,
     divergence,
     end_of_epoch,
@@ -38,6 +37,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import (
     TopicPartition,
 )
+from storage.epochs import UNDEFINED_EPOCH
 from storage.log.opening import Opened, Opening
 from storage.log.results import (
     AppendInfo,
@@ -46,6 +46,7 @@ from storage.log.results import (
     ReadInfo,
     StartOffsetReason,
 )
+from storage.log.validation import LATEST_PRODUCE
 from storage.waits import Lock, call
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 THREADED_APPEND_BYTES: Final = 256 * 1024
 """From here on a thread hop (about 150 us) costs less than the stall it prevents (measured)."""
 
-LATEST_PRODUCE_VERSION: Final = 13
 ALL_IN_SYNC: Final = -1
 """Produce's `acks=all`."""
 _LOG_IS_GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -199,7 +199,7 @@ class Partition:
         *,
         required_acks: int = 1,
         origin: AppendOrigin = AppendOrigin.CLIENT,
-        request_version: int = LATEST_PRODUCE_VERSION,
+        request_version: int = LATEST_PRODUCE,
         opened: Opened | None = None,
     ) -> AppendInfo | Opening:
         """Append one batch now, whatever its size. Not while `appending`.
@@ -229,7 +229,7 @@ class Partition:
         *,
         required_acks: int = 1,
         origin: AppendOrigin = AppendOrigin.CLIENT,
-        request_version: int = LATEST_PRODUCE_VERSION,
+        request_version: int = LATEST_PRODUCE,
         admit: Callable[[], None] = _admit,
         opening: Opening | None = None,
     ) -> AppendInfo:

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.cluster.image import INTERNAL_TOPICS, PartitionImage
-from broker.cluster.image_delta import Outcome, TopicDelta
+from broker.cluster.image_delta import DeltaOutcome, TopicDelta
 from broker.replication.batch_opening import BatchOpener
 from broker.replication.delta_application import apply_delta
-from broker.replication.partition import LATEST_PRODUCE_VERSION, THREADED_APPEND_BYTES, Partition
+from broker.replication.partition import THREADED_APPEND_BYTES, Partition
 from broker.replication.purgatory import Purgatory, PurgatoryStatistics
 from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStatistics
 from broker.world.workers import Workers
@@ -36,6 +36,7 @@ from storage.clock import Clock
 from storage.errors import OutOfResources, StorageError, storage_error
 from storage.log.opening import Opening
 from storage.log.results import AppendInfo, AppendOrigin
+from storage.log.validation import LATEST_PRODUCE
 from storage.paths import parent_dir
 from storage.seldom import Seldom
 from storage.waits import PAUSE, Signal
@@ -167,7 +168,7 @@ class ReplicaManager:
         *,
         required_acks: int = -1,
         origin: AppendOrigin = AppendOrigin.COORDINATOR,
-        request_version: int = LATEST_PRODUCE_VERSION,
+        request_version: int = LATEST_PRODUCE,
     ) -> AppendInfo:
         """Append for the broker's own coordinators and markers, without waiting; wake fetches.
 
@@ -210,7 +211,7 @@ class ReplicaManager:
 
     # ------------------------------------------------------------------ open and close
 
-    async def apply(self, delta: TopicDelta, config: "TopicConfig | None") -> Outcome:
+    async def apply(self, delta: TopicDelta, config: "TopicConfig | None") -> DeltaOutcome:
         """Make, open, lead, resign and delete what `delta` says. Raises KafkaError.
 
         `config` is for logs that are opened; None when none is.

@@ -24,12 +24,10 @@ between directories). S-READ-13; after `AbstractFetcherThread.getOffsetTruncatio
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from protocol.errors import ErrorCode, KafkaError
-
-UNDEFINED_EPOCH: Final = -1
-UNDEFINED_OFFSET: Final = -1
+from storage.epochs import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
 
 
 class EpochEnd(NamedTuple):
@@ -41,7 +39,7 @@ class EpochEnd(NamedTuple):
     @property
     def is_known(self) -> bool:
         """Whether neither number is undefined."""
-        return self.epoch != UNDEFINED_EPOCH and self.end_offset != UNDEFINED_OFFSET
+        return self.epoch != UNDEFINED_EPOCH and self.end_offset != UNDEFINED_EPOCH_OFFSET
 
 
 class EpochTable(Protocol):

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence, Sized
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from broker import many
+from broker.cluster.dynamic_broker_config import Change
 from broker.cluster.topic_names import invalid_name_reason
-from broker.resource_configs.changes import Change
 from broker.resource_configs.resources import ConfigResourceType, check_broker_name, unsupported
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError

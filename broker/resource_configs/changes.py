@@ -6,6 +6,7 @@ resource checks the result as a whole. Raises KafkaError. Source: KIP-339, S-CFG
 
 from collections.abc import Callable, Iterable, Mapping
 
+from broker.cluster.dynamic_broker_config import Change
 from broker.resource_configs.resources import AlterConfigOp
 from config.broker_config import BrokerConfig
 from config.broker_keys import BROKER_KEYS
@@ -14,8 +15,6 @@ from config.topic_config import topic_key
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_configs import AlterableConfig as ReplacingConfig
 from protocol.messages.incremental_alter_configs import AlterableConfig
-
-Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
 
 ListInForce = Callable[[str], str]
 """Name to value in force, of a list that the resource does not set itself. Raises KafkaError

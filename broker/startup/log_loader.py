@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.driver import Driver
 from storage.log.log import Log
 from storage.log_loading import LoadJob, TopicConfigs
@@ -52,7 +52,7 @@ async def load_all_logs(
     topic_configs: TopicConfigs,
     *,
     threads_per_dir: int,
-    clock: Clock,
+    clock: TaskClock,
     driver: Driver,
 ) -> None:
     """Return when every log is open or its directory is offline. Raises StorageError."""
@@ -72,7 +72,7 @@ class _Opening:
         manager: LogManager,
         jobs: Sequence[LoadJob],
         threads_per_dir: int,
-        clock: Clock,
+        clock: TaskClock,
         driver: Driver,
     ) -> None:
         self._manager = manager

@@ -12,7 +12,7 @@ import trio
 
 from broker.broker_state import BrokerState
 from broker.components import Components
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.descriptors import DescriptorBudget
 from broker.world.process_limits import disk_bytes
 from broker.world.transport import BindError, Transport
@@ -24,7 +24,7 @@ async def start_metrics(
     services: trio.Nursery,
     components: Components,
     transport: Transport,
-    clock: Clock,
+    clock: TaskClock,
     broker_state: Callable[[], BrokerState],
     descriptors: DescriptorBudget,
 ) -> None:

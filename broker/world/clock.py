@@ -11,10 +11,10 @@ from typing import Protocol
 
 import trio
 
-from storage.clock import Clock as StorageClock
+from storage.clock import Clock
 
 
-class Clock(StorageClock, Protocol):
+class TaskClock(Clock, Protocol):
     """Wall time, monotonic time, and waiting for either to pass. Seconds are monotonic."""
 
     async def sleep(self, seconds: float) -> None:
@@ -43,13 +43,13 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     async def sleep(self, seconds: float) -> None:
-        """See `Clock`."""
+        """See `TaskClock`."""
         await trio.sleep(max(seconds, 0))
 
     async def sleep_until(self, deadline: float) -> None:
-        """See `Clock`."""
+        """See `TaskClock`."""
         await trio.sleep(max(deadline - time.monotonic(), 0))
 
     def timeout(self, seconds: float) -> AbstractContextManager[trio.CancelScope]:
-        """See `Clock`."""
+        """See `TaskClock`."""
         return trio.move_on_after(max(seconds, 0))

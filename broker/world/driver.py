@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.loop_watch import NOTED_S, LoopWatch
 from broker.world.turns import PAUSES, TURN_S, wait_for_turn
 from broker.world.workers import Workers
@@ -36,7 +36,7 @@ class Driver:
 
     __slots__ = ("_clock", "_workers", "watch")
 
-    def __init__(self, workers: Workers, clock: Clock, watch: LoopWatch | None = None) -> None:
+    def __init__(self, workers: Workers, clock: TaskClock, watch: LoopWatch | None = None) -> None:
         """`watch` is notified of steps that hold the loop for long."""
         self._workers = workers
         self._clock = clock

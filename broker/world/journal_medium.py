@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from crc32c import crc32c
 
-from broker.world.metadata_medium import MediumError, MediumFailed, Row
+from broker.world.metadata_medium import MediumError, MediumFailed, NodeRow
 from storage.filesystem import File, FileSystem
 
 _LAYOUT: Final = 1
@@ -42,7 +42,7 @@ class JournalMedium:
     def __init__(self, fs: FileSystem, path: str) -> None:
         self._fs = fs
         self.path = path
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, NodeRow] = {}
         self._file: File | None = None
         try:
             lines, self._end = self._read()
@@ -77,7 +77,7 @@ class JournalMedium:
         for path in content["gone"]:
             self._rows.pop(path, None)
         for path, value, version in content["kept"]:
-            self._rows[path] = Row(path, b64decode(value), version)
+            self._rows[path] = NodeRow(path, b64decode(value), version)
 
     def _rewrite(self) -> None:
         pieces = [_line({"layout": _LAYOUT})]
@@ -86,11 +86,11 @@ class JournalMedium:
         self._fs.write_atomic(self.path, pieces)
         self._end = sum(map(len, pieces))
 
-    def load(self) -> list[Row]:
+    def load(self) -> list[NodeRow]:
         """See `MetadataMedium`."""
         return list(self._rows.values())
 
-    def write(self, kept: Sequence[Row], gone: Sequence[str]) -> None:
+    def write(self, kept: Sequence[NodeRow], gone: Sequence[str]) -> None:
         """See `MetadataMedium`."""
         line = _change(kept, gone)
         try:
@@ -111,7 +111,7 @@ class JournalMedium:
             self._file = None
 
 
-def _change(kept: Sequence[Row], gone: Sequence[str]) -> bytes:
+def _change(kept: Sequence[NodeRow], gone: Sequence[str]) -> bytes:
     rows = [[row.path, b64encode(row.value).decode(), row.version] for row in kept]
     return _line({"kept": rows, "gone": list(gone)})
 

@@ -31,7 +31,7 @@ NOTED_S: Final = 0.005
 """Work that takes at least this long is noted with a name."""
 LINE_EVERY_S: Final = 10.0
 """At most one warning per this time: on an overloaded machine, long turns come all the time."""
-WINDOW_S: Final = 60.0
+_WINDOW_S: Final = 60.0
 """The longest turn is reported over the last one to two windows."""
 _SURPASSES: Final = 1.2
 """A later note replaces an earlier one of the same turn only if it took this many times as long.
@@ -140,11 +140,11 @@ class LoopWatch(Instrument):
         self._noted_s = 0.0
 
     def _turn_window(self, now: float) -> None:
-        windows = int((now - self._window_began) / WINDOW_S)
+        windows = int((now - self._window_began) / _WINDOW_S)
         if windows:
             self._longest_before_s = self._longest_s if windows == 1 else 0.0
             self._longest_s = 0.0
-            self._window_began += windows * WINDOW_S
+            self._window_began += windows * _WINDOW_S
 
     def _tell(self, took: float, now: float) -> None:
         if now < self._next_line:

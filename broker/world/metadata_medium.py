@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 
-class Row(NamedTuple):
+class NodeRow(NamedTuple):
     """One node of the tree."""
 
     path: str
@@ -46,11 +46,11 @@ class MetadataMedium(Protocol):
         """Whether opening it made it: there was nothing before."""
         ...
 
-    def load(self) -> list[Row]:
+    def load(self) -> list[NodeRow]:
         """All rows. Raises MediumError."""
         ...
 
-    def write(self, kept: Sequence[Row], gone: Sequence[str]) -> None:
+    def write(self, kept: Sequence[NodeRow], gone: Sequence[str]) -> None:
         """Put the rows `kept`, remove the paths `gone`, atomically; durable once it returns.
 
         Raises MediumFailed.
@@ -81,11 +81,11 @@ class TransientMedium:
     path = "memory"
     fresh = True
 
-    def load(self) -> list[Row]:
+    def load(self) -> list[NodeRow]:
         """See `MetadataMedium`."""
         return []
 
-    def write(self, kept: Sequence[Row], gone: Sequence[str]) -> None:
+    def write(self, kept: Sequence[NodeRow], gone: Sequence[str]) -> None:
         """See `MetadataMedium`."""
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ imported when a file is opened.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from broker.world.metadata_medium import MediumError, MediumFailed, Row
+from broker.world.metadata_medium import MediumError, MediumFailed, NodeRow
 
 if TYPE_CHECKING:
     import sqlite3
@@ -74,7 +74,7 @@ class SqliteMedium:
         database.execute("COMMIT")
         return True
 
-    def load(self) -> list[Row]:
+    def load(self) -> list[NodeRow]:
         """See `MetadataMedium`."""
         import sqlite3
 
@@ -82,9 +82,9 @@ class SqliteMedium:
             rows = self._database.execute("SELECT path, value, version FROM node").fetchall()
         except sqlite3.DatabaseError as error:
             raise _damaged(self.path, error) from error
-        return [Row(*row) for row in rows]
+        return [NodeRow(*row) for row in rows]
 
-    def write(self, kept: Sequence[Row], gone: Sequence[str]) -> None:
+    def write(self, kept: Sequence[NodeRow], gone: Sequence[str]) -> None:
         """See `MetadataMedium`."""
         import sqlite3
 
@@ -93,7 +93,7 @@ class SqliteMedium:
         except sqlite3.Error as error:
             raise MediumFailed(self.path, str(error)) from error
 
-    def _commit(self, kept: Sequence[Row], gone: Sequence[str]) -> None:
+    def _commit(self, kept: Sequence[NodeRow], gone: Sequence[str]) -> None:
         database: sqlite3.Connection = self._database
         database.execute("BEGIN IMMEDIATE")
         try:

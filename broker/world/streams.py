@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.transport import Listening, Piece, Stream
 
 _CAPACITY_ERRORS: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
@@ -21,7 +21,7 @@ _ACCEPTS_PER_TURN: Final = 16
 
 async def accept_streams(
     listening: Listening,
-    clock: Clock,
+    clock: TaskClock,
     welcome: Callable[[Stream], object],
     no_capacity: Callable[[OSError], object],
 ) -> None:

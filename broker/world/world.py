@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-from broker.world.clock import Clock
+from broker.world.clock import TaskClock
 from broker.world.descriptors import UNLIMITED, DescriptorBudget
 from broker.world.metadata_medium import MetadataMedia
 from broker.world.transport import Transport
@@ -15,7 +15,7 @@ from storage.filesystem import FileSystem
 class World:
     """A broker's surroundings; `broker.server` hands each part only what that part needs."""
 
-    clock: Clock
+    clock: TaskClock
     fs: FileSystem
     random: Random
     """On a machine the system's random numbers, so that ids cannot be guessed; in simulations a

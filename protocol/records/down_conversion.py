@@ -35,7 +35,7 @@ from protocol.records.varint import read_varint, read_varlong, wrap_int64
 
 WRAPPER: Final = 1 << 20
 """Bytes of messages in a wrapper of a larger batch, before they are compressed."""
-CHUNK: Final = 256 << 10
+ONE_WRAPPER: Final = 256 << 10
 """A batch that inflates to no more than this becomes one wrapper."""
 WORK: Final = 8 << 20
 """Bytes of records read, and of messages made of them, at a time: under a second of small ones."""
@@ -133,9 +133,11 @@ def _convert(
     first_delta = first_offset - header.base_offset
     if codec:
         return _wrap(
-            open_chunks(batches, pos, header, chunk=CHUNK), writer, codec, first_delta, sets
+            open_chunks(batches, pos, header, chunk=ONE_WRAPPER), writer, codec, first_delta, sets
         )
-    return _write_plain(open_chunks(batches, pos, header, chunk=CHUNK), writer, first_delta, sets)
+    return _write_plain(
+        open_chunks(batches, pos, header, chunk=ONE_WRAPPER), writer, first_delta, sets
+    )
 
 
 def _write_plain(chunks: Iterator[Chunk], writer: "_Writer", first_delta: int, sets: _Sets) -> bool:

@@ -33,7 +33,7 @@ from protocol.records.inflating import inflate
 from protocol.records.layouts import Layouts
 from protocol.records.opened import open_chunks
 from protocol.records.runs import delta_of_one, greatest_delta_of, is_odd, is_regular
-from protocol.records.scan_fields import Fields
+from protocol.records.scan_fields import RecordFields
 from protocol.records.varint import encode_varint
 from protocol.types import NO_TIMESTAMP
 
@@ -182,7 +182,7 @@ def _chunks(
     most = rules.largest_inflated + len(encode_varint(rules.largest_inflated))
     max_record = most if header.is_compressed else None
 
-    def read() -> Iterator[tuple[int, Fields]]:
+    def read() -> Iterator[tuple[int, RecordFields]]:
         for chunk in open_chunks(
             buf, pos, header, effort=effort, max_size=max_size, max_record=max_record
         ):
@@ -195,7 +195,8 @@ def _chunks(
 
 
 def _judge(
-    chunks: "Iterator[tuple[int, Fields]] | list[tuple[int, Fields]]", rules: RecordRules
+    chunks: "Iterator[tuple[int, RecordFields]] | list[tuple[int, RecordFields]]",
+    rules: RecordRules,
 ) -> Findings:
     """The findings of all chunks, each given as (index of its first record, columns)."""
     greatest = NO_TIMESTAMP

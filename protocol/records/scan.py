@@ -11,13 +11,13 @@ from typing import Final
 from protocol.records.batch import BatchHeader
 from protocol.records.chain import record_starts
 from protocol.records.effort import Effort
-from protocol.records.scan_fields import Fields
+from protocol.records.scan_fields import RecordFields
 
 NUMPY_FROM: Final = 80
 """With more records than this numpy is faster than a loop."""
 
 
-def fields_of(payload: bytes, header: BatchHeader, effort: Effort | None = None) -> Fields:
+def fields_of(payload: bytes, header: BatchHeader, effort: Effort | None = None) -> RecordFields:
     """The columns of `payload`, the plain records of a v2 batch with this header.
 
     Raises InvalidRecord unless exactly `record_count` valid records fill it, EffortSpent.

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Fields(Protocol):
+class RecordFields(Protocol):
     """The columns of a batch (timestamps, offset deltas, key lengths), structure checked."""
 
     def time_range(self) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from protocol.records.errors import InvalidRecord
 from protocol.records.opened import Chunk, open_chunks
 from protocol.records.payload import payload_of
 from protocol.records.scan import NUMPY_FROM
-from protocol.records.scan_fields import Fields
+from protocol.records.scan_fields import RecordFields
 from protocol.records.scan_python import read_fields as read_few_fields
 
 CHUNK: Final = 256 << 10
@@ -81,7 +81,7 @@ def first_at_or_after_of_few(
 
 
 def _found_in(
-    fields: Fields, header: BatchHeader, timestamp: int, start_offset: int
+    fields: RecordFields, header: BatchHeader, timestamp: int, start_offset: int
 ) -> Found | None:
     log_dated = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     wanted = _ANY_TIME if log_dated else timestamp
@@ -117,7 +117,7 @@ def _in_records(
     return None
 
 
-def _fields_of(chunk: Chunk, header: BatchHeader) -> Fields:
+def _fields_of(chunk: Chunk, header: BatchHeader) -> RecordFields:
     if len(chunk.starts) <= NUMPY_FROM:
         return read_few_fields(chunk.payload, chunk.starts.tolist(), header.base_timestamp)
     from protocol.records.scan_numpy import read_times

@@ -20,12 +20,10 @@ from itertools import groupby
 from typing import Any
 
 from protocol.schema.constructs import ArrayOf, Fields, Prefixed, Tagged, Text, UuidBytes, Wire
-from protocol.schema.source import Source
+from protocol.schema.source import NUMBERS_PER_STEP, Source
 from protocol.schema.wire import SHORT_VARINTS, long_string_prefix, uvarint
 
 ARGUMENTS = "message, w"
-NUMBERS_PER_STEP = 4_096
-"""Elements of an array of numbers that are packed, in C, between two yields."""
 GLOBALS: dict[str, Any] = {
     "SHORT": SHORT_VARINTS,
     "uvarint": uvarint,

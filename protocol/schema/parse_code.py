@@ -29,15 +29,13 @@ from typing import Any
 
 from protocol.errors import ProtocolError
 from protocol.schema.constructs import ArrayOf, Blob, Fields, Prefixed, Text, UuidBytes, Wire
-from protocol.schema.source import Source
+from protocol.schema.source import NUMBERS_PER_STEP, Source
 from protocol.schema.wire import MAX_STRING, MAX_TAGGED_FIELDS, read_uvarint, skip_tagged_fields
 
 MAX_ELEMENTS = 500_000
 """Far more than an honest request names (all partitions of a large cluster); 100 MB of objects."""
 SMALL_ELEMENTS = 1_000
 """Elements that are parsed in one go: about a millisecond."""
-NUMBERS_PER_STEP = 4_096
-"""Elements of an array of numbers that are unpacked, in C, between two yields."""
 ARGUMENTS = "buf, mv, o, end"
 STEPS_ARGUMENTS = f"buf, mv, o, end, most={MAX_ELEMENTS}"
 

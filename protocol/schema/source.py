@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+NUMBERS_PER_STEP = 4_096
+"""Elements of an array of numbers that are packed or unpacked, in C, between two yields."""
+
 
 class Source:
     """The body of one function that is being written."""

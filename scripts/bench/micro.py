@@ -560,7 +560,7 @@ def main() -> int:
         print(*chosen, sep="\n")
         return 0
     # Yields depend on the time that work took; only none at all is the same number in every run.
-    vars(connection_state).update(TURN_S=float("inf"))
+    vars(connection_state).update(CONNECTION_TURN_S=float("inf"))
 
     def figures() -> Iterator[tuple[str, Figure]]:
         for name in chosen:

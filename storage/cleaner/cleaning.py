@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from storage.cleaner import work
 from storage.cleaner.errors import CleaningAborted, SegmentOverflow
-from storage.cleaner.grouping import Group, group_segments
+from storage.cleaner.grouping import SegmentGroup, group_segments
 from storage.cleaner.request import (
     CleanedSegment,
     CleanerStats,
@@ -187,7 +187,7 @@ def _segments_of(log: Log, request: CleanRequest) -> dict[int, LogSegment]:
     return found
 
 
-def _groups(request: CleanRequest, end_offset: int) -> list[Group]:
+def _groups(request: CleanRequest, end_offset: int) -> list[SegmentGroup]:
     return group_segments(
         [source for source in request.segments if source.base_offset < end_offset],
         segment_bytes=request.segment_bytes,
@@ -196,7 +196,7 @@ def _groups(request: CleanRequest, end_offset: int) -> list[Group]:
     )
 
 
-async def _write(group: Group, child: Child, step_bytes: int) -> RewriteStep:
+async def _write(group: SegmentGroup, child: Child, step_bytes: int) -> RewriteStep:
     """Write a group; returns its last step, with the sums of all steps."""
     await child(work.begin_group, group)
     stats = CleanerStats()

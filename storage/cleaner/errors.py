@@ -1,6 +1,6 @@
 """Why a cleaning could not be finished. All of these pickle: a child process raises them.
 
-* `Uncleanable`: the log itself is the obstacle, and will be the next time as well.
+* `UncleanableLog`: the log itself is the obstacle, and will be the next time as well.
 * `SegmentOverflow`: one segment has to be split first (S-CMP-15); then a new cleaning may begin.
 * `CleaningAborted`: the log has changed during the cleaning, which may be tried again.
 
@@ -22,7 +22,7 @@ class UncleanableReason(StrEnum):
     """A batch that cannot be rewritten: its size would not fit a batch header."""
 
 
-class Uncleanable(Exception):
+class UncleanableLog(Exception):
     """The partition cannot be cleaned until a person has repaired it (S-CMP-11, S-CMP-12)."""
 
     def __init__(self, reason: UncleanableReason, text: str) -> None:

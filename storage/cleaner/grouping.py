@@ -11,7 +11,7 @@ from typing import Final
 from storage.cleaner.request import SourceSegment
 from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 
-Group = tuple[SourceSegment, ...]
+SegmentGroup = tuple[SourceSegment, ...]
 
 MOST_SEGMENTS: Final = 64
 """The most segments of a group. They are renamed on the event loop, which takes a tenth of a
@@ -24,12 +24,12 @@ def group_segments(
     segment_bytes: int,
     segment_index_bytes: int,
     first_uncleanable_offset: int,
-) -> list[Group]:
+) -> list[SegmentGroup]:
     """The segments in groups, in their order; a segment that is too large is a group of its own.
 
     A segment is taken to end where the next one begins.
     """
-    groups: list[Group] = []
+    groups: list[SegmentGroup] = []
     group: list[SourceSegment] = []
     size = offset_index = time_index = 0
     ends = [*(segment.base_offset for segment in segments[1:]), first_uncleanable_offset]

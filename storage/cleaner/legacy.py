@@ -21,7 +21,7 @@ from protocol.records.errors import RecordsError
 from protocol.records.message_set import iter_legacy_records
 from protocol.records.value import Record
 from storage.cleaner.opening import corrupt
-from storage.cleaner.rebuilding import Place, filled_batch
+from storage.cleaner.rebuilding import OriginalHeader, filled_batch
 from storage.reader.frames import Frames
 
 Ints = npt.NDArray[np.int64]
@@ -45,7 +45,7 @@ class Legacy:
 
 
 def open_legacy(frames: Frames, where: str) -> Legacy:
-    """Read the messages of these frames, which are of format 0 or 1. Raises Uncleanable."""
+    """Read the messages of these frames, which are of format 0 or 1. Raises UncleanableLog."""
     records: list[Record] = []
     owners: list[int] = []
     try:
@@ -64,7 +64,7 @@ def open_legacy(frames: Frames, where: str) -> Legacy:
 
 
 def converted(
-    header: BatchHeader, place: Place, records: Sequence[Record], horizon: int
+    header: BatchHeader, place: OriginalHeader, records: Sequence[Record], horizon: int
 ) -> tuple[bytes, int]:
     """A batch of format 2 of these records of one message: (bytes, max timestamp).
 

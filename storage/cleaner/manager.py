@@ -37,7 +37,13 @@ from storage.cleaner.planner import (
     Verdict,
     judge,
 )
-from storage.cleaner.states import Aborted, CleaningState, CleaningStates, InProgress, Paused
+from storage.cleaner.states import (
+    CleaningStates,
+    LogCleaningAborted,
+    LogCleaningInProgress,
+    LogCleaningPaused,
+    LogCleaningState,
+)
 from storage.clock import Clock
 from storage.errors import BeingRepaired, StorageError
 from storage.log.log import Log
@@ -251,7 +257,7 @@ class LogCleanerManager:
         """Whether the cleaning is to go on; called between its steps."""
         log = work.log
         return (
-            isinstance(self._states.get(log.topic_partition), InProgress)
+            isinstance(self._states.get(log.topic_partition), LogCleaningInProgress)
             and self._table.logs.get(log.topic_partition) is log
             and log.dir == work.directory
             and log.config.compact
@@ -282,7 +288,7 @@ class LogCleanerManager:
         """The uncleanable partitions of a log directory."""
         return self._uncleanable.get(log_dir, {})
 
-    def state_of(self, partition: TopicPartition) -> CleaningState | None:
+    def state_of(self, partition: TopicPartition) -> LogCleaningState | None:
         """The partition's state; None if it is neither being cleaned nor paused."""
         return self._states.get(partition)
 
@@ -304,7 +310,9 @@ class LogCleanerManager:
     def resume(self, partition: TopicPartition) -> None:
         """Undo one `pause`, unless the partition was forgotten meanwhile."""
         state = self._states.get(partition)
-        if isinstance(state, Paused) or (isinstance(state, Aborted) and state.pauses):
+        if isinstance(state, LogCleaningPaused) or (
+            isinstance(state, LogCleaningAborted) and state.pauses
+        ):
             self._states.resume(partition)
 
     def truncated(self, log: Log) -> bool:
@@ -368,7 +376,9 @@ class LogCleanerManager:
             },
             max_dirty_percent=int(100 * self._found.dirtiest_ratio),
             time_since_last_run_ms=self._clock.wall_ms() - self._last_run_ms,
-            in_progress=sum(isinstance(self._states.get(p), InProgress) for p in self._states),
+            in_progress=sum(
+                isinstance(self._states.get(p), LogCleaningInProgress) for p in self._states
+            ),
             look=self._found,
         )
 

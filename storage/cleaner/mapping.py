@@ -55,7 +55,7 @@ class MapBuilder:
         self.messages = 0
 
     def step(self, budget: int) -> MapStep:
-        """Read on for about `budget` bytes. Raises Uncleanable, OSError."""
+        """Read on for about `budget` bytes. Raises UncleanableLog, OSError."""
         read = 0
         before = self.messages
         while not self.is_done and read < budget:

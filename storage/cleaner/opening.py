@@ -5,7 +5,7 @@
 
 Batches come in their order, and so do records. Memory is bounded: the bytes inflated at once, and
 the records in columns at once. A batch beyond these bounds comes alone and unopened
-(`Opened.is_large`), and is read in chunks (`chunks_of`), any number of times.
+(`OpenedBatches.is_large`), and is read in chunks (`chunks_of`), any number of times.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from protocol.records.inflating import decompress
 from protocol.records.opened import open_chunks
 from protocol.records.scan_numpy import RecordColumns, read_columns
 from protocol.records.starts import PADDING, starts_of_batches
-from storage.cleaner.errors import Uncleanable, UncleanableReason
+from storage.cleaner.errors import UncleanableLog, UncleanableReason
 from storage.cleaner.retained import Columns, Flags
 from storage.reader.frames import Frames
 
@@ -46,7 +46,7 @@ class Records:
     starts: Ints
     ends: Ints
     owners: Ints
-    """The index of each record's batch, counted from `Opened.first`."""
+    """The index of each record's batch, counted from `OpenedBatches.first`."""
     columns: RecordColumns
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ class Records:
 
 
 @dataclass(slots=True)
-class Opened:
+class OpenedBatches:
     """The batches [first, after) of the frames."""
 
     first: int
@@ -64,11 +64,11 @@ class Opened:
     """Whether this is one wanted batch that was not opened."""
 
 
-def corrupt(error: RecordsError, where: str) -> Uncleanable:
-    """The Uncleanable for a log with such a batch at `where`."""
+def corrupt(error: RecordsError, where: str) -> UncleanableLog:
+    """The UncleanableLog for a log with such a batch at `where`."""
     if isinstance(error, UnsupportedCompression):
-        return Uncleanable(UncleanableReason.UNSUPPORTED_CODEC, f"{where}: {error}")
-    return Uncleanable(UncleanableReason.CORRUPT_RECORDS, f"{where}: {error}")
+        return UncleanableLog(UncleanableReason.UNSUPPORTED_CODEC, f"{where}: {error}")
+    return UncleanableLog(UncleanableReason.CORRUPT_RECORDS, f"{where}: {error}")
 
 
 _NONE: Final = np.empty(0, np.int64)
@@ -81,12 +81,12 @@ def _nothing() -> Records:
 
 def open_records(
     frames: Frames, batches: Columns, wanted: Flags, where: str = ""
-) -> Iterator[Opened]:
+) -> Iterator[OpenedBatches]:
     """All batches of `frames` (format 2), of which the `wanted` ones are opened.
 
     `where` names the place in messages.
 
-    Raises Uncleanable for records that do not fill their batch.
+    Raises UncleanableLog for records that do not fill their batch.
     """
     counts, sizes = batches["record_count"], batches["size"]
     codecs = batches["attributes"] & CODEC_MASK
@@ -107,7 +107,7 @@ def open_records(
                     yield from group.take(index + 1)
                 continue
             yield from group.take(index)
-            yield Opened(index, index + 1, _nothing(), is_large=True)
+            yield OpenedBatches(index, index + 1, _nothing(), is_large=True)
             group.begin(index + 1)
         yield from group.take(cut)
 
@@ -195,11 +195,11 @@ class _Group:
         self._inflated.append((index, begin, self._inflated_size, count))
         return True
 
-    def take(self, after: int) -> Iterator[Opened]:
+    def take(self, after: int) -> Iterator[OpenedBatches]:
         """Open the group's batches before `after`, if any, and begin the next group there."""
         first = self._first
         if after > first:
-            yield Opened(first, after, self._records_before(after))
+            yield OpenedBatches(first, after, self._records_before(after))
             self.begin(after)
 
     def _records_before(self, after: int) -> Records:
@@ -241,7 +241,7 @@ def _merged(one: _Bounds, other: _Bounds) -> _Bounds:
 def chunks_of(chunk: memoryview | bytes, at: int, where: str = "") -> Iterator[Records]:
     """The records of the batch at `at`, a bounded number at a time; their owner is 0.
 
-    Raises Uncleanable.
+    Raises UncleanableLog.
     """
     try:
         for opened in open_chunks(chunk, at, read_header(chunk, at), max_size=_NO_LIMIT):

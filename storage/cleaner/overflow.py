@@ -39,7 +39,7 @@ class SegmentSplitter:
     def step(self, budget: int) -> tuple[RewriteStep, ...]:
         """Copy about `budget` bytes. The last step returns one for each piece, all done.
 
-        Raises Uncleanable, OSError.
+        Raises UncleanableLog, OSError.
         """
         read = 0
         for frames, batches in self._walk.pieces():

@@ -26,13 +26,16 @@ from typing import Any, Protocol
 
 from config.key_building import LONG_MAX
 from config.topic_config import TopicConfig
-from storage.cleaner.states import Aborted, CleaningState
-from storage.cleaner.states import InProgress as CleaningInProgress
-from storage.cleaner.states import Paused as CleaningPaused
+from storage.cleaner.states import (
+    LogCleaningAborted,
+    LogCleaningInProgress,
+    LogCleaningPaused,
+    LogCleaningState,
+)
 from storage.waits import PAUSE
 
 
-class SegmentView(Protocol):
+class CleanerSegment(Protocol):
     """The planner's view of a segment: a `LogSegment`, or one of an offline reader."""
 
     @property
@@ -78,7 +81,7 @@ def _first(segment: Any) -> int:
 class LogFacts:
     """The facts about a log. Offsets are absolute, times milliseconds since the epoch."""
 
-    segments: Sequence[SegmentView]
+    segments: Sequence[CleanerSegment]
     """All, ascending; the last one is the active one."""
     log_start_offset: int
     log_end_offset: int
@@ -90,7 +93,7 @@ class LogFacts:
     now_ms: int
     open_transaction: OpenTransaction | None = None
     """The oldest one."""
-    state: CleaningState | None = None
+    state: LogCleaningState | None = None
     uncleanable: str | None = None
     """Why the cleaner has given the log up; None if it has not."""
     cleaner_enabled: bool = True
@@ -294,9 +297,9 @@ def _hindrances(facts: LogFacts) -> Iterator[Reason]:
         yield NotCompacted(policy=facts.config.cleanup_policy)
     if facts.uncleanable is not None:
         yield Uncleanable(why=facts.uncleanable)
-    if isinstance(facts.state, CleaningInProgress | Aborted):
-        yield InProgress(aborted=isinstance(facts.state, Aborted))
-    elif isinstance(facts.state, CleaningPaused):
+    if isinstance(facts.state, LogCleaningInProgress | LogCleaningAborted):
+        yield InProgress(aborted=isinstance(facts.state, LogCleaningAborted))
+    elif isinstance(facts.state, LogCleaningPaused):
         yield Paused(times=facts.state.times)
 
 
@@ -367,7 +370,7 @@ def _undecided(facts: LogFacts) -> Limit:
 
 async def _first_young(
     facts: LogFacts, dirty: int, end: int, newest_ms: int
-) -> tuple[SegmentView, int] | None:
+) -> tuple[CleanerSegment, int] | None:
     """The first dirty segment below `end` with a record younger than that, and its timestamp."""
     segments = facts.segments
     for segment in segments[_floor(segments, dirty) : -1]:
@@ -394,7 +397,7 @@ async def _due_at(facts: LogFacts, dirty: int) -> int | None:
     return None if oldest is None else min(oldest + lag_ms, LONG_MAX)
 
 
-def _floor(segments: Sequence[SegmentView], offset: int) -> int:
+def _floor(segments: Sequence[CleanerSegment], offset: int) -> int:
     """The index of the segment that holds `offset`; 0 if `offset` is below all."""
     at = len(segments) - 1
     while at > 0 and segments[at].base_offset > offset:

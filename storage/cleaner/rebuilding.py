@@ -39,7 +39,7 @@ _HEAD: Final = 16
 _SEVEN: Final = np.uint64(7)
 
 
-class Place(NamedTuple):
+class OriginalHeader(NamedTuple):
     """The header fields of a batch from which the rebuilt one's are taken."""
 
     base_offset: int
@@ -52,7 +52,7 @@ class Place(NamedTuple):
     base_sequence: int
 
 
-def empty_batch(place: Place) -> bytes:
+def empty_batch(place: OriginalHeader) -> bytes:
     """A batch of the header alone (`DefaultRecordBatch.writeEmptyHeader`): no codec, no horizon."""
     return _assembled(
         b"",
@@ -66,7 +66,7 @@ def empty_batch(place: Place) -> bytes:
 
 def filled_batch(
     payload: bytes,
-    place: Place,
+    place: OriginalHeader,
     *,
     count: int,
     base_timestamp: int,
@@ -87,7 +87,7 @@ def filled_batch(
 
 def _assembled(
     payload: bytes,
-    place: Place,
+    place: OriginalHeader,
     *,
     record_count: int,
     attributes: int,

@@ -16,14 +16,20 @@ import numpy as np
 from protocol.records.batch import CODEC_MASK, read_header
 from protocol.records.compression import CompressionType, compress
 from protocol.records.deflating import OutputFull, deflate
-from storage.cleaner.errors import SegmentOverflow, Uncleanable, UncleanableReason
+from storage.cleaner.errors import SegmentOverflow, UncleanableLog, UncleanableReason
 from storage.cleaner.fates import FATE_OF_RULE, UNOPENED, BatchFate, BatchRule, RecordFate
 from storage.cleaner.legacy import Legacy, converted, open_legacy
 from storage.cleaner.mapping import keyed, keys_of
 from storage.cleaner.offset_map import OffsetMap
-from storage.cleaner.opening import Opened, Records, chunks_of, open_records
+from storage.cleaner.opening import OpenedBatches, Records, chunks_of, open_records
 from storage.cleaner.output import CleanedWriter, Output
-from storage.cleaner.rebuilding import MOST, Place, empty_batch, filled_batch, redated_records
+from storage.cleaner.rebuilding import (
+    MOST,
+    OriginalHeader,
+    empty_batch,
+    filled_batch,
+    redated_records,
+)
 from storage.cleaner.redating import NewDates
 from storage.cleaner.request import (
     CleanedSegment,
@@ -51,7 +57,7 @@ from storage.filesystem import FileSystem
 from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.reader.frames import Frames
 
-_PLACE: Final = Place._fields
+_PLACE: Final = OriginalHeader._fields
 
 
 class Watcher(Protocol):
@@ -115,7 +121,7 @@ class GroupRewriter:
     def step(self, budget: int) -> RewriteStep:
         """Continue until about `budget` bytes are read.
 
-        Raises Uncleanable, SegmentOverflow, OSError.
+        Raises UncleanableLog, SegmentOverflow, OSError.
         """
         read, written = 0, self._out.size
         self._fates[:] = 0
@@ -236,7 +242,7 @@ class GroupRewriter:
         starts: list[int],
         batches: Columns,
         plan: BatchPlan,
-        opened: Opened,
+        opened: OpenedBatches,
     ) -> None:
         records = opened.records
         fates, has_value = self._judge(records, batches, plan)
@@ -333,7 +339,7 @@ class GroupRewriter:
         for index, place, payload, count, codec, base, most, horizon in listed:
             data = filled_batch(
                 compress(CompressionType(codec), payload) if codec else payload,
-                Place(*place),
+                OriginalHeader(*place),
                 count=count,
                 base_timestamp=base,
                 max_timestamp=most,
@@ -384,7 +390,7 @@ class GroupRewriter:
             try:
                 payload = deflate(codec, pieces, most=MOST)
             except OutputFull as error:
-                raise Uncleanable(
+                raise UncleanableLog(
                     UncleanableReason.MESSAGE_TOO_LARGE,
                     f"{self._walk.where}: a batch would take more than {error.size} bytes",
                 ) from None
@@ -466,5 +472,5 @@ def _part(batches: Columns, first: int, after: int) -> Columns:
     return {name: column[first:after] for name, column in batches.items()}
 
 
-def _place(batches: Columns, index: int) -> Place:
-    return Place(*(int(batches[name][index]) for name in _PLACE))
+def _place(batches: Columns, index: int) -> OriginalHeader:
+    return OriginalHeader(*(int(batches[name][index]) for name in _PLACE))

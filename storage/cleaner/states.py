@@ -9,8 +9,9 @@
 
 Kafka's `LogCleaningState`, with one difference: there whoever aborts waits until the cleaner has
 stopped. Here the event loop installs a result only if the log still has the generation that it was
-made from, so a late result is dropped and nobody waits. `Aborted` keeps the partition busy until
-the cleaning has ended: two cleanings never write `.cleaned` files into one directory.
+made from, so a late result is dropped and nobody waits. An aborted cleaning keeps the partition
+busy until it has ended: two cleanings never write `.cleaned` files into one directory. The classes
+have the names above with Kafka's `LogCleaning` in front.
 
 Only `storage.cleaner.manager` changes this.
 """
@@ -23,12 +24,12 @@ from protocol.types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class InProgress:
+class LogCleaningInProgress:
     """The partition is being cleaned."""
 
 
 @dataclass(frozen=True, slots=True)
-class Aborted:
+class LogCleaningAborted:
     """The partition is being cleaned, and the cleaning ends at its next step."""
 
     pauses: int = 0
@@ -36,15 +37,15 @@ class Aborted:
 
 
 @dataclass(frozen=True, slots=True)
-class Paused:
+class LogCleaningPaused:
     """No cleaning may begin until `times` pauses are resumed."""
 
     times: int = 1
 
 
-CleaningState = InProgress | Aborted | Paused
+LogCleaningState = LogCleaningInProgress | LogCleaningAborted | LogCleaningPaused
 
-_IN_PROGRESS: Final = InProgress()
+_IN_PROGRESS: Final = LogCleaningInProgress()
 
 
 class CleaningStates:
@@ -53,7 +54,7 @@ class CleaningStates:
     __slots__ = ("_states",)
 
     def __init__(self) -> None:
-        self._states: dict[TopicPartition, CleaningState] = {}
+        self._states: dict[TopicPartition, LogCleaningState] = {}
 
     def __iter__(self) -> Iterator[TopicPartition]:
         return iter(self._states)
@@ -61,7 +62,7 @@ class CleaningStates:
     def __len__(self) -> int:
         return len(self._states)
 
-    def get(self, partition: TopicPartition) -> CleaningState | None:
+    def get(self, partition: TopicPartition) -> LogCleaningState | None:
         """The partition's state; None: free."""
         return self._states.get(partition)
 
@@ -74,50 +75,50 @@ class CleaningStates:
     def end(self, partition: TopicPartition) -> None:
         """End a cleaning, successful or not."""
         state = self._states.pop(partition, None)
-        if isinstance(state, Aborted) and state.pauses:
-            self._states[partition] = Paused(state.pauses)
-        elif state is None or isinstance(state, Paused):
+        if isinstance(state, LogCleaningAborted) and state.pauses:
+            self._states[partition] = LogCleaningPaused(state.pauses)
+        elif state is None or isinstance(state, LogCleaningPaused):
             if state is not None:
                 self._states[partition] = state
             raise self._wrong("ended", partition)
 
     def abort(self, partition: TopicPartition) -> None:
         """Let a cleaning end at its next step, if there is one."""
-        if isinstance(self._states.get(partition), InProgress):
-            self._states[partition] = Aborted()
+        if isinstance(self._states.get(partition), LogCleaningInProgress):
+            self._states[partition] = LogCleaningAborted()
 
     def pause(self, partition: TopicPartition) -> None:
         """Let a cleaning end at its next step, and none begin until `resume`."""
         state = self._states.get(partition)
         if state is None:
-            self._states[partition] = Paused()
-        elif isinstance(state, InProgress):
-            self._states[partition] = Aborted(1)
-        elif isinstance(state, Aborted):
-            self._states[partition] = Aborted(state.pauses + 1)
+            self._states[partition] = LogCleaningPaused()
+        elif isinstance(state, LogCleaningInProgress):
+            self._states[partition] = LogCleaningAborted(1)
+        elif isinstance(state, LogCleaningAborted):
+            self._states[partition] = LogCleaningAborted(state.pauses + 1)
         else:
-            self._states[partition] = Paused(state.times + 1)
+            self._states[partition] = LogCleaningPaused(state.times + 1)
 
     def resume(self, partition: TopicPartition) -> None:
         """Undo one `pause`."""
         state = self._states.get(partition)
-        if isinstance(state, Paused):
+        if isinstance(state, LogCleaningPaused):
             if state.times > 1:
-                self._states[partition] = Paused(state.times - 1)
+                self._states[partition] = LogCleaningPaused(state.times - 1)
             else:
                 del self._states[partition]
-        elif isinstance(state, Aborted) and state.pauses:
-            self._states[partition] = Aborted(state.pauses - 1)
+        elif isinstance(state, LogCleaningAborted) and state.pauses:
+            self._states[partition] = LogCleaningAborted(state.pauses - 1)
         else:
             raise self._wrong("resumed", partition)
 
     def forget(self, partition: TopicPartition) -> None:
         """Drop all pauses of a partition that is gone, and let a cleaning end at its next step."""
         state = self._states.get(partition)
-        if isinstance(state, Paused):
+        if isinstance(state, LogCleaningPaused):
             del self._states[partition]
         elif state is not None:
-            self._states[partition] = Aborted()
+            self._states[partition] = LogCleaningAborted()
 
     def _wrong(self, what: str, partition: TopicPartition) -> ValueError:
         state = self._states.get(partition)

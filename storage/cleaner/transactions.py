@@ -38,7 +38,7 @@ ControlTypeOf = Callable[[int], ControlType | None]
 
 
 def control_types(frames: Frames, where: str) -> ControlTypeOf:
-    """A function that reads the control type of these batches; it raises Uncleanable."""
+    """A function that reads the control type of these batches; it raises UncleanableLog."""
 
     def type_of(index: int) -> ControlType | None:
         try:

@@ -1,14 +1,14 @@
 """Batches of closed segments, piece by piece, for both passes of a cleaning.
 
 A pass is interrupted between two pieces, and continues in the child's next step. Bytes that are no
-batch, or a wrong checksum, end the cleaning (`Uncleanable`): rewriting would give damaged bytes a
-good checksum (decision 52). (Kafka's cleaner does not check checksums.)
+batch, or a wrong checksum, end the cleaning (`UncleanableLog`): rewriting would give damaged bytes
+a good checksum (decision 52). (Kafka's cleaner does not check checksums.)
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from storage.cleaner.errors import Uncleanable, UncleanableReason
+from storage.cleaner.errors import UncleanableLog, UncleanableReason
 from storage.cleaner.request import SourceSegment
 from storage.cleaner.retained import Columns
 from storage.filesystem import File, FileSystem
@@ -70,7 +70,7 @@ class SegmentWalk:
     def pieces(self) -> Iterator[tuple[Frames, Columns]]:
         """The rest of the current segment in pieces; `position` is behind each when it is yielded.
 
-        Raises Uncleanable, OSError.
+        Raises UncleanableLog, OSError.
         """
         current = self.current
         assert current is not None
@@ -96,5 +96,5 @@ class SegmentWalk:
             self._file = None
 
 
-def _corrupt(path: str, what: str) -> Uncleanable:
-    return Uncleanable(UncleanableReason.CORRUPT_BATCH, f"{path}: {what}")
+def _corrupt(path: str, what: str) -> UncleanableLog:
+    return UncleanableLog(UncleanableReason.CORRUPT_BATCH, f"{path}: {what}")

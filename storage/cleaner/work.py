@@ -7,7 +7,7 @@ Each call is a step of about `budget_bytes` (a larger batch is one step), so tha
 and a cleaning can be stopped in between. `state` belongs to one child and holds one cleaning, whose
 map stays there between the steps. `begin` drops what is left of an earlier cleaning.
 
-All raise OSError, and Uncleanable for a log that cannot be cleaned.
+All raise OSError, and UncleanableLog for a log that cannot be cleaned.
 """
 
 from typing import TYPE_CHECKING, Any, Final

@@ -59,7 +59,7 @@ def dry_run(
     """Read what would be cleaned; `tell` is called with each record, in order.
 
     `advance` is called with the number of bytes read: of the dirty part first, then of everything.
-    Raises Uncleanable, SegmentOverflow, OSError.
+    Raises UncleanableLog, SegmentOverflow, OSError.
     """
     request = request_for(
         opened.log,

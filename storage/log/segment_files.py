@@ -14,7 +14,7 @@ from storage.paths import index_file, log_file, time_index_file, txn_index_file
 from storage.syncing import sync_files
 
 
-class Opened(Protocol):
+class OpenSegment(Protocol):
     """A segment that has files open (`LogSegment`)."""
 
     size: int
@@ -32,11 +32,11 @@ class Opened(Protocol):
 class Openings(Protocol):
     """Notes which segments have files open (`storage.open_files`)."""
 
-    def note(self, segment: Opened) -> None:
+    def note(self, segment: OpenSegment) -> None:
         """Note that `segment` is about to open files."""
         ...
 
-    def forget(self, segment: Opened) -> None:
+    def forget(self, segment: OpenSegment) -> None:
         """Note that `segment` has no files open."""
         ...
 

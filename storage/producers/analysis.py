@@ -47,7 +47,7 @@ class ProducerDecision(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Verdict:
+class ProducerVerdict:
     """The decision about a batch that was not refused."""
 
     decision: ProducerDecision
@@ -56,11 +56,11 @@ class Verdict:
 
 
 # Shared: verdicts without a duplicate never differ.
-IN_SEQUENCE: Final = Verdict(ProducerDecision.IN_SEQUENCE)
-UNKNOWN_PRODUCER: Final = Verdict(ProducerDecision.UNKNOWN_PRODUCER)
-NEW_EPOCH: Final = Verdict(ProducerDecision.NEW_EPOCH)
-NOT_SEQUENCED: Final = Verdict(ProducerDecision.NOT_SEQUENCED)
-REPLICATED: Final = Verdict(ProducerDecision.REPLICATED)
+IN_SEQUENCE: Final = ProducerVerdict(ProducerDecision.IN_SEQUENCE)
+UNKNOWN_PRODUCER: Final = ProducerVerdict(ProducerDecision.UNKNOWN_PRODUCER)
+NEW_EPOCH: Final = ProducerVerdict(ProducerDecision.NEW_EPOCH)
+NOT_SEQUENCED: Final = ProducerVerdict(ProducerDecision.NOT_SEQUENCED)
+REPLICATED: Final = ProducerVerdict(ProducerDecision.REPLICATED)
 
 
 class Refused(Exception):
@@ -80,7 +80,9 @@ class Refused(Exception):
         self.error = error
 
 
-def analyze_data(entry: ProducerStateEntry, header: BatchHeader, *, is_client: bool) -> Verdict:
+def analyze_data(
+    entry: ProducerStateEntry, header: BatchHeader, *, is_client: bool
+) -> ProducerVerdict:
     """Check a data batch by rules 1 to 4. Raises Refused."""
     verdict = NOT_SEQUENCED
     if header.producer_epoch != entry.producer_epoch:
@@ -89,7 +91,7 @@ def analyze_data(entry: ProducerStateEntry, header: BatchHeader, *, is_client: b
         sequence = header.base_sequence
         duplicate = entry.find_duplicate(sequence, header.last_sequence)
         if duplicate is not None:
-            return Verdict(ProducerDecision.DUPLICATE, duplicate)
+            return ProducerVerdict(ProducerDecision.DUPLICATE, duplicate)
         last = entry.last_sequence
         if sequence == last + 1 or (sequence == 0 and last == MAX_SEQUENCE):
             verdict = IN_SEQUENCE
@@ -133,7 +135,9 @@ def has_raised_epoch(entry: ProducerStateEntry, epoch: int) -> bool:
     return epoch != entry.producer_epoch or not is_open or epoch == _MAX_EPOCH
 
 
-def _analyze_epoch(entry: ProducerStateEntry, header: BatchHeader, is_client: bool) -> Verdict:
+def _analyze_epoch(
+    entry: ProducerStateEntry, header: BatchHeader, is_client: bool
+) -> ProducerVerdict:
     epoch = header.producer_epoch
     if epoch < entry.producer_epoch:
         raise Refused(InvalidProducerEpoch, _epoch_message(entry, epoch, "smaller than"))

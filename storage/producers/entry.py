@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from protocol.types import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 
 BATCHES_TO_RETAIN: Final = 5
-NO_OFFSET: Final = -1
+NO_RECORD_OFFSET: Final = -1
 
 
 def decrement_sequence(sequence: int, by: int) -> int:
@@ -83,7 +83,7 @@ class ProducerStateEntry:
         producer_epoch: int = NO_PRODUCER_EPOCH,
         coordinator_epoch: int = -1,
         last_timestamp: int = NO_TIMESTAMP,
-        current_txn_first_offset: int = NO_OFFSET,
+        current_txn_first_offset: int = NO_RECORD_OFFSET,
         recent: tuple[int, ...] = (),
     ) -> None:
         """`recent`: the fields of up to five `BatchMetadata`, one batch after the other."""
@@ -193,7 +193,7 @@ class ProducerStateEntry:
         if producer_epoch != self.producer_epoch:
             self.start_epoch(producer_epoch)
         self.coordinator_epoch = coordinator_epoch
-        self.current_txn_first_offset = NO_OFFSET
+        self.current_txn_first_offset = NO_RECORD_OFFSET
         self.last_timestamp = timestamp
 
     def _check(self) -> None:
@@ -203,4 +203,4 @@ class ProducerStateEntry:
         assert offsets == sorted(set(offsets))
         last = self.last_batch
         assert self.last_sequence == (last.last_sequence if last else NO_SEQUENCE)
-        assert self.current_txn_first_offset >= NO_OFFSET
+        assert self.current_txn_first_offset >= NO_RECORD_OFFSET

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from struct import Struct
 from typing import Any, Final
 
-from storage.producers.entry import NO_OFFSET
+from storage.producers.entry import NO_RECORD_OFFSET
 from storage.producers.image import ProducerImage
 from storage.producers.snapshot import ENTRY_SIZE
 
@@ -34,7 +34,7 @@ def last_records_in(image: ProducerImage, first: int, end: int) -> Mapping[int, 
         producer_id: (epoch, offset)
         for rows in image.pieces
         for producer_id, epoch, offset in _LAST.iter_unpack(rows)
-        if first <= offset < end or offset == NO_OFFSET
+        if first <= offset < end or offset == NO_RECORD_OFFSET
     }
 
 
@@ -51,7 +51,7 @@ def _columns_of(image: ProducerImage, first: int, end: int) -> "LastRecords":
     )
     rows = numpy.frombuffer(b"".join(image.pieces), dtype=row)
     offsets = rows["offset"]
-    rows = rows[((offsets >= first) & (offsets < end)) | (offsets == NO_OFFSET)]
+    rows = rows[((offsets >= first) & (offsets < end)) | (offsets == NO_RECORD_OFFSET)]
     ids = rows["id"].astype(numpy.int64)
     order = numpy.argsort(ids)
     return LastRecords(

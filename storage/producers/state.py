@@ -42,8 +42,8 @@ from storage.producers.analysis import (
     NOT_SEQUENCED,
     REPLICATED,
     UNKNOWN_PRODUCER,
+    ProducerVerdict,
     Refused,
-    Verdict,
     analyze_data,
     check_marker,
 )
@@ -185,7 +185,7 @@ class ProducerStateManager:
         marker: EndTransactionMarker | None = None,
         *,
         transaction_version: int = 0,
-    ) -> Verdict:
+    ) -> ProducerVerdict:
         """Whether a batch that carries a producer id may be appended. Changes nothing.
 
         `marker` is the parsed content of a control batch. With `transaction_version` 2 (KIP-890)

@@ -13,7 +13,7 @@ from protocol.types import TopicPartition
 from storage.reader.scan import IsolationLevel, ScanRequest, plan
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.kafka_jars import SHORT_LIVED
-from tests.support.scanning import Row, scanned
+from tests.support.scanning import ScannedRow, scanned
 
 pytestmark = pytest.mark.conformance
 
@@ -26,7 +26,7 @@ SMALL = {"segment.bytes": "1048576", "retention.ms": "-1"}
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-def consumed(bootstrap: str, topic: str, end: int, isolation: str) -> list[Row]:
+def consumed(bootstrap: str, topic: str, end: int, isolation: str) -> list[ScannedRow]:
     """Return the records that a consumer gets up to the end of the partition."""
     consumer = Consumer(
         {
@@ -37,7 +37,7 @@ def consumed(bootstrap: str, topic: str, end: int, isolation: str) -> list[Row]:
         }
     )
     consumer.assign([ClientPartition(topic, 0, 0)])
-    rows: list[Row] = []
+    rows: list[ScannedRow] = []
     while True:
         message = consumer.poll(30)
         assert message is not None
@@ -47,7 +47,7 @@ def consumed(bootstrap: str, topic: str, end: int, isolation: str) -> list[Row]:
         kind, stamp = message.timestamp()
         headers = tuple((name, value) for name, value in message.headers() or ())
         rows.append(
-            Row(
+            ScannedRow(
                 message.key(), message.value(), topic, 0, message.offset(), stamp, kind - 1, headers
             )
         )

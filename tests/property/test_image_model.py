@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.cluster.image import PartitionImage, TopicImage
-from broker.cluster.metadata_store import Create, Delete, MetadataStoreError, Operation, Put
+from broker.cluster.metadata_store import Create, Delete, MetadataStoreError, Put, TreeOperation
 from broker.cluster.tree_reader import read_topics
 from broker.cluster.tree_values import encode_config, encode_partition_state, encode_topic
 from protocol.types import TopicPartition
@@ -25,18 +25,18 @@ SIZES = st.integers(1, 3)
 CATCH_UP = "catch up"
 
 
-def put_topic(name: str, topic_id: bytes, states: list[PartitionImage]) -> list[Operation]:
+def put_topic(name: str, topic_id: bytes, states: list[PartitionImage]) -> list[TreeOperation]:
     node = encode_topic(topic_id, dict(enumerate(states)))
     return [Create(f"/brokers/topics/{name}", node), Put(f"/brokers/topics/{name}", node)]
 
 
-def put_state(name: str, index: int, partition: PartitionImage) -> list[Operation]:
+def put_state(name: str, index: int, partition: PartitionImage) -> list[TreeOperation]:
     path = f"/brokers/topics/{name}/partitions/{index}/state"
     value = encode_partition_state(partition, 1)
     return [Create(path, value), Put(path, value)]
 
 
-def put_config(name: str, value: int) -> list[Operation]:
+def put_config(name: str, value: int) -> list[TreeOperation]:
     node = encode_config({"retention.ms": str(value)})
     return [Create(f"/config/topics/{name}", node), Put(f"/config/topics/{name}", node)]
 

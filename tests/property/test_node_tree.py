@@ -10,8 +10,8 @@ from broker.cluster.metadata_store import (
     NodeExistsError,
     NodeMissingError,
     NodeNotEmptyError,
-    Operation,
     Put,
+    TreeOperation,
     VersionMismatchError,
 )
 from broker.cluster.node_tree import NodeTree, Planning
@@ -27,7 +27,7 @@ operations = st.one_of(
 )
 
 
-def apply_to_model(model: dict[str, tuple[bytes, int]], operation: Operation) -> None:
+def apply_to_model(model: dict[str, tuple[bytes, int]], operation: TreeOperation) -> None:
     path = operation.path
     below = [other for other in model if other.startswith(path + "/")]
     match operation:
@@ -55,7 +55,7 @@ def apply_to_model(model: dict[str, tuple[bytes, int]], operation: Operation) ->
 
 
 @given(st.lists(st.lists(operations, min_size=1, max_size=4), max_size=12))
-def test_the_tree_agrees_with_a_dict(batches: list[list[Operation]]) -> None:
+def test_the_tree_agrees_with_a_dict(batches: list[list[TreeOperation]]) -> None:
     tree = NodeTree()
     model: dict[str, tuple[bytes, int]] = {}
     for batch in batches:

@@ -19,12 +19,12 @@ from hypothesis.stateful import (
 )
 
 from broker.coordinator.transaction import decisions, records
-from broker.coordinator.transaction.state import LAST_EPOCH, InvalidTransition
-from broker.coordinator.transaction.upkeep import Upkeep
+from broker.coordinator.transaction.state import LAST_EPOCH, InvalidTransactionTransition
+from broker.coordinator.transaction.upkeep import TransactionUpkeep
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from tests.support.memory_partition_log import MemoryPartitionLog
-from tests.support.transaction_world import EXPIRATION_MS, TIMEOUT_MS, Owner, World
+from tests.support.transaction_world import EXPIRATION_MS, TIMEOUT_MS, Owner, TransactionWorld
 
 IDS = ("a", "b")
 PARTITIONS = tuple(TopicPartition("t", index) for index in range(3))
@@ -40,7 +40,7 @@ class Transactions(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world = TransactionWorld()
 
     @initialize(epochs=st.tuples(*[st.sampled_from((None, LAST_EPOCH - 4))] * len(IDS)))
     def some_ids_have_hardly_any_epochs_left(self, epochs: tuple[int | None, ...]) -> None:
@@ -190,7 +190,7 @@ def _answer_before_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _forgets_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was decided is not carried out after a restart."""
-    monkeypatch.setattr(Upkeep, "carry_out", lambda *_: None)
+    monkeypatch.setattr(TransactionUpkeep, "carry_out", lambda *_: None)
 
 
 def _no_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,5 +225,5 @@ def test_the_model_finds(bug: Callable[[pytest.MonkeyPatch], None]) -> None:
     )
     with pytest.MonkeyPatch.context() as monkeypatch:
         bug(monkeypatch)
-        with pytest.raises((AssertionError, InvalidTransition)):
+        with pytest.raises((AssertionError, InvalidTransactionTransition)):
             run_state_machine_as_test(Transactions, settings=quickly)

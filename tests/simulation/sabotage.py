@@ -65,12 +65,12 @@ def without_generations(put: Put) -> None:
 
 def without_resumed_transactions(put: Put) -> None:
     """What was decided before a crash is not carried out after it."""
-    from broker.coordinator.transaction.upkeep import Upkeep
+    from broker.coordinator.transaction.upkeep import TransactionUpkeep
 
     def forget(self: Any, shard: Any, prepared: Any) -> None:
         pass
 
-    put(Upkeep, "carry_out", forget)
+    put(TransactionUpkeep, "carry_out", forget)
 
 
 def with_half_loaded_offsets(put: Put) -> None:

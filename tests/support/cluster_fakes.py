@@ -9,7 +9,7 @@ from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import MetadataImage, PartitionImage
 from broker.cluster.image_applier import ImageApplier
-from broker.cluster.image_delta import Outcome, TopicDelta
+from broker.cluster.image_delta import DeltaOutcome, TopicDelta
 from broker.cluster.topic_log_configs import TopicLogConfigs, topic_defaults
 from broker.replication.delta_application import apply_delta
 from config.broker_config import BrokerConfig
@@ -32,7 +32,7 @@ class FakeReplicas:
     forgotten: list[str] = field(default_factory=list)
     resigned: list[TopicPartition] = field(default_factory=list)
 
-    async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> Outcome:
+    async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> DeltaOutcome:
         return await apply_delta(self, delta, config)
 
     def make_leader(

@@ -95,7 +95,7 @@ class Expectation:
 
 
 @dataclass
-class Step:
+class CrashStep:
     """One action: operations `begin` to `end` - 1 of the journal."""
 
     name: str
@@ -126,7 +126,7 @@ class Workload:
         self.random = random
         self.config = config or topic_config(random)
         self.clock = ManualClock()
-        self.steps: list[Step] = []
+        self.steps: list[CrashStep] = []
         self.truth = Truth()
         self.epoch = 0
         self.in_transaction = False
@@ -141,7 +141,7 @@ class Workload:
         """Run an action and record the truth before and after it."""
         before, begin = self.truth, self.fs.now
         self.truth = action()
-        self.steps.append(Step(name, begin, self.fs.now, before, self.truth))
+        self.steps.append(CrashStep(name, begin, self.fs.now, before, self.truth))
 
     def _grown(self, line: tuple[Sent, ...], kept: int | None = None) -> Truth:
         """Return the truth with this line and the log's own offsets.

@@ -14,7 +14,7 @@ from broker.world.transport import Address, Piece
 _RESET: Final = "Connection reset by peer"
 
 
-class Member(Protocol):
+class Owned(Protocol):
     """Something a process owns in the network: a stream or a port."""
 
     def wake(self) -> None:
@@ -33,13 +33,13 @@ class Process:
         self.frozen = False
         """Paused or killed: nothing is readable, writable or acceptable, so its tasks wait on."""
         self.killed = False
-        self._members: dict[Member, None] = {}  # in the order of adoption
+        self._members: dict[Owned, None] = {}  # in the order of adoption
 
-    def adopt(self, member: Member) -> None:
+    def adopt(self, member: Owned) -> None:
         """Add a stream or port."""
         self._members[member] = None
 
-    def forget(self, member: Member) -> None:
+    def forget(self, member: Owned) -> None:
         """Remove a stream or port."""
         del self._members[member]
 

@@ -16,7 +16,7 @@ from broker.deadlines import DeadlinesStatistics
 from broker.metrics.families import Sources
 from broker.metrics.recent import Recent
 from broker.network.buffers import BufferStatistics
-from broker.network.connection_limits import Refusal
+from broker.network.connection_limits import ConnectionRefusal
 from broker.network.frame_memory import FrameMemoryStatistics
 from broker.network.handler_pool import HandlerPoolStatistics
 from broker.network.request_channel import RequestChannelStatistics
@@ -117,7 +117,7 @@ def sources(**changes: Any) -> Sources:
             replying=5,
             accepted={"PLAINTEXT": 4},
             closed={"PLAINTEXT": 1},
-            refused={Refusal.IP_LIMIT: 1},
+            refused={ConnectionRefusal.IP_LIMIT: 1},
             idle_closed=0,
             overdue_closed=0,
             frames=FrameMemoryStatistics(held=7, waiting=0),

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import trio
 import trio.testing
 
-from broker.world.clock import Clock, SystemClock
+from broker.world.clock import SystemClock, TaskClock
 from broker.world.machine import MachineWorkers
 from broker.world.sockets import SocketStream, SocketTransport, address_of
 from broker.world.transport import Stream, Transport
@@ -38,7 +38,7 @@ class Net(Protocol):
 
     in_memory: bool
     transport: Transport
-    clock: Clock
+    clock: TaskClock
     workers: Workers
 
     def run(self, main: Callable[[], Awaitable[None]]) -> None:
@@ -76,7 +76,7 @@ class SocketNet:
 
     def __init__(self) -> None:
         self.transport: Transport = SocketTransport()
-        self.clock: Clock = SystemClock()
+        self.clock: TaskClock = SystemClock()
         self.workers: Workers = MachineWorkers()
 
     def run(self, main: Callable[[], Awaitable[None]]) -> None:
@@ -111,7 +111,7 @@ class MemoryNet:
         self.server_side = MemoryTransport(network)
         self.client_side = MemoryTransport(network)
         self.transport: Transport = self.server_side
-        self.clock: Clock = TrioClock()
+        self.clock: TaskClock = TrioClock()
         self.workers: Workers = InlineWorkers()
 
     def run(self, main: Callable[[], Awaitable[None]]) -> None:

@@ -12,7 +12,7 @@ from storage.reader.arrow import read_task
 from storage.reader.scan import ScanPlan, ScanRequest, plan
 
 
-class Row(NamedTuple):
+class ScannedRow(NamedTuple):
     """One row of Arrow as Python values."""
 
     key: bytes | None
@@ -26,7 +26,7 @@ class Row(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-def rows_of(batches: Sequence[Any]) -> list[Row]:
+def rows_of(batches: Sequence[Any]) -> list[ScannedRow]:
     """Return the rows of record batches that have all columns."""
     rows = []
     for batch in batches:
@@ -39,16 +39,16 @@ def rows_of(batches: Sequence[Any]) -> list[Row]:
             for one in batch["headers"].to_pylist()
         ]
         assert () not in [h for h in batch["headers"].to_pylist() if h is not None]
-        rows += [Row(*each) for each in zip(*columns, stamps, kinds, headers, strict=True)]
+        rows += [ScannedRow(*each) for each in zip(*columns, stamps, kinds, headers, strict=True)]
     return rows
 
 
-def scanned(request: ScanRequest, fs: FileSystem | None = None, **options: Any) -> list[Row]:
+def scanned(request: ScanRequest, fs: FileSystem | None = None, **options: Any) -> list[ScannedRow]:
     """Plan and read."""
     return read_plan(plan(request, fs), fs, **options)
 
 
-def read_plan(planned: ScanPlan, fs: FileSystem | None = None, **options: Any) -> list[Row]:
+def read_plan(planned: ScanPlan, fs: FileSystem | None = None, **options: Any) -> list[ScannedRow]:
     """Read all tasks of a plan, one after the other."""
     return [row for task in planned.tasks for row in rows_of([*read_task(task, fs=fs, **options)])]
 
@@ -80,10 +80,10 @@ def plain_records(view: PartitionView) -> list[Plain]:
     ]
 
 
-def row_of(plain: Plain, topic: str, partition: int) -> Row:
+def row_of(plain: Plain, topic: str, partition: int) -> ScannedRow:
     """Return the row that the columns should have."""
     record = plain.record
-    return Row(
+    return ScannedRow(
         record.key,
         record.value,
         topic,

@@ -121,7 +121,7 @@ class Partitions:
             self._write(tp, marker)
 
 
-class World:
+class TransactionWorld:
     """The coordinator, its log and its partitions; each step checks the invariants."""
 
     def __init__(self) -> None:

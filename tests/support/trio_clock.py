@@ -6,7 +6,7 @@ import trio
 
 
 class TrioClock:
-    """See `broker.world.clock.Clock`."""
+    """See `broker.world.clock.TaskClock`."""
 
     def wall_ms(self) -> int:
         return int(trio.current_time() * 1000)

@@ -87,7 +87,7 @@ class Timeline(trio.abc.Clock):
 
 
 class VirtualClock:
-    """A `broker.world.clock.Clock` on a timeline."""
+    """A `broker.world.clock.TaskClock` on a timeline."""
 
     def __init__(self, timeline: Timeline, *, wall_ms: int = START_WALL_MS) -> None:
         """`wall_ms` is the wall time at second 0 of the timeline."""
@@ -99,11 +99,11 @@ class VirtualClock:
         """Between `stop` and `go_on`."""
 
     def monotonic(self) -> float:
-        """See `Clock`."""
+        """See `TaskClock`."""
         return self._timeline.now
 
     def wall_ms(self) -> int:
-        """See `Clock`."""
+        """See `TaskClock`."""
         return self._wall_at_start_ms + int(self._timeline.now * 1000)
 
     def shift_wall(self, milliseconds: int) -> None:
@@ -111,11 +111,11 @@ class VirtualClock:
         self._wall_at_start_ms += milliseconds
 
     async def sleep(self, seconds: float) -> None:
-        """See `Clock`."""
+        """See `TaskClock`."""
         await self.sleep_until(self._timeline.now + max(seconds, 0.0))
 
     async def sleep_until(self, deadline: float) -> None:
-        """See `Clock`."""
+        """See `TaskClock`."""
         if deadline <= self._timeline.now and not self.is_stopped:
             await trio.lowlevel.checkpoint()
             return
@@ -134,7 +134,7 @@ class VirtualClock:
 
     @contextmanager
     def timeout(self, seconds: float) -> Iterator[trio.CancelScope]:
-        """See `Clock`."""
+        """See `TaskClock`."""
         deadline = self._timeline.now + max(seconds, 0.0)
         scope = trio.CancelScope(deadline=math.inf if self.is_stopped else deadline)
         self._timeouts[scope] = deadline

@@ -14,9 +14,9 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.types import TopicPartition
 from storage.cleaner import work as work_in_child
-from storage.cleaner.errors import Uncleanable, UncleanableReason
+from storage.cleaner.errors import UncleanableLog, UncleanableReason
 from storage.cleaner.planner import NotDue, NothingDirty, OpenTransaction
-from storage.cleaner.states import Paused
+from storage.cleaner.states import LogCleaningPaused
 from tests.anomalies.workload.raw import RawProducer
 from tests.simulation.readers import AssignedReader, GroupOffsets
 from tests.support.broker_configs import altered, altered_topic, refused
@@ -329,7 +329,7 @@ async def test_a_cleaner_whose_modules_cannot_be_imported_now_is_tried_again(
 @pytest.mark.parametrize(
     "error",
     [
-        Uncleanable(UncleanableReason.CORRUPT_BATCH, "at 7"),
+        UncleanableLog(UncleanableReason.CORRUPT_BATCH, "at 7"),
         KafkaError(ErrorCode.CORRUPT_MESSAGE, "at 7"),
     ],
 )
@@ -565,7 +565,7 @@ async def test_a_coordinators_partition_is_not_compacted_while_it_is_read_back(
     monkeypatch.setattr(ReplicaPartitionWriter, "read", noting)
     await broker.start()
     await broker.clock.sleep(1)
-    assert set(states) == {Paused(1)}
+    assert set(states) == {LogCleaningPaused(1)}
     await broker.clock.sleep(40)
     assert log_of(broker, "__consumer_offsets-0").size < 4000
 

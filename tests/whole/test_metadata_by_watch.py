@@ -2,7 +2,7 @@
 tree and its logs."""
 
 from broker.cluster.image import PartitionImage
-from broker.cluster.metadata_store import Create, Operation, Put
+from broker.cluster.metadata_store import Create, Put, TreeOperation
 from broker.cluster.tree_values import encode_config, encode_partition_state, encode_topic
 from storage.waits import Work, at_once
 from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
@@ -12,7 +12,7 @@ ALONE = PartitionImage(leader=1, leader_epoch=0, replicas=(1,), isr=(1,))
 TOPIC_ID = b"0123456789abcdef"
 
 
-def topic_nodes(name: str, partitions: range) -> list[Operation]:
+def topic_nodes(name: str, partitions: range) -> list[TreeOperation]:
     return [
         Create(f"/brokers/topics/{name}", encode_topic(TOPIC_ID, dict.fromkeys(partitions, ALONE))),
         *(state(name, index) for index in partitions),

@@ -19,12 +19,12 @@ from protocol.messages.describe_transactions import (
     TransactionState,
 )
 from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from protocol.types import TRANSACTION_TOPIC
 from tools.errors import CommandError
 from tools.log_ends import Place, place_name
 from tools.wire.brokers import PAUSE_S, STARTING, TRIES, Brokers, Topics, leaders_of
 from tools.wire.refusals import require_done
 
-TRANSACTION_TOPIC: Final = "__transaction_state"
 RUNNING: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """States of an unfinished transaction, by Kafka's names."""
 

@@ -1,8 +1,8 @@
 """The group coordinator: the entrance for requests (Kafka's `GroupCoordinatorService`).
 
-It finds the partition of a group, lets that partition's shard decide, and has the runtime carry the
-outcome out (`broker.coordinator.runtime`). All requests are plain functions: one that has to wait
-leaves its `Answer` in the group, and its handler awaits the signal that this fires.
+It finds the partition of a group, lets that partition's shard decide, and has the runtime carry
+out the decision (`broker.coordinator.runtime`). All requests are plain functions: one that has to
+wait leaves its `Answer` in the group, and its handler awaits the signal that this fires.
 
 * A commit is answered when its records are durable, and is visible from then on (S-GRP-4).
 * Requests to a partition that is not served here raise KafkaError: COORDINATOR_LOAD_IN_PROGRESS,
@@ -31,12 +31,11 @@ from broker.coordinator.group.data.values import (
     SyncRequest,
     TransactionalCommit,
 )
+from broker.coordinator.group.decision import GroupDecision
 from broker.coordinator.group.expiry_task import ExpiryTask
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.group.outcome import Outcome
 from broker.coordinator.group.settings import GroupSettings
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.group.statistics import Counters, GroupOffsets, GroupStatistics
+from broker.coordinator.group.statistics import GroupCounters, GroupOffsets, GroupStatistics
 from broker.coordinator.group.write_counts import WriteCounts
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.decision import Done
@@ -45,6 +44,7 @@ from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
+from protocol.types import OFFSETS_TOPIC
 from storage.clock import Clock
 from storage.waits import PAUSE
 
@@ -66,8 +66,8 @@ class GroupCoordinator:
         self._clock = clock
         self._timers = Timers(deadlines, clock)
         self._new_id = new_id
-        self._counters = Counters()
-        self._runtime: CoordinatorRuntime[GroupShard, Outcome] = CoordinatorRuntime(
+        self._counters = GroupCounters()
+        self._runtime: CoordinatorRuntime[GroupShard, GroupDecision] = CoordinatorRuntime(
             OFFSETS_TOPIC,
             writer,
             clock,
@@ -76,7 +76,7 @@ class GroupCoordinator:
                 new_shard=self._new_shard,
                 on_active=self._on_active,
                 on_closed=self._on_closed,
-                new_decision=Outcome,
+                new_decision=GroupDecision,
                 encode=encode_record,
                 on_settled=WriteCounts(self._counters).on_settled,
                 compression=settings.compression,
@@ -121,12 +121,12 @@ class GroupCoordinator:
         )
 
     def _on_active(self, shard: GroupShard) -> None:
-        out = Outcome()
+        out = GroupDecision()
         shard.on_loaded(out)
         self._runtime.carry_out(shard, out)
 
     def _on_closed(self, shard: GroupShard, code: ErrorCode) -> None:
-        out = Outcome()
+        out = GroupDecision()
         shard.close(code, out)
         self._runtime.carry_out(shard, out)
 
@@ -149,7 +149,7 @@ class GroupCoordinator:
         ):
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
         shard = self._runtime.shard_of(request.group_id)
-        out = Outcome()
+        out = GroupDecision()
         shard.classic.join(request, answer, out)
         self._runtime.carry_out(shard, out)
 
@@ -157,7 +157,7 @@ class GroupCoordinator:
         """SyncGroup; `answer` gets the SyncReply. Raises KafkaError."""
         self._require_group_id(request.group_id)
         shard = self._runtime.shard_of(request.group_id)
-        out = Outcome()
+        out = GroupDecision()
         shard.classic.sync(request, answer, out)
         self._runtime.carry_out(shard, out)
 
@@ -173,7 +173,7 @@ class GroupCoordinator:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 return ErrorCode.NONE
             raise
-        out = Outcome()
+        out = GroupDecision()
         code = shard.classic.heartbeat(group_id, member_id, instance_id, generation, out)
         self._runtime.carry_out(shard, out)
         return code
@@ -182,7 +182,7 @@ class GroupCoordinator:
         """LeaveGroup. Raises KafkaError."""
         self._require_group_id(group_id)
         shard = self._runtime.shard_of(group_id)
-        out = Outcome()
+        out = GroupDecision()
         reply = shard.classic.leave(group_id, leaving, out)
         self._runtime.carry_out(shard, out)
         return reply
@@ -196,7 +196,7 @@ class GroupCoordinator:
         Raises KafkaError.
         """
         shard = self._runtime.shard_of(request.group_id)
-        out = Outcome()
+        out = GroupDecision()
         shard.commits.commit(request, done, out)
         self._runtime.carry_out(shard, out)
 
@@ -207,7 +207,7 @@ class GroupCoordinator:
         made sure that the partition belongs to the transaction. Raises KafkaError.
         """
         shard = self._runtime.shard_of(request.commit.group_id)
-        out = Outcome()
+        out = GroupDecision()
         shard.commits.commit_in_transaction(request, done, out)
         self._runtime.carry_out(shard, out)
 
@@ -266,7 +266,7 @@ class GroupCoordinator:
         """
         self._require_group_id(group_id)
         shard = self._runtime.shard_of(group_id)
-        out = Outcome()
+        out = GroupDecision()
         results = shard.commits.delete_offsets(group_id, wanted, out)
         count = out.record_count
 
@@ -289,7 +289,7 @@ class GroupCoordinator:
             self._runtime.topic_deleted()
             return
         for shard in self._runtime.active():
-            out = Outcome()
+            out = GroupDecision()
             shard.forget_topics(topics, out)
             self._counters.deleted_offsets += out.record_count
             self._runtime.carry_out(shard, out)
@@ -309,7 +309,7 @@ class GroupCoordinator:
     def delete_group(self, group_id: str, done: Done) -> None:
         """Delete one group; `done` gets the code of the write. Raises KafkaError."""
         shard = self._runtime.shard_of(group_id)
-        out = Outcome()
+        out = GroupDecision()
         shard.delete_group(group_id, out)
         out.when_durable(done)
         self._counters.deleted_offsets += out.record_count - 1

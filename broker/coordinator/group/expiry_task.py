@@ -4,12 +4,12 @@ import logging
 from functools import partial
 
 from broker.coordinator.group.data.records import OffsetRecord
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.group.outcome import Outcome
+from broker.coordinator.group.decision import GroupDecision
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.group.statistics import Counters
+from broker.coordinator.group.statistics import GroupCounters
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.deadlines import Deadlines, Handle
+from protocol.types import OFFSETS_TOPIC
 
 logger = logging.getLogger(__name__)
 
@@ -22,9 +22,9 @@ class ExpiryTask:
 
     def __init__(
         self,
-        runtime: CoordinatorRuntime[GroupShard, Outcome],
+        runtime: CoordinatorRuntime[GroupShard, GroupDecision],
         deadlines: Deadlines,
-        counters: Counters,
+        counters: GroupCounters,
         *,
         interval_ms: int,
     ) -> None:
@@ -52,7 +52,7 @@ class ExpiryTask:
     def _expire_partition(self, shard: GroupShard) -> None:
         if not self._runtime.is_current(shard):
             return
-        out = Outcome()
+        out = GroupDecision()
         shard.expire(out)
         if out.writing is not None:
             records = out.writing.records

@@ -1,8 +1,9 @@
 """One partition of `__consumer_offsets` in memory (Kafka's `GroupCoordinatorShard`).
 
 It holds the groups and the offsets, and does what concerns both: deletion, expiry, replay. Pure:
-the runtime (`broker.coordinator.runtime`) appends the records of an `Outcome` and calls `replay`
-when they are durable; its loader passes the records of the log, which end in the same `replay`.
+the runtime (`broker.coordinator.runtime`) appends the records of a `GroupDecision` and calls
+`replay` when they are durable; its loader passes the records of the log, which end in
+the same `replay`.
 """
 
 import logging
@@ -18,8 +19,8 @@ from broker.coordinator.group.data.records import (
     PendingOffsetRecord,
 )
 from broker.coordinator.group.data.serde import decode_record, subscribed_topics
-from broker.coordinator.group.outcome import Outcome, Timer
-from broker.coordinator.group.statistics import Counters
+from broker.coordinator.group.decision import GroupDecision, GroupTimer
+from broker.coordinator.group.statistics import GroupCounters
 from broker.coordinator.group.table.group import Group
 from broker.coordinator.group.table.group_table import GroupTable
 from broker.coordinator.group.table.offset_manager import OffsetMetadataManager
@@ -41,7 +42,7 @@ class GroupShard:
         self,
         partition: int,
         limits: GroupLimits,
-        counters: Counters,
+        counters: GroupCounters,
         *,
         now_ms: Callable[[], int],
         new_id: Callable[[], str],
@@ -78,7 +79,7 @@ class GroupShard:
 
     # ---- deletion and expiry
 
-    def delete_group(self, group_id: str, out: Outcome) -> None:
+    def delete_group(self, group_id: str, out: GroupDecision) -> None:
         """Write tombstones for a group and its offsets. Raises KafkaError (S-GRP-6).
 
         No member can join while they are written; if the write fails the group is unchanged.
@@ -94,7 +95,7 @@ class GroupShard:
     def _after_tombstones(self, groups: Sequence[Group]) -> Then:
         """After the tombstones of groups: cancel the timers of the groups that are gone."""
 
-        def then(code: ErrorCode, following: Outcome) -> None:
+        def then(code: ErrorCode, following: GroupDecision) -> None:
             for group in groups:
                 # The tombstones may be several batches; groups of a failed one are unchanged.
                 if self.groups.get(group.group_id) is not group:
@@ -102,7 +103,7 @@ class GroupShard:
 
         return then
 
-    def expire(self, out: Outcome) -> None:
+    def expire(self, out: GroupDecision) -> None:
         """Write tombstones for expired offsets, and for empty groups that have no offset left.
 
         S-GRP-4; the rules are in `table/expiry.py`.
@@ -121,13 +122,13 @@ class GroupShard:
         if records:
             out.write(records, then=self._after_tombstones(vanishing)).splits = True
 
-    def forget_topics(self, topics: Collection[str], out: Outcome) -> None:
+    def forget_topics(self, topics: Collection[str], out: GroupDecision) -> None:
         """Topics were deleted: write tombstones for all offsets committed for them."""
         tombstones = self.commits.forget_topics(topics)
         if tombstones:
             out.write(tombstones).splits = True
 
-    def on_timer(self, timer: Timer, out: Outcome) -> None:
+    def on_timer(self, timer: GroupTimer, out: GroupDecision) -> None:
         """A timer fired that a decision had set."""
         self.classic.on_timer(timer, out)
 
@@ -183,13 +184,13 @@ class GroupShard:
             pending = PendingOffsetRecord(decoded.key, decoded.committed, producer_id)
             self.replay(pending, record.offset)
 
-    def on_loaded(self, out: Outcome) -> None:
+    def on_loaded(self, out: GroupDecision) -> None:
         """The log has been replayed: start the members' sessions."""
         for group_id in self.offsets.group_ids():
             self.groups.ensure(group_id)
         self.classic.on_loaded(out)
 
-    def close(self, code: ErrorCode, out: Outcome) -> None:
+    def close(self, code: ErrorCode, out: GroupDecision) -> None:
         """This broker no longer leads the partition: answer parked requests, drop all groups."""
         self.classic.close(code, out)
         self.groups.clear()

@@ -41,7 +41,7 @@ class GroupOffsets:
     """By topic and partition. The coordinator's own dicts: read them before the next checkpoint."""
 
 
-class Counters:
+class GroupCounters:
     """The counters of a `GroupCoordinator`, since the start."""
 
     __slots__ = (

@@ -9,11 +9,11 @@ from broker.coordinator.group.data.records import (
     OffsetRecord,
     PendingOffsetRecord,
 )
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.group.statistics import Counters
+from broker.coordinator.group.statistics import GroupCounters
 from broker.coordinator.runtime.decision import Write
 from protocol.errors import ErrorCode
+from protocol.types import OFFSETS_TOPIC
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 class WriteCounts:
     """Counts the records of each write when it has ended."""
 
-    def __init__(self, counters: Counters) -> None:
+    def __init__(self, counters: GroupCounters) -> None:
         self._counters = counters
 
     def on_settled(self, shard: GroupShard, write: Write[GroupRecord], code: ErrorCode) -> None:

@@ -42,7 +42,7 @@ class LoadStatistics:
     loaded_records: int
 
 
-class LogLoader(Generic[S]):
+class CoordinatorLoader(Generic[S]):
     """Replays the logs of one topic into shards, in `tasks`."""
 
     def __init__(

@@ -26,7 +26,7 @@ from typing import Any, Final, Generic, TypeVar
 from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.decision import Decision
-from broker.coordinator.runtime.loading import LoadStatistics, LogLoader
+from broker.coordinator.runtime.loading import CoordinatorLoader, LoadStatistics
 from broker.coordinator.runtime.shard import Shard
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct, ShardWriter
@@ -87,7 +87,7 @@ class CoordinatorRuntime(Generic[S, D]):
         self._served: dict[int, _Served[S]] = {}
         self.tasks = Tasks()
         """Loads, and other work on shards that no request waits for."""
-        self._loader = LogLoader[S](
+        self._loader = CoordinatorLoader[S](
             topic,
             writer,
             clock,

@@ -29,9 +29,9 @@ from broker.coordinator.runtime.writing import Conduct
 from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.completion import Completion
 from broker.coordinator.transaction.decisions import Producer
-from broker.coordinator.transaction.records import TRANSACTION_TOPIC, encode_record
+from broker.coordinator.transaction.records import encode_record
 from broker.coordinator.transaction.settings import (
-    Counters,
+    TransactionCounters,
     TransactionSettings,
     TransactionStatistics,
 )
@@ -45,10 +45,10 @@ from broker.coordinator.transaction.state import (
     TransactionState,
     TransactionValue,
 )
-from broker.coordinator.transaction.upkeep import Upkeep
+from broker.coordinator.transaction.upkeep import TransactionUpkeep
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
-from protocol.types import TopicPartition
+from protocol.types import TRANSACTION_TOPIC, TopicPartition
 from storage.clock import Clock
 from storage.waits import PAUSE
 
@@ -101,9 +101,11 @@ class TransactionCoordinator:
                 slice_bytes=settings.load_buffer_bytes,
             )
         )
-        self._counters = counters = Counters()
+        self._counters = counters = TransactionCounters()
         self._completion = Completion(self._runtime, markers, deadlines, clock)
-        self._upkeep = Upkeep(settings, self._runtime, self._completion, deadlines, clock, counters)
+        self._upkeep = TransactionUpkeep(
+            settings, self._runtime, self._completion, deadlines, clock, counters
+        )
         self.run = self._runtime.tasks.run
         self.on_elected = self._runtime.elect
         self.on_resigned = self._runtime.resign

@@ -9,7 +9,7 @@ is finalized at 1 or above. It is flexible, carries the fields of transactions o
 those of others are sorted, where Kafka has the order of a hash table.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from broker.coordinator.transaction.state import (
     TransactionRecord,
@@ -25,7 +25,6 @@ from protocol.messages.coordinator_records import (
 from protocol.messages.versioned import decode_versioned, encode_versioned, peek_version
 from protocol.types import TopicPartition
 
-TRANSACTION_TOPIC: Final = "__transaction_state"
 KEY_VERSION = 0
 FLEXIBLE_VALUE_VERSION = 1
 

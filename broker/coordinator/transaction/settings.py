@@ -44,7 +44,7 @@ class TransactionSettings:
 
 
 @dataclass(slots=True)
-class Counters:
+class TransactionCounters:
     """Counters since the start."""
 
     changes: Counter[TransactionState] = field(default_factory=Counter)

@@ -141,7 +141,7 @@ class TransactionRecord:
     value: TransactionValue | None
 
 
-class InvalidTransition(Exception):
+class InvalidTransactionTransition(Exception):
     """A bug: a decision asked for a change that VALID_NEXT forbids."""
 
 
@@ -182,13 +182,13 @@ class Transaction:
     def becoming(self, after: TransactionValue | None) -> TransactionRecord:
         """Return the record that changes it to `after`; None: a tombstone.
 
-        Raises InvalidTransition.
+        Raises InvalidTransactionTransition.
         """
         state = TransactionState.DEAD if after is None else after.state
         if self.in_transition:
-            raise InvalidTransition(f"{self} is asked for {state.label} meanwhile")
+            raise InvalidTransactionTransition(f"{self} is asked for {state.label} meanwhile")
         if state not in VALID_NEXT[self.value.state]:
-            raise InvalidTransition(f"{self} cannot become {state.label}")
+            raise InvalidTransactionTransition(f"{self} cannot become {state.label}")
         return TransactionRecord(self.transactional_id, after)
 
     def replay(self, value: TransactionValue) -> None:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.completion import Completion
-from broker.coordinator.transaction.settings import Counters, TransactionSettings
+from broker.coordinator.transaction.settings import TransactionCounters, TransactionSettings
 from broker.coordinator.transaction.shard import TransactionDecision, TransactionShard
 from broker.coordinator.transaction.state import PREPARED, Transaction
 from broker.deadlines import Deadlines, Handle
@@ -45,7 +45,7 @@ class _Duty(NamedTuple):
     """How many `act` gets at most in one call."""
 
 
-class Upkeep:
+class TransactionUpkeep:
     """Aborts transactions that time out, forgets expired ids, and completes the prepared
     transactions of a loaded partition."""
 
@@ -56,7 +56,7 @@ class Upkeep:
         completion: Completion,
         deadlines: Deadlines,
         clock: Clock,
-        counters: Counters,
+        counters: TransactionCounters,
     ) -> None:
         self._settings = settings
         self._runtime = runtime

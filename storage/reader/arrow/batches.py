@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from protocol.records.batch import TIMESTAMP_TYPE_BIT
 from protocol.records.record import read_headers
-from storage.reader.arrow.chunks import Found
+from storage.reader.arrow.chunks import LocatedRecords
 from storage.reader.arrow.schema import HEADERS, schema_of
 from storage.reader.scan import ScanTask
 
@@ -28,7 +28,7 @@ class Assembler:
         self._task = task
         self.schema = schema_of(columns)
 
-    def batch(self, found: Found) -> pa.RecordBatch:
+    def batch(self, found: LocatedRecords) -> pa.RecordBatch:
         """Return the records in the task's range of offsets and times; may be empty."""
         times = _timestamps(found)
         rows = _rows(found.offsets, times, self._task)
@@ -42,7 +42,7 @@ def _counted(rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
 
-def _timestamps(found: Found) -> Ints:
+def _timestamps(found: LocatedRecords) -> Ints:
     """Return the timestamp of each record, ms, shape (records,)."""
     batches, owners = found.batches, found.owners
     times: Ints = batches["base_timestamp"][owners] + found.fields.timestamp_deltas
@@ -90,17 +90,17 @@ def _binary(payload: bytes, starts: Ints, lengths: Ints, rows: Ints | None) -> p
     return spread.take(pa.array(places, mask=nulls if nulls.any() else None))
 
 
-def _key(task: ScanTask, found: Found, times: Ints, rows: Ints | None) -> pa.Array:
+def _key(task: ScanTask, found: LocatedRecords, times: Ints, rows: Ints | None) -> pa.Array:
     fields = found.fields
     return _binary(found.payload, fields.key_starts, fields.key_lengths, rows)
 
 
-def _value(task: ScanTask, found: Found, times: Ints, rows: Ints | None) -> pa.Array:
+def _value(task: ScanTask, found: LocatedRecords, times: Ints, rows: Ints | None) -> pa.Array:
     fields = found.fields
     return _binary(found.payload, fields.value_starts, fields.value_lengths, rows)
 
 
-def _topic(task: ScanTask, found: Found, times: Ints, rows: Ints | None) -> pa.Array:
+def _topic(task: ScanTask, found: LocatedRecords, times: Ints, rows: Ints | None) -> pa.Array:
     return repeated(task.topic, len(_of(times, rows)))
 
 
@@ -115,11 +115,11 @@ def repeated(text: str, count: int) -> pa.Array:
     )
 
 
-def _partition(task: ScanTask, found: Found, times: Ints, rows: Ints | None) -> pa.Array:
+def _partition(task: ScanTask, found: LocatedRecords, times: Ints, rows: Ints | None) -> pa.Array:
     return pa.array(np.full(len(_of(times, rows)), task.partition, np.int32))
 
 
-def _offset(task: ScanTask, found: Found, times: Ints, rows: Ints | None) -> pa.Array:
+def _offset(task: ScanTask, found: LocatedRecords, times: Ints, rows: Ints | None) -> pa.Array:
     return pa.array(_of(found.offsets, rows))
 
 
@@ -131,16 +131,18 @@ def dated(times: Ints) -> pa.Array:
     return pa.Array.from_buffers(_TIMESTAMP, len(times), [None, pa.py_buffer(times * 1000)])
 
 
-def _timestamp(task: ScanTask, found: Found, times: Ints, rows: Ints | None) -> pa.Array:
+def _timestamp(task: ScanTask, found: LocatedRecords, times: Ints, rows: Ints | None) -> pa.Array:
     return dated(_of(times, rows))
 
 
-def _timestamp_type(task: ScanTask, found: Found, times: Ints, rows: Ints | None) -> pa.Array:
+def _timestamp_type(
+    task: ScanTask, found: LocatedRecords, times: Ints, rows: Ints | None
+) -> pa.Array:
     kinds = ((found.batches["attributes"] & TIMESTAMP_TYPE_BIT) != 0).astype(np.int32)
     return pa.array(_of(kinds[found.owners], rows))
 
 
-def _headers(task: ScanTask, found: Found, times: Ints, rows: Ints | None) -> pa.Array:
+def _headers(task: ScanTask, found: LocatedRecords, times: Ints, rows: Ints | None) -> pa.Array:
     fields = found.fields
     counts = _of(fields.header_counts, rows)
     some = np.flatnonzero(counts)
@@ -178,7 +180,7 @@ def headers_array(
     return pa.ListArray.from_arrays(offsets, content, type=HEADERS, mask=pa.array(absent))
 
 
-_MAKERS: Final[dict[str, Callable[[ScanTask, Found, Ints, "Ints | None"], pa.Array]]] = {
+_MAKERS: Final[dict[str, Callable[[ScanTask, LocatedRecords, Ints, "Ints | None"], pa.Array]]] = {
     "key": _key,
     "value": _value,
     "topic": _topic,

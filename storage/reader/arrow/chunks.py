@@ -47,7 +47,7 @@ Wrong = Callable[[int, str], Exception]
 
 
 @dataclass(slots=True)
-class Found:
+class LocatedRecords:
     """Located records of wanted batches; arrays have shape (records,) unless noted."""
 
     payload: bytes
@@ -100,7 +100,7 @@ def _aborted(batches: Columns, aborted: tuple[tuple[int, int, int], ...]) -> npt
     return found
 
 
-def found_in(frames: Frames, task: ScanTask, complain: Complain) -> Iterator[Found]:
+def found_in(frames: Frames, task: ScanTask, complain: Complain) -> Iterator[LocatedRecords]:
     """Yield the records of the wanted batches of a chunk of format 2, in one or several pieces.
 
     Records outside the task's range are not left out here (`Assembler`). Raises what `complain`
@@ -156,7 +156,7 @@ def _pieces(
 
 def _located(
     pieces: Iterator[tuple[bytes, Ints, Ints, Ints]], batches: Columns, wrong: Wrong
-) -> Iterator[Found]:
+) -> Iterator[LocatedRecords]:
     for payload, froms, tos, part in pieces:
         counts = batches["record_count"][part].astype(np.int64)
         try:
@@ -170,9 +170,9 @@ def _located(
         yield _found(payload, fields, batches, part[owners])
 
 
-def _found(payload: bytes, fields: RecordColumns, batches: Columns, rows: Ints) -> Found:
+def _found(payload: bytes, fields: RecordColumns, batches: Columns, rows: Ints) -> LocatedRecords:
     offsets = batches["base_offset"][rows] + fields.offset_deltas
-    return Found(payload, fields, batches, rows, offsets)
+    return LocatedRecords(payload, fields, batches, rows, offsets)
 
 
 def _padded(frames: Frames) -> bytes:

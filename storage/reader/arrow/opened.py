@@ -28,7 +28,7 @@ _ATTEMPTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileRange:
     """An open record file and the part of it that belongs to a task."""
 
     file: File
@@ -42,7 +42,7 @@ class Place:
 
 
 @contextmanager
-def opened(fs: FileSystem, task: ScanTask, start_offset: int) -> Iterator[Place | None]:
+def opened(fs: FileSystem, task: ScanTask, start_offset: int) -> Iterator[FileRange | None]:
     """Open the place of the task's records from `start_offset` on; None if there are no more.
 
     Raises RecordsGone, CorruptLog, OSError.
@@ -57,7 +57,7 @@ def opened(fs: FileSystem, task: ScanTask, start_offset: int) -> Iterator[Place 
             place.file.close()
 
 
-def _as_planned(fs: FileSystem, task: ScanTask) -> Place | None:
+def _as_planned(fs: FileSystem, task: ScanTask) -> FileRange | None:
     try:
         file = fs.open(log_file(task.directory, task.base_offset), writable=False)
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def _as_planned(fs: FileSystem, task: ScanTask) -> Place | None:
     if task.start_position and not _begins(file, task):
         file.close()
         return None
-    return Place(file, task.start_position, min(task.end_position, size), size, task.end_offset)
+    return FileRange(file, task.start_position, min(task.end_position, size), size, task.end_offset)
 
 
 def _begins(file: File, task: ScanTask) -> bool:
@@ -80,7 +80,7 @@ def _begins(file: File, task: ScanTask) -> bool:
     return task.base_offset <= header.base_offset <= task.start_offset <= header.last_offset
 
 
-def _searched(fs: FileSystem, task: ScanTask, start_offset: int) -> Place | None:
+def _searched(fs: FileSystem, task: ScanTask, start_offset: int) -> FileRange | None:
     where = task.topic_partition
     for _ in range(_ATTEMPTS):
         try:
@@ -104,7 +104,7 @@ def _searched(fs: FileSystem, task: ScanTask, start_offset: int) -> Place | None
         if found is None:
             # The segment ends below the offset: compaction removed the records of the range, or the
             # next segment has them.
-            return Place(seeker.file, seeker.size, seeker.size, seeker.size, until)
+            return FileRange(seeker.file, seeker.size, seeker.size, seeker.size, until)
         likely = seeker.end_of(until)
-        return Place(seeker.file, found.position, likely, seeker.size, until)
+        return FileRange(seeker.file, found.position, likely, seeker.size, until)
     raise RecordsGone(where, start_offset, None)

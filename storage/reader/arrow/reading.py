@@ -12,7 +12,7 @@ from storage.os_filesystem import OsFileSystem
 from storage.reader.arrow.batches import Assembler
 from storage.reader.arrow.chunks import found_in
 from storage.reader.arrow.legacy import legacy_batch
-from storage.reader.arrow.opened import Place, opened
+from storage.reader.arrow.opened import FileRange, opened
 from storage.reader.frames import FrameWalk
 from storage.reader.read_only import ReadOnlyFileSystem
 from storage.reader.scan import CorruptLog, ScanTask
@@ -68,7 +68,7 @@ class _TaskReader:
                         yield batch
                 at = place.until
 
-    def _read(self, place: Place) -> Iterator[pa.RecordBatch]:
+    def _read(self, place: FileRange) -> Iterator[pa.RecordBatch]:
         task = self._task
         path = place.file.path
 
@@ -93,7 +93,7 @@ class _TaskReader:
         assert walk.ended is not None
         raise complain(following, position, walk.ended.value)
 
-    def _is_behind(self, place: Place, position: int) -> bool:
+    def _is_behind(self, place: FileRange, position: int) -> bool:
         """Whether the incomplete batch at the end of the file is beyond the task's range."""
         head = place.file.pread(_OFFSET, position)
         return len(head) == _OFFSET and int.from_bytes(head, "big", signed=True) >= place.until

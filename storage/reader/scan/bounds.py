@@ -29,7 +29,7 @@ class Bounds:
     log_end_offset: int
 
 
-class Checkpoints:
+class CheckpointReader:
     """The checkpoints of log directories, each read once."""
 
     def __init__(self, fs: FileSystem) -> None:
@@ -60,7 +60,7 @@ def bounds_of(
     directory: str,
     where: TopicPartition,
     segments: list[SegmentPlace],
-    checkpoints: Checkpoints,
+    checkpoints: CheckpointReader,
 ) -> Bounds:
     """Return the bounds of a partition. Raises CorruptLog, CheckpointError, OSError.
 

@@ -15,7 +15,7 @@ from storage.filesystem import FileSystem
 from storage.os_filesystem import OsFileSystem
 from storage.reader.partition import PartitionView
 from storage.reader.read_only import ReadOnlyFileSystem
-from storage.reader.scan.bounds import Bounds, Checkpoints, bounds_of
+from storage.reader.scan.bounds import Bounds, CheckpointReader, bounds_of
 from storage.reader.scan.errors import ScanError
 from storage.reader.scan.request import IsolationLevel, Kind, Position, ScanRequest
 from storage.reader.scan.seek import SegmentSeeker
@@ -41,7 +41,7 @@ def plan(request: ScanRequest, fs: FileSystem | None = None) -> ScanPlan:
     partitions: list[PartitionRange] = []
     tasks: list[ScanTask] = []
     selected = select(request, fs)
-    checkpoints = Checkpoints(fs)
+    checkpoints = CheckpointReader(fs)
     for where, directory in selected:
         planner = PartitionPlanner(fs, request, where, directory, checkpoints)
         found, of_it = planner.plan()
@@ -59,7 +59,7 @@ class PartitionPlanner:
         request: ScanRequest,
         where: TopicPartition,
         directory: str,
-        checkpoints: Checkpoints,
+        checkpoints: CheckpointReader,
     ) -> None:
         self._fs = fs
         self._request = request

@@ -9,7 +9,7 @@ from broker.background import Background
 from broker.components import Components
 from broker.deadlines import Deadlines
 from broker.fairness import NOBODY
-from broker.network.connection_limits import ConnectionLimits, Limits, Refusal
+from broker.network.connection_limits import ConnectionLimits, ConnectionRefusal, Limits
 from broker.network.continuation import Continuation
 from broker.network.handler_pool import HandlerPool
 from broker.world.clock import SystemClock
@@ -80,11 +80,11 @@ def test_other_limits_hold_for_the_next_connection() -> None:
     assert [limits.admit("a"), limits.admit("a"), limits.admit("b")] == [
         None,
         None,
-        Refusal.BROKER_LIMIT,
+        ConnectionRefusal.BROKER_LIMIT,
     ]
     limits.reconfigure(Limits(total=10, per_ip=2, ip_overrides={"b": 0}))
-    assert limits.admit("a") is Refusal.IP_LIMIT
-    assert limits.admit("b") is Refusal.IP_LIMIT
+    assert limits.admit("a") is ConnectionRefusal.IP_LIMIT
+    assert limits.admit("b") is ConnectionRefusal.IP_LIMIT
     assert limits.admit("c") is None
 
 
@@ -145,7 +145,7 @@ def test_a_change_reaches_every_part() -> None:
             for_cluster=False,
         )
         assert parts.channel.pool.statistics().workers == 16
-        assert parts.socket_server.limits.admit("h") is Refusal.BROKER_LIMIT
+        assert parts.socket_server.limits.admit("h") is ConnectionRefusal.BROKER_LIMIT
         assert parts.background._limiter.total_tokens == 20
         assert parts.controller.topic_config("t").retention_ms == 77
         assert parts.log_cleaner.backoff_ms == 78

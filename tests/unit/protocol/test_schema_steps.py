@@ -8,9 +8,9 @@ import pytest
 from protocol.errors import ProtocolError
 from protocol.framing import parse_request_header
 from protocol.schema import Api, Array, Bytes, Group, Int32, Str, Uuid, V
-from protocol.schema.build_code import NUMBERS_PER_STEP
 from protocol.schema.lazy import Chained, Lazy
 from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS, ManyElements
+from protocol.schema.source import NUMBERS_PER_STEP
 from protocol.schema.wire import MAX_TAGGED_FIELDS, uvarint
 
 Topic = Group("Topic", "name" / V("0+", Str), "partitions" / V("0+", Array(Int32)))

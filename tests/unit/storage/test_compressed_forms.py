@@ -14,7 +14,7 @@ from protocol.records.payload import payload_of
 from protocol.records.record import iter_records
 from protocol.records.scan import fields_of
 from protocol.records.search import first_at_or_after
-from storage.cleaner.errors import Uncleanable
+from storage.cleaner.errors import UncleanableLog
 from storage.cleaner.opening import open_records
 from storage.log.opening import Opening, TopicRules
 from storage.reader import PartitionView
@@ -104,5 +104,5 @@ def test_s_fmt_6_every_reader_takes_what_kafka_takes(
         if form.is_taken and form.name not in REFUSED_HERE:
             assert read(batch, at) == values
         else:
-            with pytest.raises((RecordsError, KafkaError, Uncleanable, CorruptLog)):
+            with pytest.raises((RecordsError, KafkaError, UncleanableLog, CorruptLog)):
                 read(batch, at)

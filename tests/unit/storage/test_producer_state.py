@@ -12,7 +12,7 @@ from protocol.records.control import ControlType, EndTransactionMarker
 from protocol.types import TopicPartition
 from storage.errors import CorruptSnapshot, InvalidTransactionState, OutOfOrderSequence
 from storage.log.results import AppendOrigin
-from storage.producers.analysis import ProducerDecision, Verdict
+from storage.producers.analysis import ProducerDecision, ProducerVerdict
 from storage.producers.entry import MAX_SEQUENCE, CompletedTxn, decrement_sequence
 from storage.producers.snapshot import decode_snapshot, java_map_order
 from storage.producers.state import ProducerStateManager
@@ -51,7 +51,7 @@ class Partition:
         transactional: bool = False,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         now: int = NOW,
-    ) -> Verdict:
+    ) -> ProducerVerdict:
         header = self.header(pid, epoch, sequence, count)
         header.attributes = TRANSACTIONAL_BIT if transactional else 0
         verdict = self.state.analyze(header, origin)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from broker.world.clock import Clock, SystemClock
+from broker.world.clock import SystemClock, TaskClock
 from tests.support.virtual_time import START_WALL_MS, Timeline, VirtualClock
 
 
@@ -113,7 +113,7 @@ def test_the_wall_may_be_set_back_and_monotonic_time_does_not_notice() -> None:
 @pytest.mark.parametrize("seconds", [-1, 0])
 def test_both_clocks_take_what_is_over_for_now(seconds: float) -> None:
     async def main() -> None:
-        clocks: list[Clock] = [SystemClock(), VirtualClock(Timeline())]
+        clocks: list[TaskClock] = [SystemClock(), VirtualClock(Timeline())]
         for clock in clocks:
             await clock.sleep(seconds)
             await clock.sleep_until(clock.monotonic() + seconds)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.world.metadata_medium import Row
+from broker.world.metadata_medium import NodeRow
 from broker.world.sqlite_medium import SqliteMedia
 from storage.explain.retention import Kept, RetentionVerdict
 from storage.log.results import DeletionReason
@@ -58,7 +58,7 @@ def test_a_directory_with_its_configs(tmp_path: Path, capsys: pytest.CaptureFixt
     write_log_dir(tmp_path)
     medium = SqliteMedia().open(str(tmp_path / SqliteMedia.file_name))
     topic = b'{"version":1,"config":{"retention.ms":"1000"}}'
-    medium.write([Row("/config/topics/orders", topic, 0)], [])
+    medium.write([NodeRow("/config/topics/orders", topic, 0)], [])
     medium.close()
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "orders-0").iterdir()}
 

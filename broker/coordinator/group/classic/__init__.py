@@ -1,9 +1,9 @@
 """Classic groups: Kafka's rebalance protocol as pure decisions (Kafka's `ClassicGroup`).
 
 Each decision changes the soft state of one `ClassicGroup` (parked requests, running sessions) and
-puts into an `Outcome` what to write, answer and time; it neither waits nor writes. Logged state,
-the assignments of a stable generation, changes only in `replay`. The wall time comes from `now_ms`,
-new member ids from `new_id`.
+puts into a `GroupDecision` what to write, answer and time; it neither waits nor writes. Logged
+state, the assignments of a stable generation, changes only in `replay`. The wall time comes from
+`now_ms`, new member ids from `new_id`.
 
     Empty --join--> PreparingRebalance --all joined, or time is up--> CompletingRebalance
                      ^     |  nobody left                                  | leader synced,

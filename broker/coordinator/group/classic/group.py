@@ -14,7 +14,7 @@ from broker.coordinator.group.classic.member import Answer, Member, ProtocolList
 from broker.coordinator.group.classic.state import (
     VALID_PREVIOUS_STATES,
     GroupState,
-    InvalidTransition,
+    InvalidGroupTransition,
 )
 from broker.coordinator.group.data.records import GroupMetadataRecord, GroupRecord
 from broker.coordinator.group.data.values import (
@@ -24,8 +24,8 @@ from broker.coordinator.group.data.values import (
     JoinedMember,
     ListedGroup,
 )
-from broker.coordinator.group.outcome import (
-    Outcome,
+from broker.coordinator.group.decision import (
+    GroupDecision,
     join_key,
     session_key,
     session_timer,
@@ -97,9 +97,11 @@ class ClassicGroup:
     # ---- state
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
-        """Change the state. Raises InvalidTransition unless VALID_PREVIOUS_STATES allows it."""
+        """Change the state. InvalidGroupTransition: VALID_PREVIOUS_STATES does not allow it."""
         if self.state not in VALID_PREVIOUS_STATES[state]:
-            raise InvalidTransition(f"group {self.group_id}: {self.state.value} -> {state.value}")
+            raise InvalidGroupTransition(
+                f"group {self.group_id}: {self.state.value} -> {state.value}"
+            )
         self.previous_state = self.state
         self.state = state
         self.state_timestamp_ms = now_ms
@@ -340,7 +342,7 @@ class ClassicGroup:
             return ExpiryBase.COMMIT
         return ExpiryBase.NEVER
 
-    def check_commit(self, request: CommitRequest, out: Outcome) -> None:
+    def check_commit(self, request: CommitRequest, out: GroupDecision) -> None:
         """See `Group`."""
         if request.generation < 0:
             if self.state is GroupState.EMPTY:
@@ -381,7 +383,7 @@ class ClassicGroup:
         """See `Group`."""
         return [GroupMetadataRecord(self.group_id, None)]
 
-    def gone(self, out: Outcome) -> None:
+    def gone(self, out: GroupDecision) -> None:
         """See `Group`."""
         for member_id in (*self.members, *self.pending_join):
             out.cancel(session_key(self.group_id, member_id))

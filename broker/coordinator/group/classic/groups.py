@@ -27,8 +27,8 @@ from broker.coordinator.group.data.values import (
     SyncReply,
     SyncRequest,
 )
-from broker.coordinator.group.outcome import Outcome, Timer, TimerKind
-from broker.coordinator.group.statistics import Counters
+from broker.coordinator.group.decision import GroupDecision, GroupTimer, TimerKind
+from broker.coordinator.group.statistics import GroupCounters
 from broker.coordinator.group.table.group_table import GroupTable
 from broker.coordinator.runtime.in_flight import InFlight
 from protocol.errors import ErrorCode
@@ -44,7 +44,7 @@ class ClassicGroups:
         self,
         table: GroupTable,
         limits: GroupLimits,
-        counters: Counters,
+        counters: GroupCounters,
         in_flight: InFlight[GroupRecord],
         *,
         now_ms: Callable[[], int],
@@ -62,7 +62,7 @@ class ClassicGroups:
 
     # ---- membership
 
-    def join(self, request: JoinRequest, answer: Answer, out: Outcome) -> None:
+    def join(self, request: JoinRequest, answer: Answer, out: GroupDecision) -> None:
         """JoinGroup; creates a missing group if the joining member has no id yet."""
         group = self._table.get(request.group_id)
         if self._table.is_being_deleted(request.group_id):
@@ -84,7 +84,7 @@ class ClassicGroups:
         else:
             out.answer(answer, refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
 
-    def _write_new_group(self, group: ClassicGroup, out: Outcome) -> None:
+    def _write_new_group(self, group: ClassicGroup, out: GroupDecision) -> None:
         """Write the record of a new group: as in Kafka 4, its first join outlives a restart.
 
         Members may join while it is written; if the write fails they are answered with its code and
@@ -98,14 +98,14 @@ class ClassicGroups:
             state_timestamp_ms=group.state_timestamp_ms,
         )
 
-        def then(code: ErrorCode, following: Outcome) -> None:
+        def then(code: ErrorCode, following: GroupDecision) -> None:
             if code is not ErrorCode.NONE and self._table.get(group.group_id) is group:
                 self._rebalance.close(group, code, following)
                 self._table.remove(group.group_id)
 
         out.write([GroupMetadataRecord(group.group_id, stored)], then=then)
 
-    def sync(self, request: SyncRequest, answer: Answer, out: Outcome) -> None:
+    def sync(self, request: SyncRequest, answer: Answer, out: GroupDecision) -> None:
         """SyncGroup."""
         group = self._table.get(request.group_id)
         if not isinstance(group, ClassicGroup):
@@ -121,7 +121,7 @@ class ClassicGroups:
         member_id: str,
         instance_id: str | None,
         generation: int,
-        out: Outcome,
+        out: GroupDecision,
     ) -> ErrorCode:
         """Heartbeat."""
         group = self._table.get(group_id)
@@ -131,7 +131,9 @@ class ClassicGroups:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return sessions.heartbeat(group, member_id, instance_id, generation, out)
 
-    def leave(self, group_id: str, leaving: tuple[LeavingMember, ...], out: Outcome) -> LeaveReply:
+    def leave(
+        self, group_id: str, leaving: tuple[LeavingMember, ...], out: GroupDecision
+    ) -> LeaveReply:
         """LeaveGroup."""
         group = self._table.get(group_id)
         if not isinstance(group, ClassicGroup):
@@ -149,8 +151,8 @@ class ClassicGroups:
             return LeaveReply(error=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self._departures.leave(group, leaving, out)
 
-    def on_timer(self, timer: Timer, out: Outcome) -> None:
-        """A timer fired that an outcome had set; ignored if its group is gone."""
+    def on_timer(self, timer: GroupTimer, out: GroupDecision) -> None:
+        """A timer fired that a decision had set; ignored if its group is gone."""
         group = self._table.living(timer.group_id)
         if not isinstance(group, ClassicGroup):
             return
@@ -168,13 +170,13 @@ class ClassicGroups:
     def __iter__(self) -> Iterator[ClassicGroup]:
         return (group for group in self._table if isinstance(group, ClassicGroup))
 
-    def on_loaded(self, out: Outcome) -> None:
+    def on_loaded(self, out: GroupDecision) -> None:
         """The log has been replayed: start the members' sessions."""
         for group in self:
             group.compute_subscribed_topics(self._read_topics)
             self._rebalance.on_loaded(group, out)
 
-    def close(self, code: ErrorCode, out: Outcome) -> None:
+    def close(self, code: ErrorCode, out: GroupDecision) -> None:
         """This broker no longer leads the partition: answer all parked requests with `code`."""
         for group in self:
             self._rebalance.close(group, code, out)

@@ -1,6 +1,6 @@
 """The states of a classic group and the steps between them (Kafka's `ClassicGroupState`).
 
-A step that is missing in the table is a bug of the caller and raises `InvalidTransition`.
+A step that is missing in the table is a bug of the caller and raises `InvalidGroupTransition`.
 """
 
 from collections.abc import Mapping
@@ -33,5 +33,5 @@ VALID_PREVIOUS_STATES: Mapping[GroupState, frozenset[GroupState]] = {
 }
 
 
-class InvalidTransition(Exception):
+class InvalidGroupTransition(Exception):
     """The table has no such step: a bug of the caller."""

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from protocol.types import NO_LEADER_EPOCH
+
 NO_OFFSET = -1
 """The offset in the answer for a partition without a committed one."""
-NO_LEADER_EPOCH = -1
 
 OffsetKey = tuple[str, str, int]
 """(group id, topic, partition)"""

@@ -29,7 +29,7 @@ from protocol.messages.coordinator_records import (
     OffsetCommitValue,
 )
 from protocol.messages.versioned import decode_versioned, encode_versioned, peek_version
-from protocol.types import ZERO_UUID
+from protocol.types import NO_TIMESTAMP, ZERO_UUID
 
 OFFSET_KEY_VERSIONS = (0, 1)
 GROUP_KEY_VERSION = 2
@@ -38,7 +38,6 @@ WRITTEN_OFFSET_VALUE = 4
 WRITTEN_OFFSET_VALUE_WITH_EXPIRY = 1
 WRITTEN_GROUP_VALUE = 3
 
-_NO_TIMESTAMP = -1
 _VERSION_BYTES = 2
 
 
@@ -69,7 +68,7 @@ def _encode_offset(
         leader_epoch=committed.leader_epoch,
         metadata=committed.metadata,
         commit_timestamp=committed.commit_timestamp_ms,
-        expire_timestamp=_NO_TIMESTAMP if expires is None else expires,
+        expire_timestamp=NO_TIMESTAMP if expires is None else expires,
         topic_id=committed.topic_id or ZERO_UUID,
     )
     version = WRITTEN_OFFSET_VALUE if expires is None else WRITTEN_OFFSET_VALUE_WITH_EXPIRY
@@ -86,7 +85,7 @@ def _encode_group(stored: StoredGroup) -> bytes:
             generation=stored.generation,
             protocol=stored.protocol_name,
             leader=stored.leader_id,
-            current_state_timestamp=_NO_TIMESTAMP if timestamp is None else timestamp,
+            current_state_timestamp=NO_TIMESTAMP if timestamp is None else timestamp,
             members=[
                 MemberMetadata(
                     member_id=member.member_id,
@@ -130,7 +129,7 @@ def _decode_offset(data: bytes) -> CommittedOffset:
         leader_epoch=value.leader_epoch,
         metadata=value.metadata,
         commit_timestamp_ms=value.commit_timestamp,
-        expire_timestamp_ms=None if expires == _NO_TIMESTAMP else expires,
+        expire_timestamp_ms=None if expires == NO_TIMESTAMP else expires,
         topic_id=None if value.topic_id == ZERO_UUID else value.topic_id,
     )
 
@@ -143,7 +142,7 @@ def _decode_group(data: bytes) -> StoredGroup:
         generation=value.generation,
         protocol_name=value.protocol,
         leader_id=value.leader,
-        state_timestamp_ms=None if timestamp == _NO_TIMESTAMP else timestamp,
+        state_timestamp_ms=None if timestamp == NO_TIMESTAMP else timestamp,
         members=tuple(
             StoredMember(
                 member_id=member.member_id,

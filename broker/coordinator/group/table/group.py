@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from broker.coordinator.group.data.records import GroupRecord
 from broker.coordinator.group.data.values import CommitRequest, DescribedGroup, ListedGroup
-from broker.coordinator.group.outcome import Outcome
+from broker.coordinator.group.decision import GroupDecision
 
 DEAD: Final = "Dead"
 """The state that is shown for a group which does not exist or is being deleted."""
@@ -61,7 +61,7 @@ class Group(Protocol):
         """Whether a member reads `topic`; if so, its offsets must not expire or be deleted."""
         ...
 
-    def check_commit(self, request: CommitRequest, out: Outcome) -> None:
+    def check_commit(self, request: CommitRequest, out: GroupDecision) -> None:
         """Refuse an invalid OffsetCommit; a valid one renews the member's session (S-GRP-2)."""
         ...
 
@@ -81,7 +81,7 @@ class Group(Protocol):
         """Tombstones for its own records; not for its offsets."""
         ...
 
-    def gone(self, out: Outcome) -> None:
+    def gone(self, out: GroupDecision) -> None:
         """The group was deleted or closed: cancel all of its timers."""
         ...
 

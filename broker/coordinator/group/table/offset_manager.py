@@ -20,7 +20,7 @@ from broker.coordinator.group.data.values import (
     PartitionCommit,
     TransactionalCommit,
 )
-from broker.coordinator.group.outcome import Outcome
+from broker.coordinator.group.decision import GroupDecision
 from broker.coordinator.group.table.expiry import ExpiryCheck
 from broker.coordinator.group.table.group import Group
 from broker.coordinator.group.table.group_table import GroupTable
@@ -53,7 +53,7 @@ class OffsetMetadataManager:
 
     # ---- commits
 
-    def commit(self, request: CommitRequest, done: Done, out: Outcome) -> None:
+    def commit(self, request: CommitRequest, done: Done, out: GroupDecision) -> None:
         """OffsetCommit: visible when it is durable. Raises KafkaError when the group refuses.
 
         A commit renews the member's session as a heartbeat does (S-GRP-2).
@@ -71,7 +71,9 @@ class OffsetMetadataManager:
         else:
             out.answer(done, ErrorCode.NONE)
 
-    def commit_in_transaction(self, request: TransactionalCommit, done: Done, out: Outcome) -> None:
+    def commit_in_transaction(
+        self, request: TransactionalCommit, done: Done, out: GroupDecision
+    ) -> None:
         """TxnOffsetCommit: pending when it is durable. Raises KafkaError when the group refuses."""
         commit, producer_id = request.commit, request.producer_id
         self._check_commit_in_transaction(commit)
@@ -95,7 +97,7 @@ class OffsetMetadataManager:
             "transactional": True,
         }
 
-    def _check_commit(self, request: CommitRequest, out: Outcome) -> None:
+    def _check_commit(self, request: CommitRequest, out: GroupDecision) -> None:
         group = self._groups.get(request.group_id)
         if group is None:
             # A simple consumer: replay of its first offset creates the group.
@@ -119,7 +121,7 @@ class OffsetMetadataManager:
     # ---- deletion and expiry
 
     def delete_offsets(
-        self, group_id: str, wanted: Iterable[tuple[str, int]], out: Outcome
+        self, group_id: str, wanted: Iterable[tuple[str, int]], out: GroupDecision
     ) -> dict[tuple[str, int], ErrorCode]:
         """OffsetDelete: return a code per partition. Raises KafkaError (S-GRP-6)."""
         group = self._groups.living(group_id)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cluster.adoption import FIRST_PRODUCER_ID, Action, ConfigSource, take_over
+from broker.cluster.adoption import FIRST_PRODUCER_ID, ConfigOrigin, TopicAction, take_over
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import TopicImage
 from broker.cluster.kraft_log import METADATA_DIRECTORY, read_kraft_metadata
@@ -84,10 +84,10 @@ def kraft(fs: MemoryFileSystem, name: str, *batches: bytes) -> None:
 
 def run(
     fs: MemoryFileSystem, store: EmbeddedStore | None = None
-) -> tuple[dict[str, Action], dict[str, TopicImage]]:
+) -> tuple[dict[str, TopicAction], dict[str, TopicImage]]:
     """Actions by topic, and what the store holds then."""
 
-    async def scenario() -> tuple[dict[str, Action], dict[str, TopicImage]]:
+    async def scenario() -> tuple[dict[str, TopicAction], dict[str, TopicImage]]:
         opened = store or await open_store()
         verdicts = await take_over(opened, fs, ("/a", "/b"), CONFIG, 3, new_uuid=new_uuid)
         topics = await read_topics(opened)
@@ -104,7 +104,7 @@ def test_directories_become_topics_with_their_own_ids() -> None:
     fs = directories("/a/t-0", "/b/t-2", "/a/__consumer_offsets-49", topic_id=ID)
     fs.make_dirs("/a/gone-0.0123456789abcdef0123456789abcdef-delete")
     actions, topics = run(fs)
-    assert actions == {"t": Action.ADOPTED, "__consumer_offsets": Action.ADOPTED}
+    assert actions == {"t": TopicAction.ADOPTED, "__consumer_offsets": TopicAction.ADOPTED}
     assert topics["t"].topic_id == ID
     assert list(topics["t"].partitions) == [0, 1, 2]
     assert topics["t"].partitions[1].replicas == (3,)
@@ -116,7 +116,7 @@ def test_adopting_twice_changes_nothing() -> None:
     fs, store = directories("/a/t-0", "/a/t-1"), new_store()
     _, first = run(fs, store)
     actions, second = run(fs, store)
-    assert actions == {"t": Action.KNOWN}
+    assert actions == {"t": TopicAction.KNOWN}
     assert first == second
 
 
@@ -125,28 +125,28 @@ def test_partitions_that_came_later_are_added() -> None:
     run(fs, store)
     add(fs, "/b/t-2", ID)
     actions, topics = run(fs, store)
-    assert actions == {"t": Action.GROWN}
+    assert actions == {"t": TopicAction.GROWN}
     assert list(topics["t"].partitions) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
-    ("missing", "action"), [(10_000, Action.ADOPTED), (10_001, Action.CONFLICT)]
+    ("missing", "action"), [(10_000, TopicAction.ADOPTED), (10_001, TopicAction.CONFLICT)]
 )
 def test_a_number_in_a_name_makes_no_more_partitions_than_a_request_may(
-    missing: int, action: Action
+    missing: int, action: TopicAction
 ) -> None:
     actions, topics = run(directories("/a/t-0", f"/a/t-{missing + 1}", "/b/u-0"))
-    assert actions == {"t": action, "u": Action.ADOPTED}
+    assert actions == {"t": action, "u": TopicAction.ADOPTED}
     assert len(topics["t"].partitions if "t" in topics else ()) in (0, missing + 2)
 
 
 def test_a_date_in_a_name_is_no_count() -> None:
     fs = directories("/a/backup-20260101", "/b/t-0")
     known = new_store()
-    assert run(fs, known)[0] == {"backup": Action.CONFLICT, "t": Action.ADOPTED}
+    assert run(fs, known)[0] == {"backup": TopicAction.CONFLICT, "t": TopicAction.ADOPTED}
     add(fs, "/a/t-20260101", ID)  # beside the topic that the store knows now
     actions, topics = run(fs, known)
-    assert actions == {"backup": Action.CONFLICT, "t": Action.CONFLICT}
+    assert actions == {"backup": TopicAction.CONFLICT, "t": TopicAction.CONFLICT}
     assert list(topics["t"].partitions) == [0]
 
 
@@ -154,7 +154,7 @@ def test_a_number_in_kafkas_metadata_log_is_no_count_either() -> None:
     fs = directories("/a/t-0")
     partition = frame(PartitionRecord, partition_id=2**31 - 1, topic_id=ID)
     kraft(fs, f"{0:020}.log", batch(0, frame(TopicRecord, name="t", topic_id=ID), partition))
-    assert run(fs)[0] == {"t": Action.CONFLICT}
+    assert run(fs)[0] == {"t": TopicAction.CONFLICT}
 
 
 def test_a_directory_of_foreign_files_is_no_partition(caplog: pytest.LogCaptureFixture) -> None:
@@ -172,7 +172,7 @@ def test_a_topic_that_was_made_again_elsewhere_replaces_the_one_that_is_known() 
     fs.remove_tree("/a/t-1")
     add(fs, "/a/t-0", OTHER_ID)
     actions, topics = run(fs, store)
-    assert actions == {"t": Action.REPLACED}
+    assert actions == {"t": TopicAction.REPLACED}
     assert topics["t"].topic_id == OTHER_ID
     assert list(topics["t"].partitions) == [0]
 
@@ -182,9 +182,9 @@ def test_conflicts_are_left_out_and_the_rest_is_taken() -> None:
     add(fs, "/a/mixed-1", OTHER_ID)
     actions, topics = run(fs)
     assert actions == {
-        "good": Action.ADOPTED,
-        "mixed": Action.CONFLICT,
-        "twice": Action.CONFLICT,
+        "good": TopicAction.ADOPTED,
+        "mixed": TopicAction.CONFLICT,
+        "twice": TopicAction.CONFLICT,
     }
     assert set(topics) == {"good"}
 
@@ -218,7 +218,7 @@ def test_kraft_tells_partitions_configs_and_ids() -> None:
         assert topic is not None
         assert dict(topic.config) == {"retention.ms": "9"}
         assert [text.split()[0] for text in verdicts["t"].dropped_configs] == ["new.key=1"]
-        assert verdicts["t"].config_source is ConfigSource.KRAFT
+        assert verdicts["t"].config_source is ConfigOrigin.KRAFT
         assert (verdicts["t"].found, verdicts["t"].missing) == ((1,), (0, 2, 3))
         assert verdicts["old"].topic is not None
         assert verdicts["old"].topic.topic_id == OTHER_ID
@@ -238,7 +238,7 @@ def test_a_metadata_log_in_a_directory_of_its_own_is_read() -> None:
     async def scenario() -> None:
         store = await open_store()
         (verdict,) = await take_over(store, fs, ("/a",), config, 3, new_uuid=new_uuid)
-        assert verdict.config_source is ConfigSource.KRAFT
+        assert verdict.config_source is ConfigOrigin.KRAFT
         assert verdict.topic is not None
         assert dict(verdict.topic.config) == {"retention.ms": "5"}
 

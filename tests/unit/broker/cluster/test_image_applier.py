@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from broker.cluster.image import NO_LEADER, PartitionImage
-from broker.cluster.metadata_store import Create, Delete, Operation, Put
+from broker.cluster.metadata_store import Create, Delete, Put, TreeOperation
 from broker.cluster.topic_plan import NewTopic
 from broker.cluster.tree_values import encode_config, encode_partition_state, encode_topic
 from protocol.errors import ErrorCode, KafkaError
@@ -38,7 +38,7 @@ def creation(name: str, partitions: Mapping[int, PartitionImage], topic_id: byte
     ]
 
 
-async def write(cluster: Cluster, *operations: Operation) -> None:
+async def write(cluster: Cluster, *operations: TreeOperation) -> None:
     """As somebody else."""
     await cluster.store.apply(operations)
     await cluster.applier.catch_up()

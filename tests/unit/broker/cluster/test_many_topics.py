@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from broker.cluster.image import MetadataImage, TopicImage
-from broker.cluster.metadata_store import Create, Operation, StoreUnavailableError
+from broker.cluster.metadata_store import Create, StoreUnavailableError, TreeOperation
 from broker.cluster.topic_batches import PARTITIONS_AT_ONCE, TOPICS_AT_ONCE
 from broker.cluster.topic_plan import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from protocol.errors import ErrorCode, KafkaError
@@ -19,7 +19,7 @@ def count_writes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[int]
     writes: list[int] = []
     apply = cluster.store.apply
 
-    async def counted(operations: list[Operation]) -> None:
+    async def counted(operations: list[TreeOperation]) -> None:
         writes.append(sum(isinstance(one, Create) for one in operations))
         await apply(operations)
 
@@ -129,7 +129,7 @@ def test_what_cannot_be_written_is_refused_together_and_the_rest_is_made(
         cluster = await start_cluster()
         apply, calls = cluster.store.apply, 0
 
-        async def fails_once(operations: list[Operation]) -> None:
+        async def fails_once(operations: list[TreeOperation]) -> None:
             nonlocal calls
             calls += 1
             if calls == 1:
@@ -153,7 +153,7 @@ def test_what_cannot_be_taken_back_is_refused_and_the_rest_is_made(
         cluster = await start_cluster()
         apply, calls = cluster.store.apply, 0
 
-        async def fails_later(operations: list[Operation]) -> None:
+        async def fails_later(operations: list[TreeOperation]) -> None:
             nonlocal calls
             calls += 1
             if calls == 2:

@@ -12,7 +12,7 @@ from broker.coordinator.group.data.values import (
     PartitionCommit,
     TransactionalCommit,
 )
-from broker.coordinator.group.outcome import Outcome, session_timer
+from broker.coordinator.group.decision import GroupDecision, session_timer
 from broker.coordinator.group.table.group import ExpiryBase, Group
 from protocol.errors import ErrorCode, KafkaError
 from tests.support.group_harness import GroupHarness, Parked
@@ -50,7 +50,7 @@ class EpochGroup:
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.topics
 
-    def check_commit(self, request: CommitRequest, out: Outcome) -> None:
+    def check_commit(self, request: CommitRequest, out: GroupDecision) -> None:
         self.check_commit_in_transaction(request)
         out.schedule(session_timer(self.group_id, request.member_id, SESSION_MS))
 
@@ -71,7 +71,7 @@ class EpochGroup:
     def tombstones(self) -> list[GroupRecord]:
         return [GroupMetadataRecord(self.group_id, None)]
 
-    def gone(self, out: Outcome) -> None:
+    def gone(self, out: GroupDecision) -> None:
         self.timers_ended = True
 
     def describe(self) -> DescribedGroup:

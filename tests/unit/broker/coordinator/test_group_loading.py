@@ -8,12 +8,11 @@ from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.data.offsets import CommittedOffset
 from broker.coordinator.group.data.records import OffsetRecord
 from broker.coordinator.group.data.serde import encode_record
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
-from protocol.types import TopicPartition
+from protocol.types import OFFSETS_TOPIC, TopicPartition
 from storage.waits import Signal
 from tests.support.begun import begin
 from tests.support.group_harness import SESSION_MS, GroupHarness

@@ -7,7 +7,7 @@ from broker.coordinator.group.classic.member import Member
 from broker.coordinator.group.classic.state import (
     VALID_PREVIOUS_STATES,
     GroupState,
-    InvalidTransition,
+    InvalidGroupTransition,
 )
 from protocol.errors import ErrorCode, KafkaError
 
@@ -33,7 +33,7 @@ def test_only_the_steps_of_the_table_are_possible(before: GroupState, after: Gro
         group.transition_to(after, 5)
         assert (group.state, group.previous_state, group.state_timestamp_ms) == (after, before, 5)
     else:
-        with pytest.raises(InvalidTransition):
+        with pytest.raises(InvalidGroupTransition):
             group.transition_to(after, 5)
         assert group.state is before
 

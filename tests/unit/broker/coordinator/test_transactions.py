@@ -10,7 +10,7 @@ from broker.coordinator.transaction.settings import TransactionSettings
 from broker.coordinator.transaction.state import (
     LAST_EPOCH,
     VALID_NEXT,
-    InvalidTransition,
+    InvalidTransactionTransition,
     Transaction,
     TransactionRecord,
     TransactionState,
@@ -60,7 +60,7 @@ def test_only_valid_transitions_become_records() -> None:
                 assert transaction.becoming(value) == TransactionRecord("id", value)
                 assert transaction.state is state, "nothing is durable yet"
             else:
-                with pytest.raises(InvalidTransition):
+                with pytest.raises(InvalidTransactionTransition):
                     transaction.becoming(value)
 
 
@@ -71,7 +71,7 @@ def test_nothing_begins_while_something_is_written() -> None:
     in_flight.begin([record])
     assert transaction.in_transition
     assert repr(transaction) == "Transaction('id', Empty -> Ongoing)"
-    with pytest.raises(InvalidTransition):
+    with pytest.raises(InvalidTransactionTransition):
         transaction.becoming(in_state(S.ONGOING))
     in_flight.end([record])
     assert not transaction.in_transition

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker.network.activity import Activity, Ending, State
 from broker.network.buffers import BufferPool
-from broker.network.connection_state import TURN_S, ConnectionState, Step
+from broker.network.connection_state import CONNECTION_TURN_S, ConnectionState, Step
 from broker.network.frame_memory import FrameMemory
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.request_memory import Claim, RequestMemory
@@ -212,7 +212,7 @@ def test_a_wait_is_the_end_of_a_turn() -> None:
     driver = Driver()
     driver.behave = lambda content: "later" if content == b"1" else None
     driver.receive(frame(b"1") + frame(b"2"))
-    driver.activity.last = driver.now = driver.now + 100 * TURN_S
+    driver.activity.last = driver.now = driver.now + 100 * CONNECTION_TURN_S
     driver.told(driver.state.finished())
     driver.go_on()
     assert driver.seen == [b"1", b"2"]
@@ -236,7 +236,7 @@ def test_a_long_turn_is_cut_between_frames_and_goes_on_after_the_others(rest: by
     driver = Driver()
 
     def work(content: bytes) -> None:
-        driver.now = driver.activity.last = driver.now + 1.5 * TURN_S
+        driver.now = driver.activity.last = driver.now + 1.5 * CONNECTION_TURN_S
 
     driver.behave = work
     driver.receive(frame(b"1") + frame(b"2") + rest)
@@ -252,7 +252,7 @@ def test_short_turns_add_up_until_nothing_comes() -> None:
     turns = 4
 
     def work(content: bytes) -> None:
-        driver.now = driver.activity.last = driver.now + TURN_S / (turns - 0.5)
+        driver.now = driver.activity.last = driver.now + CONNECTION_TURN_S / (turns - 0.5)
 
     driver.behave = work
     for _ in range(turns):
@@ -358,7 +358,7 @@ def test_a_connection_that_is_closed_while_the_others_have_their_turn_receives_n
     driver = Driver()
 
     def take_the_turn(content: bytes) -> None:
-        driver.activity.last += 2 * TURN_S
+        driver.activity.last += 2 * CONNECTION_TURN_S
 
     driver.behave = take_the_turn
     driver.receive(frame(b"1"))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from broker.network.connection_limits import ConnectionLimits, Limits, Refusal
+from broker.network.connection_limits import ConnectionLimits, ConnectionRefusal, Limits
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer
 from broker.request import RequestContext
@@ -75,14 +75,14 @@ def test_an_address_that_cannot_be_used_is_one_clear_error_and_no_port_is_kept(n
 
 def test_limits_count_by_address_and_in_all() -> None:
     limits = ConnectionLimits(Limits(total=4, per_ip=2, ip_overrides={"10.0.0.9": 3}))
-    assert [limits.admit("10.0.0.1") for _ in range(3)] == [None, None, Refusal.IP_LIMIT]
+    assert [limits.admit("10.0.0.1") for _ in range(3)] == [None, None, ConnectionRefusal.IP_LIMIT]
     assert limits.admit("10.0.0.9") is None
     assert limits.admit("10.0.0.9") is None
-    assert limits.admit("10.0.0.9") is Refusal.BROKER_LIMIT
+    assert limits.admit("10.0.0.9") is ConnectionRefusal.BROKER_LIMIT
     limits.leave("10.0.0.1")
     assert limits.admit("10.0.0.9") is None
     limits.leave("10.0.0.1")
-    assert limits.admit("10.0.0.9") is Refusal.IP_LIMIT
+    assert limits.admit("10.0.0.9") is ConnectionRefusal.IP_LIMIT
     assert limits.count == 3
 
 
@@ -90,10 +90,10 @@ def test_a_listener_has_its_own_limit_and_descriptors_go_before_all() -> None:
     limits = ConnectionLimits(Limits(by_listener={"A": 1}), descriptors=3)
     assert [limits.admit("h", name) for name in ("A", "A", "B", "B", "B")] == [
         None,
-        Refusal.LISTENER_LIMIT,
+        ConnectionRefusal.LISTENER_LIMIT,
         None,
         None,
-        Refusal.DESCRIPTORS,
+        ConnectionRefusal.DESCRIPTORS,
     ]
     limits.leave("h", "A")
     assert limits.admit("h", "A") is None

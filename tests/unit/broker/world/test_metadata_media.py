@@ -14,13 +14,17 @@ from broker.world.metadata_medium import (
     MediumError,
     MediumFailed,
     MetadataMedia,
-    Row,
+    NodeRow,
     TransientMedium,
 )
 from broker.world.sqlite_medium import SqliteMedia
 from tests.support.memory_filesystem import MemoryFileSystem
 
-A, B, C = Row("/a", b"", 0), Row("/a/b", b"\0\xff value", 3), Row("/ä", b"x" * 3000, 2**40)
+A, B, C = (
+    NodeRow("/a", b"", 0),
+    NodeRow("/a/b", b"\0\xff value", 3),
+    NodeRow("/ä", b"x" * 3000, 2**40),
+)
 Place = tuple[MetadataMedia, str]
 
 
@@ -80,11 +84,11 @@ def test_a_layout_of_the_future_is_refused(tmp_path: Path) -> None:
 
 _WRITER = """
 import os, signal, sys
-from broker.world.metadata_medium import Row
+from broker.world.metadata_medium import NodeRow
 from broker.world.sqlite_medium import SqliteMedia
 medium = SqliteMedia().open(sys.argv[1])
 for n in range(1000):
-    medium.write([Row(f"/n/{n}", b"x" * 100, 0)], [])
+    medium.write([NodeRow(f"/n/{n}", b"x" * 100, 0)], [])
     if n == 20:
         print("ready", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)

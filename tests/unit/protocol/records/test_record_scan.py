@@ -20,7 +20,7 @@ from protocol.records.payload import payload_of
 from protocol.records.record import iter_records
 from protocol.records.record_validation import Findings, RecordRules, check_batch
 from protocol.records.scan import fields_of
-from protocol.records.scan_fields import Fields
+from protocol.records.scan_fields import RecordFields
 from protocol.records.search import first_at_or_after
 
 SMALL_AND_LARGE = [1, 2, 79, 80, 81, 300]
@@ -46,7 +46,7 @@ def raw_batch(payload: bytes, count: int, attributes: int = 0, **fields: int) ->
     return assemble_batch(payload, record_count=count, attributes=attributes, **given)
 
 
-def fields_in(batch: bytes, pos: int = 0) -> Fields:
+def fields_in(batch: bytes, pos: int = 0) -> RecordFields:
     header = read_header(batch, pos)
     return fields_of(payload_of(batch, pos, header), header)
 

@@ -11,7 +11,12 @@ from protocol.records.batch import crc_of
 from protocol.records.compression import CompressionType
 from storage.cleaner import work
 from storage.cleaner.cleaning import clean, clean_here
-from storage.cleaner.errors import CleaningAborted, SegmentOverflow, Uncleanable, UncleanableReason
+from storage.cleaner.errors import (
+    CleaningAborted,
+    SegmentOverflow,
+    UncleanableLog,
+    UncleanableReason,
+)
 from storage.cleaner.request import CleanerStats
 from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.paths import log_file
@@ -162,9 +167,9 @@ def damage(log: CompactedLog, position: int, data: bytes) -> None:
     segment.file.pwrite(data, position)
 
 
-def refused(log: CompactedLog) -> Uncleanable:
+def refused(log: CompactedLog) -> UncleanableLog:
     before = log.log.segments.first.file.pread(10_000, 0)
-    with pytest.raises(Uncleanable) as caught:
+    with pytest.raises(UncleanableLog) as caught:
         log.clean(roll=False)
     assert leftovers(log) == []
     assert log.log.segments.first.file.pread(10_000, 0) == before
@@ -269,7 +274,7 @@ def test_all_that_travels_to_a_child_and_back_pickles() -> None:
         cleaning.complete()
     assert isinstance(cleaning.result, CleanerStats)
     for error in (
-        Uncleanable(UncleanableReason.CORRUPT_BATCH, "x"),
+        UncleanableLog(UncleanableReason.CORRUPT_BATCH, "x"),
         SegmentOverflow(3, 4),
         CleaningAborted("y"),
     ):

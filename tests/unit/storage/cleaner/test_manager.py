@@ -13,7 +13,7 @@ from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.cleaner.manager import FRESH_S
 from storage.cleaner.planner import Due, NotDue, OpenTransaction, RatioBelow
-from storage.cleaner.states import Aborted, InProgress, Paused
+from storage.cleaner.states import LogCleaningAborted, LogCleaningInProgress, LogCleaningPaused
 from storage.errors import BeingRepaired
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
@@ -65,7 +65,7 @@ def test_s_cmp_1_a_log_that_is_being_cleaned_is_not_given_to_another_cleaner() -
     logs.filled()
     work = logs.grab()
     assert work is not None
-    assert logs.cleaner.state_of(TP) == InProgress()
+    assert logs.cleaner.state_of(TP) == LogCleaningInProgress()
     assert logs.grab() is None
     logs.cleaner.done_cleaning(work, None)
     assert logs.cleaner.state_of(TP) is None
@@ -183,7 +183,7 @@ def test_s_cmp_11_deletion_ends_a_cleaning_and_the_next_log_of_that_name_waits_f
     work = logs.grab()
     assert work is not None
     logs.manager.async_delete(TP)
-    assert logs.cleaner.state_of(TP) == Aborted()
+    assert logs.cleaner.state_of(TP) == LogCleaningAborted()
     again = logs.filled()
     assert again is not log
     assert logs.grab() is None
@@ -199,7 +199,7 @@ def test_s_cmp_11_a_paused_partition_is_left_alone_until_it_is_resumed_as_often(
     logs.cleaner.pause(TP)
     assert logs.grab() is None
     logs.cleaner.resume(TP)
-    assert logs.cleaner.state_of(TP) == Paused(1)
+    assert logs.cleaner.state_of(TP) == LogCleaningPaused(1)
     assert logs.grab() is None
     logs.cleaner.resume(TP)
     assert logs.grab() is not None

@@ -9,8 +9,8 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.record import Record, iter_records
 from storage.cleaner import opening
-from storage.cleaner.errors import Uncleanable
-from storage.cleaner.opening import Opened, chunks_of, open_records
+from storage.cleaner.errors import UncleanableLog
+from storage.cleaner.opening import OpenedBatches, chunks_of, open_records
 from storage.reader.columns import batch_columns
 from storage.reader.frames import Frames
 
@@ -37,7 +37,7 @@ def frames_of(batches: list[bytes]) -> Frames:
     return Frames(memoryview(b"".join(batches)), 0, starts, legacy=False)
 
 
-def rows_of(frames: Frames, opened: Opened) -> list[tuple[int, Record | tuple[object, ...]]]:
+def rows_of(frames: Frames, opened: OpenedBatches) -> list[tuple[int, Record | tuple[object, ...]]]:
     """(batch, (timestamp delta, key, value)) of each record."""
     rows = []
     parts = (
@@ -105,5 +105,5 @@ def test_records_that_do_not_fill_their_batch_are_no_log(
     frames = frames_of([good, good])
     batches = batch_columns(frames)
     batches["record_count"] = batches["record_count"] + np.array([0, 1], np.int32)
-    with pytest.raises(Uncleanable):
+    with pytest.raises(UncleanableLog):
         list(open_records(frames, batches, np.ones(2, np.bool_)))

@@ -26,9 +26,7 @@ from storage.cleaner.planner import (
     Verdict,
     judge,
 )
-from storage.cleaner.states import Aborted
-from storage.cleaner.states import InProgress as CleaningInProgress
-from storage.cleaner.states import Paused as CleaningPaused
+from storage.cleaner.states import LogCleaningAborted, LogCleaningInProgress, LogCleaningPaused
 from storage.waits import at_once
 from tests.support.begun import begin
 
@@ -215,9 +213,9 @@ def test_s_cmp_1_however_old_what_cannot_be_cleaned_makes_nothing_due() -> None:
     [
         ({"cleaner_enabled": False}, CleanerDisabled()),
         ({"uncleanable": "a batch is damaged"}, Uncleanable(why="a batch is damaged")),
-        ({"state": CleaningInProgress()}, InProgress(aborted=False)),
-        ({"state": Aborted(1)}, InProgress(aborted=True)),
-        ({"state": CleaningPaused(2)}, Paused(times=2)),
+        ({"state": LogCleaningInProgress()}, InProgress(aborted=False)),
+        ({"state": LogCleaningAborted(1)}, InProgress(aborted=True)),
+        ({"state": LogCleaningPaused(2)}, Paused(times=2)),
     ],
 )
 def test_s_cmp_1_what_is_due_by_its_bytes_may_not_be_touched_all_the_same(changes, reason) -> None:

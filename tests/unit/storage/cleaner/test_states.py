@@ -3,7 +3,12 @@
 import pytest
 
 from protocol.types import TopicPartition
-from storage.cleaner.states import Aborted, CleaningStates, InProgress, Paused
+from storage.cleaner.states import (
+    CleaningStates,
+    LogCleaningAborted,
+    LogCleaningInProgress,
+    LogCleaningPaused,
+)
 
 TP = TopicPartition("t", 0)
 
@@ -14,34 +19,34 @@ BEGIN, END, ABORT, PAUSE, RESUME, FORGET = "begin", "end", "abort", "pause", "re
     ("steps", "state"),
     [
         ((), None),
-        ((BEGIN,), InProgress()),
+        ((BEGIN,), LogCleaningInProgress()),
         ((BEGIN, END), None),
-        ((BEGIN, ABORT), Aborted()),
-        ((BEGIN, ABORT, ABORT), Aborted()),
+        ((BEGIN, ABORT), LogCleaningAborted()),
+        ((BEGIN, ABORT, ABORT), LogCleaningAborted()),
         ((BEGIN, ABORT, END), None),
         ((ABORT,), None),
-        ((PAUSE,), Paused(1)),
-        ((PAUSE, PAUSE), Paused(2)),
-        ((PAUSE, PAUSE, RESUME), Paused(1)),
-        ((PAUSE, PAUSE, PAUSE), Paused(3)),
-        ((PAUSE, PAUSE, PAUSE, RESUME), Paused(2)),
+        ((PAUSE,), LogCleaningPaused(1)),
+        ((PAUSE, PAUSE), LogCleaningPaused(2)),
+        ((PAUSE, PAUSE, RESUME), LogCleaningPaused(1)),
+        ((PAUSE, PAUSE, PAUSE), LogCleaningPaused(3)),
+        ((PAUSE, PAUSE, PAUSE, RESUME), LogCleaningPaused(2)),
         ((PAUSE, RESUME), None),
-        ((PAUSE, ABORT), Paused(1)),
-        ((BEGIN, PAUSE), Aborted(1)),
-        ((BEGIN, PAUSE, PAUSE), Aborted(2)),
-        ((BEGIN, PAUSE, END), Paused(1)),
-        ((BEGIN, PAUSE, PAUSE, END), Paused(2)),
-        ((BEGIN, PAUSE, PAUSE, PAUSE, RESUME), Aborted(2)),
-        ((BEGIN, ABORT, PAUSE, PAUSE, END), Paused(2)),
-        ((BEGIN, PAUSE, PAUSE, RESUME, END), Paused(1)),
-        ((BEGIN, PAUSE, RESUME), Aborted()),
+        ((PAUSE, ABORT), LogCleaningPaused(1)),
+        ((BEGIN, PAUSE), LogCleaningAborted(1)),
+        ((BEGIN, PAUSE, PAUSE), LogCleaningAborted(2)),
+        ((BEGIN, PAUSE, END), LogCleaningPaused(1)),
+        ((BEGIN, PAUSE, PAUSE, END), LogCleaningPaused(2)),
+        ((BEGIN, PAUSE, PAUSE, PAUSE, RESUME), LogCleaningAborted(2)),
+        ((BEGIN, ABORT, PAUSE, PAUSE, END), LogCleaningPaused(2)),
+        ((BEGIN, PAUSE, PAUSE, RESUME, END), LogCleaningPaused(1)),
+        ((BEGIN, PAUSE, RESUME), LogCleaningAborted()),
         ((BEGIN, PAUSE, RESUME, END), None),
         ((FORGET,), None),
         ((PAUSE, FORGET), None),
         ((PAUSE, PAUSE, FORGET), None),
         ((BEGIN, PAUSE, PAUSE, FORGET, END), None),
-        ((BEGIN, FORGET), Aborted()),
-        ((BEGIN, PAUSE, FORGET), Aborted()),
+        ((BEGIN, FORGET), LogCleaningAborted()),
+        ((BEGIN, PAUSE, FORGET), LogCleaningAborted()),
     ],
 )
 def test_s_cmp_11_a_partition_goes_from_state_to_state(steps, state) -> None:

@@ -8,7 +8,7 @@ from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.member import Answer, Member
 from broker.coordinator.group.classic.phases import sessions
 from broker.coordinator.group.data.values import JoinReply, JoinRequest, SyncReply
-from broker.coordinator.group.outcome import Outcome
+from broker.coordinator.group.decision import GroupDecision
 from protocol.errors import ErrorCode
 
 
@@ -42,7 +42,7 @@ def sync_reply(group: ClassicGroup, assignment: bytes) -> SyncReply:
 
 
 def park_join(
-    group: ClassicGroup, member: Member, request: JoinRequest, answer: Answer, out: Outcome
+    group: ClassicGroup, member: Member, request: JoinRequest, answer: Answer, out: GroupDecision
 ) -> None:
     """Take over a rejoining member's protocols and timeouts, and park its JoinGroup.
 
@@ -62,7 +62,7 @@ def park_join(
 
 
 def release(
-    group: ClassicGroup, member: Member, join: JoinReply, sync: SyncReply, out: Outcome
+    group: ClassicGroup, member: Member, join: JoinReply, sync: SyncReply, out: GroupDecision
 ) -> None:
     """Answer the member's parked requests: its JoinGroup with `join`, its SyncGroup with `sync`."""
     out.answer(group.set_awaiting_join(member, None), join)
@@ -70,7 +70,7 @@ def release(
     member.awaiting_sync = None
 
 
-def give_assignments(group: ClassicGroup, out: Outcome) -> bool:
+def give_assignments(group: ClassicGroup, out: GroupDecision) -> bool:
     """Answer parked SyncGroups with the durable assignments; return whether there were any."""
     waited = False
     for member in group.members.values():
@@ -80,7 +80,7 @@ def give_assignments(group: ClassicGroup, out: Outcome) -> bool:
     return waited
 
 
-def refuse_assignments(group: ClassicGroup, code: ErrorCode, out: Outcome) -> None:
+def refuse_assignments(group: ClassicGroup, code: ErrorCode, out: GroupDecision) -> None:
     """Clear the assignments of this generation and answer parked SyncGroups with `code`."""
     for member in group.members.values():
         member.assignment = b""
@@ -88,7 +88,7 @@ def refuse_assignments(group: ClassicGroup, code: ErrorCode, out: Outcome) -> No
             _answer_sync(group, member, SyncReply(error=code), out)
 
 
-def _answer_sync(group: ClassicGroup, member: Member, reply: SyncReply, out: Outcome) -> None:
+def _answer_sync(group: ClassicGroup, member: Member, reply: SyncReply, out: GroupDecision) -> None:
     out.answer(member.awaiting_sync, reply)
     member.awaiting_sync = None
     # Its session timer may have fired without effect while the request was parked: set it again.

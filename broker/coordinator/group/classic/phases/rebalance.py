@@ -13,16 +13,16 @@ from broker.coordinator.group.classic.phases import parked, sessions
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.classic.stored import stored_group
 from broker.coordinator.group.data.values import JoinReply, SyncReply
-from broker.coordinator.group.outcome import (
-    Outcome,
+from broker.coordinator.group.decision import (
+    GroupDecision,
+    GroupTimer,
     RebalanceReason,
-    Timer,
     TimerKind,
     join_key,
     session_key,
     sync_key,
 )
-from broker.coordinator.group.statistics import Counters
+from broker.coordinator.group.statistics import GroupCounters
 from protocol.errors import ErrorCode
 
 
@@ -32,7 +32,7 @@ class Rebalance:
     def __init__(
         self,
         limits: GroupLimits,
-        counters: Counters,
+        counters: GroupCounters,
         *,
         now_ms: Callable[[], int],
         read_topics: Callable[[bytes], frozenset[str] | None],
@@ -43,7 +43,7 @@ class Rebalance:
         self._read_topics = read_topics
 
     def prepare_or_complete(
-        self, group: ClassicGroup, reason: RebalanceReason, out: Outcome
+        self, group: ClassicGroup, reason: RebalanceReason, out: GroupDecision
     ) -> None:
         """A member is new or changed: begin a rebalance, or go on with the one under way."""
         if group.can_rebalance:
@@ -51,7 +51,7 @@ class Rebalance:
         else:
             self.maybe_complete_join(group, out)
 
-    def prepare(self, group: ClassicGroup, reason: RebalanceReason, out: Outcome) -> None:
+    def prepare(self, group: ClassicGroup, reason: RebalanceReason, out: GroupDecision) -> None:
         """Begin a rebalance: every member has to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             parked.refuse_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, out)
@@ -64,7 +64,7 @@ class Rebalance:
             group.new_member_added = False
             delay_ms = self._limits.initial_rebalance_delay_ms
             out.schedule(
-                Timer(
+                GroupTimer(
                     kind=TimerKind.INITIAL_JOIN,
                     group_id=group.group_id,
                     delay_ms=delay_ms,
@@ -76,16 +76,16 @@ class Rebalance:
         else:
             self._wait_for_joins(group, out)
 
-    def _wait_for_joins(self, group: ClassicGroup, out: Outcome) -> None:
+    def _wait_for_joins(self, group: ClassicGroup, out: GroupDecision) -> None:
         out.schedule(
-            Timer(
+            GroupTimer(
                 kind=TimerKind.JOIN,
                 group_id=group.group_id,
                 delay_ms=group.rebalance_timeout_ms,
             )
         )
 
-    def maybe_complete_join(self, group: ClassicGroup, out: Outcome) -> None:
+    def maybe_complete_join(self, group: ClassicGroup, out: GroupDecision) -> None:
         """End the join phase early when all have joined, but never the initial delay."""
         if (
             group.state is GroupState.PREPARING_REBALANCE
@@ -94,7 +94,7 @@ class Rebalance:
         ):
             self.complete_join(group, out)
 
-    def on_initial_delay(self, group: ClassicGroup, timer: Timer, out: Outcome) -> None:
+    def on_initial_delay(self, group: ClassicGroup, timer: GroupTimer, out: GroupDecision) -> None:
         """The initial delay is over: extend it if a member joined, else complete (S-GRP-1)."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
@@ -104,7 +104,7 @@ class Rebalance:
         group.new_member_added = False
         delay_ms = min(self._limits.initial_rebalance_delay_ms, timer.remaining_ms)
         out.schedule(
-            Timer(
+            GroupTimer(
                 kind=TimerKind.INITIAL_JOIN,
                 group_id=group.group_id,
                 delay_ms=delay_ms,
@@ -112,7 +112,7 @@ class Rebalance:
             )
         )
 
-    def complete_join(self, group: ClassicGroup, out: Outcome) -> None:
+    def complete_join(self, group: ClassicGroup, out: GroupDecision) -> None:
         """End the join phase, early or by the JOIN timer: those that joined form the generation."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
@@ -139,7 +139,7 @@ class Rebalance:
             member.is_new = False
             group.pending_sync.add(member.member_id)
         out.schedule(
-            Timer(
+            GroupTimer(
                 kind=TimerKind.SYNC,
                 group_id=group.group_id,
                 delay_ms=group.rebalance_timeout_ms,
@@ -147,7 +147,7 @@ class Rebalance:
             )
         )
 
-    def on_sync_timeout(self, group: ClassicGroup, timer: Timer, out: Outcome) -> None:
+    def on_sync_timeout(self, group: ClassicGroup, timer: GroupTimer, out: GroupDecision) -> None:
         """The SYNC timer fired: remove members without SyncGroup and have the others rejoin."""
         if timer.generation != group.generation or not group.pending_sync:
             return
@@ -159,7 +159,7 @@ class Rebalance:
         self.prepare(group, RebalanceReason.SYNC_EXPIRED, out)
 
     def after_removal(
-        self, group: ClassicGroup, reason: RebalanceReason, out: Outcome, *, was_member: bool
+        self, group: ClassicGroup, reason: RebalanceReason, out: GroupDecision, *, was_member: bool
     ) -> None:
         """Continue after the removal of a member (`was_member`) or of a pending id."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
@@ -173,14 +173,14 @@ class Rebalance:
 
     # ---- life of the group in memory
 
-    def on_loaded(self, group: ClassicGroup, out: Outcome) -> None:
+    def on_loaded(self, group: ClassicGroup, out: GroupDecision) -> None:
         """The group was read from the log: start the sessions of its members."""
         for member in group.members.values():
             sessions.watch(group, member.member_id, member.session_timeout_ms, out)
         if len(group.members) > self._limits.max_size:
             self.prepare(group, RebalanceReason.OVER_CAPACITY, out)
 
-    def close(self, group: ClassicGroup, code: ErrorCode, out: Outcome) -> None:
+    def close(self, group: ClassicGroup, code: ErrorCode, out: GroupDecision) -> None:
         """Drop the group from this broker's memory: answer all parked requests with `code`."""
         for member in list(group.members.values()):
             parked.release(

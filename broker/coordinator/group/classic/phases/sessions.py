@@ -6,7 +6,7 @@ happens when a timer fires.
 
 from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.outcome import Outcome, session_timer
+from broker.coordinator.group.decision import GroupDecision, session_timer
 from protocol.errors import ErrorCode, KafkaError
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
@@ -14,13 +14,17 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 heartbeats before its first generation, so a dead client would otherwise stay a member for ever."""
 
 
-def watch(group: ClassicGroup, member_id: str, timeout_ms: int, out: Outcome) -> None:
+def watch(group: ClassicGroup, member_id: str, timeout_ms: int, out: GroupDecision) -> None:
     """Set the session timer of a member or pending id: it fires in `timeout_ms` if not renewed."""
     out.schedule(session_timer(group.group_id, member_id, timeout_ms))
 
 
 def heartbeat(
-    group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, out: Outcome
+    group: ClassicGroup,
+    member_id: str,
+    instance_id: str | None,
+    generation: int,
+    out: GroupDecision,
 ) -> ErrorCode:
     """Renew the session and return the code that tells the member what to do (S-GRP-2)."""
     try:

@@ -11,7 +11,7 @@ from broker.coordinator.group.data.values import (
     LeavingMember,
     SyncReply,
 )
-from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
+from broker.coordinator.group.decision import GroupDecision, RebalanceReason, session_key
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -22,7 +22,7 @@ class Departures:
         self._rebalance = rebalance
 
     def leave(
-        self, group: ClassicGroup, leaving: tuple[LeavingMember, ...], out: Outcome
+        self, group: ClassicGroup, leaving: tuple[LeavingMember, ...], out: GroupDecision
     ) -> LeaveReply:
         """LeaveGroup of one or more members, by member id or by instance id alone (S-GRP-3)."""
         results = []
@@ -41,7 +41,7 @@ class Departures:
             )
         return LeaveReply(members=tuple(results))
 
-    def on_session_timeout(self, group: ClassicGroup, member_id: str, out: Outcome) -> None:
+    def on_session_timeout(self, group: ClassicGroup, member_id: str, out: GroupDecision) -> None:
         """A session is over: forget the pending id, or remove the member unless it is parked."""
         member = group.members.get(member_id)
         if member is not None and member.satisfies_heartbeat:
@@ -54,7 +54,7 @@ class Departures:
         )
 
 
-def _leave_one(group: ClassicGroup, one: LeavingMember, out: Outcome) -> ErrorCode:
+def _leave_one(group: ClassicGroup, one: LeavingMember, out: GroupDecision) -> ErrorCode:
     member_id = one.member_id
     if member_id == UNKNOWN_MEMBER:
         found = group.static_members.get(one.instance_id) if one.instance_id else None
@@ -70,7 +70,7 @@ def _leave_one(group: ClassicGroup, one: LeavingMember, out: Outcome) -> ErrorCo
     return ErrorCode.NONE
 
 
-def _remove(group: ClassicGroup, member_id: str, out: Outcome) -> None:
+def _remove(group: ClassicGroup, member_id: str, out: GroupDecision) -> None:
     member = group.members.get(member_id)
     if member is not None:
         # A member that is alive after all begins anew when it gets this error.

@@ -10,7 +10,7 @@ from broker.coordinator.group.classic.phases.rebalance import Rebalance
 from broker.coordinator.group.classic.requests.static_members import StaticMembers
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.data.values import UNKNOWN_MEMBER, JoinReply, JoinRequest
-from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
+from broker.coordinator.group.decision import GroupDecision, RebalanceReason, session_key
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -25,7 +25,9 @@ class Joining:
         self._static_members = StaticMembers(rebalance)
         self._new_id = new_id
 
-    def join(self, group: ClassicGroup, request: JoinRequest, answer: Answer, out: Outcome) -> None:
+    def join(
+        self, group: ClassicGroup, request: JoinRequest, answer: Answer, out: GroupDecision
+    ) -> None:
         """JoinGroup; `answer` is called now or parked in the group."""
         member_id = request.member_id
         if not self._has_room(group, member_id):
@@ -56,7 +58,7 @@ class Joining:
             return group.awaiting_join_count < limit
         return member is not None or len(group.members) < limit
 
-    def _turn_away(self, group: ClassicGroup, member_id: str, out: Outcome) -> None:
+    def _turn_away(self, group: ClassicGroup, member_id: str, out: GroupDecision) -> None:
         if member_id == UNKNOWN_MEMBER:
             return
         group.remove(member_id)
@@ -64,7 +66,7 @@ class Joining:
         self._rebalance.maybe_complete_join(group, out)
 
     def _join_without_id(
-        self, group: ClassicGroup, request: JoinRequest, answer: Answer, out: Outcome
+        self, group: ClassicGroup, request: JoinRequest, answer: Answer, out: GroupDecision
     ) -> None:
         instance_id = request.instance_id
         if instance_id is not None:
@@ -88,7 +90,7 @@ class Joining:
         request: JoinRequest,
         member_id: str,
         answer: Answer,
-        out: Outcome,
+        out: GroupDecision,
     ) -> None:
         member = Member(
             member_id=member_id,
@@ -111,7 +113,7 @@ class Joining:
         self._rebalance.prepare_or_complete(group, RebalanceReason.MEMBER_JOINED, out)
 
     def _rejoin(
-        self, group: ClassicGroup, request: JoinRequest, answer: Answer, out: Outcome
+        self, group: ClassicGroup, request: JoinRequest, answer: Answer, out: GroupDecision
     ) -> None:
         try:
             member = group.validate_member(request.member_id, request.instance_id)

@@ -7,7 +7,7 @@ from broker.coordinator.group.classic.phases.rebalance import Rebalance
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.classic.stored import stored_group
 from broker.coordinator.group.data.values import JoinReply, JoinRequest, SyncReply
-from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
+from broker.coordinator.group.decision import GroupDecision, RebalanceReason, session_key
 from protocol.errors import ErrorCode
 
 
@@ -18,7 +18,12 @@ class StaticMembers:
         self._rebalance = rebalance
 
     def replace(
-        self, group: ClassicGroup, request: JoinRequest, new_id: str, answer: Answer, out: Outcome
+        self,
+        group: ClassicGroup,
+        request: JoinRequest,
+        new_id: str,
+        answer: Answer,
+        out: GroupDecision,
     ) -> None:
         """Give the instance's place to `new_id`; the old id is fenced."""
         instance_id = request.instance_id
@@ -55,7 +60,7 @@ class StaticMembers:
         request: JoinRequest,
         member: Member,
         old: tuple[str, str | None, tuple[tuple[tuple[str, bytes], ...], int, int]],
-        out: Outcome,
+        out: GroupDecision,
     ) -> None:
         """Write the new id of a stable group and answer then, without a rebalance.
 
@@ -65,7 +70,7 @@ class StaticMembers:
         new_id, generation = member.member_id, group.generation
         assignments = {m.member_id: m.assignment for m in group.members.values()}
 
-        def then(code: ErrorCode, following: Outcome) -> None:
+        def then(code: ErrorCode, following: GroupDecision) -> None:
             if group.state is not GroupState.STABLE or group.generation != generation:
                 return  # A rebalance has begun and will answer the parked join.
             answer = group.set_awaiting_join(member, None)

@@ -7,19 +7,21 @@ from broker.coordinator.group.classic.phases.rebalance import Rebalance
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.classic.stored import stored_group
 from broker.coordinator.group.data.values import SyncReply, SyncRequest
-from broker.coordinator.group.outcome import Outcome, RebalanceReason, sync_key
-from broker.coordinator.group.statistics import Counters
+from broker.coordinator.group.decision import GroupDecision, RebalanceReason, sync_key
+from broker.coordinator.group.statistics import GroupCounters
 from protocol.errors import ErrorCode, KafkaError
 
 
 class Syncing:
     """Stores the leader's assignment and answers each member's SyncGroup with its part."""
 
-    def __init__(self, rebalance: Rebalance, counters: Counters) -> None:
+    def __init__(self, rebalance: Rebalance, counters: GroupCounters) -> None:
         self._rebalance = rebalance
         self._counters = counters
 
-    def sync(self, group: ClassicGroup, request: SyncRequest, answer: Answer, out: Outcome) -> None:
+    def sync(
+        self, group: ClassicGroup, request: SyncRequest, answer: Answer, out: GroupDecision
+    ) -> None:
         """SyncGroup; followers are parked until the leader's assignment is written."""
         code = _refusal(group, request)
         if code is not ErrorCode.NONE:
@@ -38,11 +40,11 @@ class Syncing:
             self._store_assignment(group, dict(request.assignments), out)
 
     def _store_assignment(
-        self, group: ClassicGroup, assignments: dict[str, bytes], out: Outcome
+        self, group: ClassicGroup, assignments: dict[str, bytes], out: GroupDecision
     ) -> None:
         generation = group.generation
 
-        def then(code: ErrorCode, following: Outcome) -> None:
+        def then(code: ErrorCode, following: GroupDecision) -> None:
             # A member may have joined or left while the record was written.
             if group.generation != generation:
                 return

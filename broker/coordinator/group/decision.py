@@ -1,11 +1,11 @@
 """What a shard of the group coordinator decides, and the timers that it sets.
 
 A decision changes the soft state of the group in memory (parked requests, running sessions), and
-collects in an `Outcome` all effects beyond it. The runtime carries them out in this order:
+collects in a `GroupDecision` all effects beyond it. The runtime carries them out in this order:
 
 1. Set `timers` and give `answers`: none of them depends on the write.
 2. Append the records of `writing`, and replay them when they are durable. Then call its `then`, if
-   any, with the code of the write: it collects what follows in an outcome of its own, such as
+   any, with the code of the write: it collects what follows in a decision of its own, such as
    answers that must wait until the records are durable.
 """
 
@@ -29,7 +29,7 @@ class TimerKind(Enum):
     """The rebalance timeout of the second phase: members that have not synced are removed."""
 
 
-class Timer(NamedTuple):
+class GroupTimer(NamedTuple):
     """One timer to set; setting a timer with the same `key` replaces it.
 
     A tuple, because every heartbeat makes one, and a frozen dataclass takes three times as long.
@@ -52,9 +52,9 @@ class Timer(NamedTuple):
         return ("sync" if self.kind is TimerKind.SYNC else "join", self.group_id, "")
 
 
-def session_timer(group_id: str, member_id: str, timeout_ms: int) -> Timer:
+def session_timer(group_id: str, member_id: str, timeout_ms: int) -> GroupTimer:
     """The timer that ends the session of a member or pending id in `timeout_ms`."""
-    return Timer(TimerKind.SESSION, group_id, timeout_ms, member_id)
+    return GroupTimer(TimerKind.SESSION, group_id, timeout_ms, member_id)
 
 
 def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:
@@ -87,7 +87,7 @@ class RebalanceReason(Enum):
     OVER_CAPACITY = "the group is larger than group.max.size allows"
 
 
-class Outcome(Decision[GroupRecord]):
+class GroupDecision(Decision[GroupRecord]):
     """What a decision asks for: filled by the shard, carried out by the runtime."""
 
     __slots__ = ()

@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from posixpath import normpath
 
-from storage.memory_filesystem import FaultyFileSystem as PlainFileSystem
-from storage.memory_filesystem import Inode, MemoryFile, Piece, _joined, _split
+from storage.memory_filesystem import Inode, MemoryFile, MemoryFileSystem, Piece, _joined, _split
 from tests.support.torn_content import Everything, Op
 
 __all__ = ["FailureRule", "FaultyFileSystem", "UnreliableFile"]
@@ -177,7 +176,7 @@ class Directory:
         return names
 
 
-class FaultyFileSystem(PlainFileSystem):
+class FaultyFileSystem(MemoryFileSystem):
     """A disk whose operations may fail, and whose unsynced bytes and names may be lost."""
 
     def __init__(

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from protocol.records.builder import build_batch
+from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 BEGIN = 1_700_000_000_000
@@ -19,7 +20,7 @@ def write_log_dir(directory: Path) -> None:
         [(BEGIN + 2, b"anna", None, ())],
     ):
         builder.log.append_as_leader(build_batch(records), leader_epoch=0)
-    builder.stopped().close()
+    at_once(builder.stopped().close())
     partition = directory / "orders-0"
     partition.mkdir(parents=True)
     for path, content in builder.fs.snapshot().items():

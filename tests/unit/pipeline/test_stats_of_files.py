@@ -8,12 +8,13 @@ from pipeline.errors import PipelineError
 from pipeline.stats.files import count_partition, facts
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType
+from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 
 def written(builder: LogBuilder, directory: Path) -> str:
     """The log's files, on the disk."""
-    builder.stopped().close()
+    at_once(builder.stopped().close())
     partition = directory / "orders-0"
     partition.mkdir()
     for path, content in builder.fs.snapshot().items():

@@ -157,9 +157,8 @@ def test_s_txn_6_an_aborted_transaction_below_the_recovery_point_stays_aborted()
     built.append(2, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
     at_once(built.log.flush())
     built.end_transaction(1, replicated=False)
-    at_once(
-        at_once(built.log.flush())
-    )  # the transaction index is a new file, whose name has to be synced as well
+    # The transaction index is a new file, whose name has to be synced as well.
+    at_once(built.log.flush())
     built.fs = built.fs.crash(forget_names=True)
     log = built.open(clean=False, recovery_point=3)
     assert log.recovery_point == 3

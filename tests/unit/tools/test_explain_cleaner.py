@@ -19,6 +19,7 @@ from storage.cleaner.planner import (
     Reason,
     Uncleanable,
 )
+from storage.waits import at_once
 from tests.support.compacted_log import DIRECTORY, CompactedLog
 from tools.__main__ import main
 from tools.explain_cleaner import sentence
@@ -67,7 +68,7 @@ def log_dir(tmp_path: Path) -> Path:
     log.put((b"a", b"3"), (b"b", None))
     log.log.roll()
     log.put((b"c", b"4"))
-    log.stopped().close()
+    at_once(log.stopped().close())
     (tmp_path / "t-0").mkdir()
     for path, content in log.fs.snapshot().items():
         if path.startswith(f"{DIRECTORY}/"):

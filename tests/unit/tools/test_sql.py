@@ -9,6 +9,7 @@ import pytest
 
 from protocol.records.builder import build_batch
 from storage.os_filesystem import OsFile
+from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
 from tools.__main__ import main
 from tools.sql.engine import columns_quoted
@@ -27,7 +28,7 @@ def log_dir(tmp_path: Path) -> Path:
         rows = [(at, b"k%d" % minute, json.dumps({"minute": minute}).encode() + b" " * 80, ())] * 2
         builder.log.append_as_leader(build_batch(rows), leader_epoch=0)
     builder.log.update_high_watermark(120)
-    builder.stopped().close()
+    at_once(builder.stopped().close())
     partition = tmp_path / "web-orders-0"
     partition.mkdir()
     for path, content in builder.fs.snapshot().items():

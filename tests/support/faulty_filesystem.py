@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from posixpath import normpath
 
-from storage.memory_filesystem import Inode, MemoryFile, MemoryFileSystem, Piece, _joined, _split
+from storage.filesystem import Piece
+from storage.memory_filesystem import Inode, MemoryFile, MemoryFileSystem, _joined, _split
 from tests.support.torn_content import Everything, Op
 
 __all__ = ["FailureRule", "FaultyFileSystem", "UnreliableFile"]

@@ -12,6 +12,9 @@ of closing.
 from collections.abc import Iterable
 from typing import Protocol
 
+Piece = bytes | bytearray | memoryview
+"""Bytes to be written or sent."""
+
 
 class FileElsewhere(Protocol):
     """A file as another process on this machine can open it; pickles."""
@@ -72,11 +75,11 @@ class File(Protocol):
         """The file for a child process; None if that cannot open it (in memory). Raises OSError."""
         ...
 
-    def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> None:
+    def pwrite(self, data: Piece, position: int) -> None:
         """Write all of `data` at `position`, growing the file as needed."""
         ...
 
-    def pwritev(self, pieces: list[bytes | bytearray | memoryview], position: int) -> None:
+    def pwritev(self, pieces: list[Piece], position: int) -> None:
         """Write all pieces one after the other at `position`."""
         ...
 

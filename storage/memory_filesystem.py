@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from posixpath import normpath
 from typing import Final
 
-Piece = bytes | bytearray | memoryview
+from storage.filesystem import Piece
 
 _SMALL: Final = 64 * 1024
 _LEAST_MAPPING: Final = 16 * 1024 * 1024

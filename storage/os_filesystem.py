@@ -23,13 +23,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from storage.filesystem import Piece
+
 _MAX_PIECES: Final = 1024
 """Linux's IOV_MAX: the most pieces one writev takes."""
 
 _PROBE_BOTH_ENDS_FROM: Final = 64 * 1024
 """A range of at least so many bytes may have its end in the page cache and its beginning not."""
 
-Piece = bytes | bytearray | memoryview
 
 _NONE_LEFT: Final = frozenset((errno.EMFILE, errno.ENFILE))
 

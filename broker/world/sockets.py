@@ -19,8 +19,9 @@ from typing import Any
 import trio
 
 from broker.world.descriptors import UNLIMITED
-from broker.world.transport import SYSTEM_DEFAULT, Address, BindError, BoundListener, Piece
+from broker.world.transport import SYSTEM_DEFAULT, Address, BindError, BoundListener
 from config.listener import Listener
+from storage.filesystem import Piece
 
 _MAPPED = "::ffff:"
 _EVERY_INTERFACE = "0.0.0.0"

@@ -11,7 +11,8 @@ from typing import Final
 import trio
 
 from broker.world.clock import TaskClock
-from broker.world.transport import Listening, Piece, Stream
+from broker.world.transport import Listening, Stream
+from storage.filesystem import Piece
 
 _CAPACITY_ERRORS: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
 _GONE_ERRORS: Final = frozenset((errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.ENETDOWN))

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from config.listener import Listener
+from storage.filesystem import Piece
 
 SYSTEM_DEFAULT = -1
 """`socket.send.buffer.bytes` or `socket.receive.buffer.bytes`: the transport chooses the size."""
-
-Piece = bytes | bytearray | memoryview
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

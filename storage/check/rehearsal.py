@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from storage.filesystem import File, FileSystem
+from storage.filesystem import File, FileSystem, Piece
 from storage.paths import file_name, parent_dir
 
-Piece = bytes | bytearray | memoryview
 _COMPARE: Final = 1024 * 1024
 
 

@@ -14,7 +14,7 @@ from storage.errors import StorageError, is_shortage, storage_error
 from storage.log.store import SegmentStore
 from storage.log.validation import refusal
 
-Failed = Callable[[str, OSError], None]
+DiskFailed = Callable[[str, OSError], None]
 """Called with (partition directory, cause) when the disk failed."""
 
 
@@ -25,7 +25,7 @@ class DiskGuard:
 
     def __init__(self, store: SegmentStore) -> None:
         self._store = store
-        self.failed: Failed | None = None
+        self.failed: DiskFailed | None = None
         self.offline: OSError | None = None
         """Why the log is out of service."""
 

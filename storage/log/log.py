@@ -46,7 +46,7 @@ from storage.log.aborted_sums import AbortedSums
 from storage.log.appender import Appender
 from storage.log.deleting import SegmentDeleter
 from storage.log.durability import Durability
-from storage.log.guard import DiskGuard, Failed
+from storage.log.guard import DiskFailed, DiskGuard
 from storage.log.mending import IndexMender
 from storage.log.offsets import LogOffsets
 from storage.log.reading import LogReader
@@ -169,7 +169,7 @@ class Log:
     def connect(
         self,
         *,
-        failed: Failed,
+        failed: DiskFailed,
         rolled: Rolled,
         lowered: Lowered | None = None,
         openings: Openings | None = None,

@@ -11,9 +11,7 @@ import errno
 from collections.abc import Iterable
 from typing import NoReturn
 
-from storage.filesystem import File, FileSystem
-
-Piece = bytes | bytearray | memoryview
+from storage.filesystem import File, FileSystem, Piece
 
 
 def _refuse(path: str) -> NoReturn:

@@ -20,8 +20,8 @@ from storage.cleaner.cleaning import clean_here, request_for
 from storage.waits import at_once
 from tests.support.committed_records import committed_records
 from tests.support.crash_lab import LOG_DIR, TOPIC_ID, TP, started
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
 CONFIG = TopicConfig(
@@ -45,7 +45,7 @@ class History:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.clock = ManualClock()
-        fs = MemoryFileSystem()
+        fs = FaultyFileSystem()
         fs.make_dirs(LOG_DIR)
         self.fs = RecordingFileSystem(fs)
         self.manager = started(self.fs, self.clock, CONFIG)
@@ -153,7 +153,7 @@ class Phase:
         return {key: (at, value) for at, (key, value) in sorted(self.committed.items())}
 
 
-def check(fs: MemoryFileSystem, clock: ManualClock, phase: Phase, *, again: bool) -> None:
+def check(fs: FaultyFileSystem, clock: ManualClock, phase: Phase, *, again: bool) -> None:
     """Start there, and look; `again`: clean it, and look."""
     manager = started(fs, clock, CONFIG)
     log = manager.get_or_create_log(TP, TOPIC_ID, CONFIG)

@@ -19,9 +19,9 @@ from storage.log_manager import LogManager
 from storage.paths import parent_dir
 from storage.waits import at_once
 from tests.support.broker_bench import batch
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.real_bench import RealBench, records_of
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
@@ -30,7 +30,7 @@ CONFIG = TopicConfig(segment_bytes=400, index_interval_bytes=0, segment_index_by
 FLUSHED, ALL = 9, 14
 
 
-def started(fs: MemoryFileSystem) -> LogManager:
+def started(fs: FaultyFileSystem) -> LogManager:
     failed: list[object] = []
     manager = log_manager(
         BrokerConfig.parse({"log.dirs": "/a,/b"}),
@@ -57,7 +57,7 @@ def values(manager: LogManager) -> list[bytes]:
 
 def moved() -> tuple[RecordingFileSystem, int]:
     """The disk after a move from /a to /b, and the operation it began with."""
-    before = MemoryFileSystem()
+    before = FaultyFileSystem()
     for directory in ("/a", "/b"):
         before.make_dirs(directory)
     fs = RecordingFileSystem(before)

@@ -12,7 +12,7 @@ from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from tests.support.cleaning import Keep, cleaned, keep_all
 from tests.support.crash_lab import LOG_DIR, Expectation, Sent, Truth, Workload, started, verify
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
 CONFIG = TopicConfig(
@@ -95,7 +95,7 @@ def expectation(work: Workload, before: tuple[Sent, ...], flushed: int) -> Expec
     )
 
 
-def nothing_left_over(fs: MemoryFileSystem) -> None:
+def nothing_left_over(fs: FaultyFileSystem) -> None:
     names = fs.list_dir(f"{LOG_DIR}/t-0")
     assert not [name for name in names if name.endswith((".cleaned", ".swap"))], names
 

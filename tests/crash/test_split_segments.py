@@ -37,8 +37,8 @@ from tests.support.crash_lab import (
     verify,
 )
 from tests.support.crash_seeds import draw_states, wanted_states
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
 DIRECTORY = f"{LOG_DIR}/{TP.topic}-{TP.partition}"
@@ -52,7 +52,7 @@ FAR = (2**31 - 2, 2**31 - 1, 2**31, 2**31 + 5, 2**33)
 class Overflown:
     """A directory with such segments, all of it on the disk."""
 
-    fs: MemoryFileSystem
+    fs: FaultyFileSystem
     line: tuple[Sent, ...]
     config: TopicConfig
     clock: ManualClock
@@ -84,7 +84,7 @@ class Builder:
         )
 
     def build(self) -> Overflown:
-        random, fs = self.random, MemoryFileSystem()
+        random, fs = self.random, FaultyFileSystem()
         fs.make_dirs(DIRECTORY)
         bases = []
         for _ in range(random.randint(1, 3)):
@@ -102,7 +102,7 @@ class Builder:
         fs.write_bytes(f"{LOG_DIR}/{RECOVERY_POINT_CHECKPOINT}", checkpoint.encode())
         return Overflown(fs, tuple(self.line), self.config, self.clock)
 
-    def _segment(self, fs: MemoryFileSystem) -> None:
+    def _segment(self, fs: FaultyFileSystem) -> None:
         random, base, begin = self.random, self.offset, len(self.line)
         for at in range(random.randint(1, 7)):
             if at or self.compacted:

@@ -1,4 +1,4 @@
-"""One word, one meaning: within the daemon and the disk a public class name stands for one class.
+"""One word, one meaning: in broker, storage and config a public class name stands for one class.
 
 Whoever reads `Upkeep` in a signature should not have to look at the imports to know whose it is. So
 what two rooms would call by the same name says of what it is (`TransactionUpkeep`), and where Kafka
@@ -71,7 +71,7 @@ def constants_twice(sources: Mapping[str, str]) -> dict[str, list[str]]:
     )
 
 
-def test_a_public_class_name_of_broker_and_storage_stands_for_one_class() -> None:
+def test_a_public_class_name_stands_for_one_class() -> None:
     assert set(classes_twice(_sources("broker", "storage", "config"))) == STILL_TWO
 
 

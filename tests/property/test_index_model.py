@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 BASE = 7
 MAX_SIZE = 40_000
@@ -19,7 +19,7 @@ class IndexMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.fs = MemoryFileSystem()
+        self.fs = FaultyFileSystem()
         self.fs.make_dirs("/d")
         self.open()
         self.offset_model: list[tuple[int, int]] = []

@@ -23,8 +23,8 @@ from storage.log.log import Log
 from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason
 from storage.recovery import LoadOptions, load_log
 from storage.waits import at_once
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.time_lookups import offset_for_timestamp
 
 TP = TopicPartition("model", 0)
@@ -58,7 +58,7 @@ class LogMachine(RuleBasedStateMachine):
         retention_bytes: int,
         append_time: bool,
     ) -> None:
-        self.fs = MemoryFileSystem()
+        self.fs = FaultyFileSystem()
         self.fs.make_dirs(DIRECTORY)
         self.clock = ManualClock()
         self.append_time = append_time

@@ -30,8 +30,8 @@ from storage.reader.scan import (
     plan,
 )
 from tests.support.compacted_log import CompactedLog
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_builder import DIRECTORY
-from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.scanning import Plain, plain_records, read_plan, row_of
 
 TP = TopicPartition("t", 0)
@@ -294,7 +294,7 @@ class History:
         ]
 
 
-def damage_files(fs: MemoryFileSystem, how: str | None) -> None:
+def damage_files(fs: FaultyFileSystem, how: str | None) -> None:
     """Of indexes and snapshots, without which a log can be read as well."""
     for name in fs.list_dir(DIRECTORY) if how else ():
         if not name.endswith((".index", ".timeindex", ".snapshot")):

@@ -18,7 +18,7 @@ from broker.replication.truncation import (
     truncation_for,
 )
 from storage.epochs import LeaderEpochCache
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 
 class ModelLog:
@@ -27,7 +27,7 @@ class ModelLog:
     def __init__(self, epochs: list[int], start: int, elected: int | None = None) -> None:
         self.records = list(enumerate(epochs))
         self.log_start_offset = start
-        self.leader_epochs = LeaderEpochCache(MemoryFileSystem(), "/d/epochs", Random(1))
+        self.leader_epochs = LeaderEpochCache(FaultyFileSystem(), "/d/epochs", Random(1))
         for offset, epoch in self.records:
             self.leader_epochs.assign(epoch, offset)
         if elected is not None:

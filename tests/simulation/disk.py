@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from tests.support.memory_filesystem import Directory, MemoryFileSystem, UnsyncedInode
+from tests.support.faulty_filesystem import Directory, FaultyFileSystem, UnsyncedInode
 from tests.support.torn_content import Chance, Everything
 
 CHANGES: Final = frozenset(
@@ -43,7 +43,7 @@ class Strike:
     happen: Callable[[], None]
 
 
-class SimulatedDisk(MemoryFileSystem):
+class SimulatedDisk(FaultyFileSystem):
     """A disk in memory, in whose operations the plan's failures happen."""
 
     def __init__(self, now_ms: Callable[[], int], random: Random) -> None:

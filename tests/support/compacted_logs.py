@@ -9,9 +9,9 @@ from storage.cleaner.manager import LogCleanerManager, LogToClean
 from storage.log.log import Log
 from storage.paths import CLEANER_CHECKPOINT, join
 from storage.waits import at_once
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 
 ID = bytes(range(16))
 
@@ -32,7 +32,7 @@ class CompactedLogs:
 
     def __init__(self, config: TopicConfig | None = None, **settings: str) -> None:
         self.config = config or compacted()
-        self.fs = MemoryFileSystem()
+        self.fs = FaultyFileSystem()
         self.clock = ManualClock()
         self.settings = {"log.dirs": "/a,/b", **settings}
         self.offline: list[str] = []

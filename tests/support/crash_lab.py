@@ -36,10 +36,10 @@ from storage.log_manager import LogManager
 from storage.producers.state import ProducerStateManager
 from storage.waits import at_once
 from tests.support.calls import Calls
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.recording_filesystem import RecordingFileSystem
 from tests.support.time_lookups import offset_for_timestamp
 
@@ -121,7 +121,7 @@ class Workload:
     """A partition and the actions on it, which are the methods without arguments."""
 
     def __init__(
-        self, random: Random, fs: MemoryFileSystem | None = None, config: TopicConfig | None = None
+        self, random: Random, fs: FaultyFileSystem | None = None, config: TopicConfig | None = None
     ) -> None:
         self.random = random
         self.config = config or topic_config(random)
@@ -131,7 +131,7 @@ class Workload:
         self.epoch = 0
         self.in_transaction = False
         if fs is None:
-            fs = MemoryFileSystem()
+            fs = FaultyFileSystem()
             fs.make_dirs(LOG_DIR)
         self.fs = RecordingFileSystem(fs)
 
@@ -410,7 +410,7 @@ class Workload:
         return "\n".join(lines)
 
 
-def started(fs: MemoryFileSystem, clock: ManualClock, config: TopicConfig) -> LogManager:
+def started(fs: FaultyFileSystem, clock: ManualClock, config: TopicConfig) -> LogManager:
     """Return a log manager that has loaded the disk. Raises AssertionError if the disk failed."""
     failures: list[object] = []
     manager = log_manager(BROKER, clock, fs, on_offline=failures.append)
@@ -452,7 +452,7 @@ def batches_of(log: Log, manager: LogManager) -> list[Sent]:
 
 
 def verify(
-    fs: MemoryFileSystem, expected: Expectation, config: TopicConfig, clock: ManualClock
+    fs: FaultyFileSystem, expected: Expectation, config: TopicConfig, clock: ManualClock
 ) -> Truth:
     """Start on `fs`, compare, append; return the truth that was found before the appends."""
     manager = started(fs, clock, config)
@@ -571,7 +571,7 @@ def _replayed(line: tuple[Sent, ...]) -> dict[int, tuple]:
     return {producer_id: _shown(entry) for producer_id, entry in entries.items()}
 
 
-def replayed(fs: MemoryFileSystem, line: Iterable[Sent]) -> ProducerStateManager:
+def replayed(fs: FaultyFileSystem, line: Iterable[Sent]) -> ProducerStateManager:
     """Return the producer state after these batches."""
     producers = ProducerStateManager(fs, TP, f"{LOG_DIR}/{TP.topic}-{TP.partition}", names=())
     for batch in line:
@@ -583,7 +583,7 @@ def replayed(fs: MemoryFileSystem, line: Iterable[Sent]) -> ProducerStateManager
     return producers
 
 
-_NOWHERE = MemoryFileSystem()
+_NOWHERE = FaultyFileSystem()
 
 
 def _shown(entry) -> tuple:

@@ -18,8 +18,8 @@ from storage.log.log import Log
 from storage.log.results import AppendInfo, FetchIsolation, FileSlice
 from storage.recovery import LoadOptions, load_log
 from storage.waits import at_once
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 
 TP = TopicPartition("t", 0)
 DIRECTORY = "/logs/t-0"
@@ -29,7 +29,7 @@ class LogBuilder:
     """`log` is the log under test; `config` keyword arguments are TopicConfig's."""
 
     def __init__(self, **config: Any) -> None:
-        self.fs = MemoryFileSystem()
+        self.fs = FaultyFileSystem()
         self.fs.make_dirs(DIRECTORY)
         self.clock = ManualClock()
         self.config = TopicConfig(**config)

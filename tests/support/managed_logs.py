@@ -6,9 +6,9 @@ from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage.log.log import Log
 from storage.waits import at_once
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 
 ID = bytes(range(16))
 
@@ -20,7 +20,7 @@ class Managed:
     """A manager over an in-memory disk that can be stopped, killed and started again."""
 
     def __init__(self, dirs: str = "/a,/b", **config: str) -> None:
-        self.fs = MemoryFileSystem()
+        self.fs = FaultyFileSystem()
         self.clock = ManualClock()
         self.properties = {"log.dirs": dirs, **config}
         self.offline: list[str] = []

@@ -9,7 +9,8 @@ from typing import Final, NoReturn, Protocol
 
 import trio
 
-from broker.world.transport import Address, Piece
+from broker.world.transport import Address
+from storage.filesystem import Piece
 
 _RESET: Final = "Connection reset by peer"
 

@@ -30,9 +30,9 @@ from storage.log.looking import look_here
 from storage.waits import at_once
 from tests.support.begun import begin, slept
 from tests.support.broker_bench import Bench, context
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.transaction_harness import TransactionHarness
 
 
@@ -40,7 +40,7 @@ class RealBench(Bench):
     """Sends requests of plain values; every message passes the codec of its version."""
 
     def __init__(self, log_dirs="/a", fs=None):
-        self.fs = fs or MemoryFileSystem()
+        self.fs = fs or FaultyFileSystem()
         clock = ManualClock()
         config = BrokerConfig.parse({"log.dirs": log_dirs, "broker.id": "1"})
         logs = log_manager(

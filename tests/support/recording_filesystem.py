@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from storage.memory_filesystem import Inode, _split
-from tests.support.memory_filesystem import MemoryFileSystem, UnreliableFile
+from tests.support.faulty_filesystem import FaultyFileSystem, UnreliableFile
 from tests.support.torn_content import Chance, Everything, NamesOnly, Nothing, Op
 
 
@@ -76,10 +76,10 @@ class RecordingFile(UnreliableFile):
         self._fs._synced(self)
 
 
-class RecordingFileSystem(MemoryFileSystem):
+class RecordingFileSystem(FaultyFileSystem):
     """A disk that records all operations, in order, in `journal`."""
 
-    def __init__(self, before: MemoryFileSystem | None = None) -> None:
+    def __init__(self, before: FaultyFileSystem | None = None) -> None:
         super().__init__()
         self.journal: list[Recorded] = []
         self.root = Node()
@@ -211,30 +211,30 @@ class PowerLoss:
         self._fs = fs
         self.last = fs.now
 
-    def kept(self, at: int) -> MemoryFileSystem:
+    def kept(self, at: int) -> FaultyFileSystem:
         """Build the state after the process died at operation `at`: all is kept."""
         return self._build(at, Everything())
 
-    def lost(self, at: int) -> MemoryFileSystem:
+    def lost(self, at: int) -> FaultyFileSystem:
         """Build the state with only what was synced."""
         return self._build(at, Nothing())
 
-    def names(self, at: int) -> MemoryFileSystem:
+    def names(self, at: int) -> FaultyFileSystem:
         """Build the state with all names, and with the contents that were synced."""
         return self._build(at, NamesOnly())
 
-    def state(self, at: int, random: Random) -> MemoryFileSystem:
+    def state(self, at: int, random: Random) -> FaultyFileSystem:
         """Build a random legal state: operations 0 to `at` - 1 were begun, synced data is kept."""
         return self._build(at, Chance(random))
 
-    def _build(self, at: int, choice: "Everything") -> MemoryFileSystem:
-        after = MemoryFileSystem(total_bytes=self._fs.total_bytes)
+    def _build(self, at: int, choice: "Everything") -> FaultyFileSystem:
+        after = FaultyFileSystem(total_bytes=self._fs.total_bytes)
         after.now_ms = self._fs.now_ms
         self._fill(after, "", self._fs.root, at, choice)
         return after
 
     def _fill(
-        self, after: MemoryFileSystem, path: str, directory: Node, at: int, choice: "Everything"
+        self, after: FaultyFileSystem, path: str, directory: Node, at: int, choice: "Everything"
     ) -> None:
         synced, entries = _last_before(directory.synced_names, at)
         pending = _between(directory.name_ops, synced, at)

@@ -21,7 +21,8 @@ from typing import Final, NoReturn
 
 import trio
 
-from broker.world.transport import Piece, Stream
+from broker.world.transport import Stream
+from storage.filesystem import Piece
 
 SERVER_NAME: Final = "broker"
 """In the certificate."""

@@ -34,8 +34,8 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from storage.filesystem import FileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem, Tear
 from tests.support.memory_client import HOST, PORT, MemoryClient
-from tests.support.memory_filesystem import MemoryFileSystem, Tear
 from tests.support.memory_transport import MemoryNetwork, MemoryTransport
 from tests.support.virtual_time import Timeline, VirtualClock
 
@@ -71,7 +71,7 @@ class WholeBroker:
         self.timeline = timeline
         self.clock = VirtualClock(timeline)
         self.network = MemoryNetwork()
-        self.disk = MemoryFileSystem()
+        self.disk = FaultyFileSystem()
         self.settings = {**DEFAULTS, **settings}
         self.states: list[BrokerState] = []
         """Each state that its servers have entered."""

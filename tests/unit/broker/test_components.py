@@ -24,9 +24,9 @@ from protocol.types import TopicPartition
 from storage.waits import Signal, at_once
 from tests.support.begun import begin
 from tests.support.cluster_fakes import start_cluster
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.memory_transport import MemoryTransport
 from tests.support.virtual_time import Timeline, VirtualClock
 
@@ -92,7 +92,7 @@ def test_all_logs_take_the_new_configs_of_their_topics() -> None:
     manager = log_manager(
         BrokerConfig.parse({"log.dirs": "/a"}),
         ManualClock(),
-        MemoryFileSystem(),
+        FaultyFileSystem(),
     )
     manager.startup(lambda topic: TopicConfig())
     logs = [
@@ -111,7 +111,7 @@ def test_all_logs_take_the_new_configs_of_their_topics() -> None:
 def test_a_change_reaches_every_part() -> None:
     async def scenario() -> None:
         cluster = await start_cluster(log_dirs="/a")
-        fs, clock = MemoryFileSystem(), VirtualClock(Timeline())
+        fs, clock = FaultyFileSystem(), VirtualClock(Timeline())
         manager = log_manager(cluster.config, clock, fs)
         manager.startup(lambda topic: TopicConfig())
         parts = Components(

@@ -7,7 +7,7 @@ import pytest
 from protocol.types import TopicPartition
 from storage.checkpoint import OffsetCheckpoint
 from storage.errors import CheckpointError
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "storage"
 PATH = "/d/recovery-point-offset-checkpoint"
@@ -15,13 +15,13 @@ OFFSETS = {TopicPartition("a.b-c", 0): 0, TopicPartition("topic", 17): 900719925
 
 
 @pytest.fixture
-def fs() -> MemoryFileSystem:
-    fs = MemoryFileSystem()
+def fs() -> FaultyFileSystem:
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     return fs
 
 
-def test_bytes_are_those_of_kafka(fs: MemoryFileSystem) -> None:
+def test_bytes_are_those_of_kafka(fs: FaultyFileSystem) -> None:
     OffsetCheckpoint(fs, PATH).write(OFFSETS)
     golden = (GOLDEN / "recovery-point-offset-checkpoint").read_bytes()
     assert fs.read_bytes(PATH) == golden
@@ -29,7 +29,7 @@ def test_bytes_are_those_of_kafka(fs: MemoryFileSystem) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"0\n", b"0", b"0\n0\n"])
-def test_absent_and_empty_files_read_as_empty(fs: MemoryFileSystem, content: bytes | None) -> None:
+def test_absent_and_empty_files_read_as_empty(fs: FaultyFileSystem, content: bytes | None) -> None:
     if content is not None:
         fs.write_bytes(PATH, content)
     assert OffsetCheckpoint(fs, PATH).read() == {}
@@ -55,7 +55,7 @@ def test_absent_and_empty_files_read_as_empty(fs: MemoryFileSystem, content: byt
     ],
 )
 def test_s_fl_3_malformed_files_name_file_and_line(
-    fs: MemoryFileSystem, content: bytes, line: int
+    fs: FaultyFileSystem, content: bytes, line: int
 ) -> None:
     fs.write_bytes(PATH, content)
     with pytest.raises(CheckpointError) as caught:
@@ -65,7 +65,7 @@ def test_s_fl_3_malformed_files_name_file_and_line(
     assert PATH in str(caught.value)
 
 
-def test_s_fl_3_writing_is_temporary_file_sync_rename_sync(fs: MemoryFileSystem) -> None:
+def test_s_fl_3_writing_is_temporary_file_sync_rename_sync(fs: FaultyFileSystem) -> None:
     fs.operations.clear()
     OffsetCheckpoint(fs, PATH).write(OFFSETS)
     steps = [operation for operation, _ in fs.operations]
@@ -74,7 +74,7 @@ def test_s_fl_3_writing_is_temporary_file_sync_rename_sync(fs: MemoryFileSystem)
 
 
 @pytest.mark.parametrize("step", ["open", "pwritev", "fsync", "rename", "fsync_dir"])
-def test_s_fl_3_a_failed_write_leaves_a_whole_file(fs: MemoryFileSystem, step: str) -> None:
+def test_s_fl_3_a_failed_write_leaves_a_whole_file(fs: FaultyFileSystem, step: str) -> None:
     checkpoint = OffsetCheckpoint(fs, PATH)
     checkpoint.write({TopicPartition("t", 0): 1})
     fs.fail(step)
@@ -85,7 +85,7 @@ def test_s_fl_3_a_failed_write_leaves_a_whole_file(fs: MemoryFileSystem, step: s
         assert offset in ({1, 2} if step == "fsync_dir" else {1})
 
 
-def test_text_cut_anywhere_never_reads_as_something_else(fs: MemoryFileSystem) -> None:
+def test_text_cut_anywhere_never_reads_as_something_else(fs: FaultyFileSystem) -> None:
     OffsetCheckpoint(fs, PATH).write(OFFSETS)
     whole = fs.read_bytes(PATH)
     last_number = whole.rindex(b" ")
@@ -99,6 +99,6 @@ def test_text_cut_anywhere_never_reads_as_something_else(fs: MemoryFileSystem) -
         assert read in ({}, OFFSETS) or end > last_number
 
 
-def test_the_largest_numbers_of_kafka_are_read(fs: MemoryFileSystem) -> None:
+def test_the_largest_numbers_of_kafka_are_read(fs: FaultyFileSystem) -> None:
     fs.write_bytes(PATH, b"0\n1\nt 2147483647 9223372036854775807\n")
     assert OffsetCheckpoint(fs, PATH).read() == {TopicPartition("t", 2**31 - 1): 2**63 - 1}

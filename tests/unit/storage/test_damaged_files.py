@@ -30,10 +30,10 @@ from storage.log.log import Log
 from storage.log.results import AppendOrigin, FetchIsolation, FileSlice, StartOffsetReason
 from storage.paths import LOG_START_OFFSET_CHECKPOINT, META_PROPERTIES
 from storage.waits import at_once
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 
 CONFIG = TopicConfig(segment_bytes=1600, index_interval_bytes=200, segment_index_bytes=1200)
 PARTITIONS = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)]
@@ -45,7 +45,7 @@ class Directory:
     """Three partitions in one log directory, and what was written to them."""
 
     def __init__(self) -> None:
-        self.fs = MemoryFileSystem()
+        self.fs = FaultyFileSystem()
         self.clock = ManualClock()
         self.offline: list[str] = []
         self.start()

@@ -3,7 +3,7 @@
 import pytest
 
 from storage.directory_kind import DirectoryKind, directory_kind
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 SEGMENT = f"{0:020}.log"
 
@@ -28,7 +28,7 @@ SEGMENT = f"{0:020}.log"
     ],
 )
 def test_a_directory_is_known_by_its_files(files: list[str], kind: DirectoryKind) -> None:
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     for name in files:
         path = f"/d/{name}"

@@ -6,20 +6,20 @@ import pytest
 
 from storage.epochs import EpochEntry, LeaderEpochCache
 from storage.errors import CheckpointError
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 PATH = "/p/leader-epoch-checkpoint"
 
 
 @pytest.fixture
-def fs() -> MemoryFileSystem:
-    fs = MemoryFileSystem()
+def fs() -> FaultyFileSystem:
+    fs = FaultyFileSystem()
     fs.make_dirs("/p")
     return fs
 
 
 @pytest.fixture
-def cache(fs: MemoryFileSystem) -> LeaderEpochCache:
+def cache(fs: FaultyFileSystem) -> LeaderEpochCache:
     cache = LeaderEpochCache(fs, PATH, Random(1))
     for epoch, start in ((2, 10), (4, 20), (7, 50)):
         assert cache.assign(epoch, start)
@@ -51,7 +51,7 @@ def test_s_read_12_end_offset_of_an_epoch(
     assert cache.end_offset_for(asked, 999) == answer
 
 
-def test_s_read_12_without_epochs_everything_is_undefined(fs: MemoryFileSystem) -> None:
+def test_s_read_12_without_epochs_everything_is_undefined(fs: FaultyFileSystem) -> None:
     cache = LeaderEpochCache(fs, PATH, Random(1))
     assert cache.is_empty
     assert cache.end_offset_for(0, 5) == (-1, -1)
@@ -69,7 +69,7 @@ def test_the_epoch_of_an_offset(cache: LeaderEpochCache) -> None:
 
 
 def test_assigning_what_is_known_writes_nothing(
-    fs: MemoryFileSystem, cache: LeaderEpochCache
+    fs: FaultyFileSystem, cache: LeaderEpochCache
 ) -> None:
     fs.operations.clear()
     assert not cache.assign(7, 50)
@@ -78,7 +78,7 @@ def test_assigning_what_is_known_writes_nothing(
 
 
 def test_a_new_epoch_is_durable_when_flushed_and_no_append_waits_for_it(
-    fs: MemoryFileSystem,
+    fs: FaultyFileSystem,
 ) -> None:
     cache = LeaderEpochCache(fs, PATH, Random(1))
     fs.operations.clear()
@@ -139,7 +139,7 @@ def test_s_rec_6_truncation_from_the_start(
     assert starts(cache) == left
 
 
-def test_truncation_is_written_by_flush(fs: MemoryFileSystem, cache: LeaderEpochCache) -> None:
+def test_truncation_is_written_by_flush(fs: FaultyFileSystem, cache: LeaderEpochCache) -> None:
     cache.flush()
     cache.truncate_from_end(50)
     assert len(LeaderEpochCache(fs, PATH, Random(1)).entries) == 3
@@ -168,13 +168,13 @@ def test_truncation_is_written_by_flush(fs: MemoryFileSystem, cache: LeaderEpoch
         b"0\n1\n0 9223372036854775808\n",
     ],
 )
-def test_a_damaged_file_is_reported(fs: MemoryFileSystem, content: bytes) -> None:
+def test_a_damaged_file_is_reported(fs: FaultyFileSystem, content: bytes) -> None:
     fs.write_bytes(PATH, content)
     with pytest.raises(CheckpointError, match="leader-epoch-checkpoint"):
         LeaderEpochCache(fs, PATH, Random(1))
 
 
-def test_non_monotonic_entries_of_a_file_are_dropped(fs: MemoryFileSystem) -> None:
+def test_non_monotonic_entries_of_a_file_are_dropped(fs: FaultyFileSystem) -> None:
     fs.write_bytes(PATH, b"0\n3\n1 10\n2 20\n3 15\n")
     cache = LeaderEpochCache(fs, PATH, Random(1))
     assert starts(cache) == [(1, 10), (3, 15)]

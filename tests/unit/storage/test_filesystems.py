@@ -16,7 +16,7 @@ from storage import memory_filesystem
 from storage.filesystem import FileSystem
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFile, OsFileSystem
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 Place = tuple[FileSystem, str]
 
@@ -26,7 +26,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "os":
         return OsFileSystem(), str(tmp_path)
     reliable = memory_filesystem.MemoryFileSystem(lambda: 1_700_000_000_000)
-    memory = MemoryFileSystem() if request.param == "unreliable" else reliable
+    memory = FaultyFileSystem() if request.param == "unreliable" else reliable
     root = "memory:" if request.param == "relative" else "/disk"
     memory.make_dirs(root)
     return memory, root
@@ -285,7 +285,7 @@ def test_a_mapping_is_backed_by_a_real_mmap(tmp_path: Path) -> None:
 
 
 def test_touching_what_was_cut_under_a_mapping_is_told() -> None:
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     file = fs.open("/d/f", create=True)
     file.pwrite(bytes(100), 0)
@@ -296,7 +296,7 @@ def test_touching_what_was_cut_under_a_mapping_is_told() -> None:
 
 
 def test_injected_failure_strikes_the_nth_match_only() -> None:
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     file = fs.open("/d/0.log", create=True)
     other = fs.open("/d/0.index", create=True)
@@ -311,7 +311,7 @@ def test_injected_failure_strikes_the_nth_match_only() -> None:
 
 
 def test_failure_without_end_stops_when_healed() -> None:
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     file = fs.open("/d/f", create=True)
     fs.fail("fsync", times=None)
@@ -323,7 +323,7 @@ def test_failure_without_end_stops_when_healed() -> None:
 
 
 def test_crash_forgets_what_was_not_synced() -> None:
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     file = fs.open("/d/f", create=True)
     file.pwrite(b"safe", 0)
@@ -336,7 +336,7 @@ def test_crash_forgets_what_was_not_synced() -> None:
 
 
 def test_crash_may_forget_names_that_were_not_synced() -> None:
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     fs.write_atomic("/d/kept", (b"1",))
     fs.open("/d/new", create=True).fsync()
@@ -347,7 +347,7 @@ def test_crash_may_forget_names_that_were_not_synced() -> None:
 
 @pytest.mark.parametrize("step", ["pwritev", "fsync", "rename"])
 def test_atomic_write_that_fails_leaves_the_old_content(step: str) -> None:
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     fs.write_atomic("/d/f", (b"old",))
     fs.fail(step)
@@ -358,7 +358,7 @@ def test_atomic_write_that_fails_leaves_the_old_content(step: str) -> None:
 
 
 def test_big_sparse_files_do_not_fill_memory_and_read_as_zeros() -> None:
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     files = [fs.open(f"/d/{n}", create=True) for n in range(200)]
     for file in files:

@@ -11,25 +11,25 @@ from storage.index.mapped_index import MappedIndex
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
 from storage.os_filesystem import OsFileSystem
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 MAX_SIZE = 10 * 1024 * 1024
 
 
 @pytest.fixture
-def fs() -> MemoryFileSystem:
-    fs = MemoryFileSystem()
+def fs() -> FaultyFileSystem:
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     return fs
 
 
 @pytest.fixture
-def offsets(fs: MemoryFileSystem) -> OffsetIndex:
+def offsets(fs: FaultyFileSystem) -> OffsetIndex:
     return OffsetIndex(fs, "/d/i", 100, MAX_SIZE)
 
 
 @pytest.fixture
-def times(fs: MemoryFileSystem) -> TimeIndex:
+def times(fs: FaultyFileSystem) -> TimeIndex:
     return TimeIndex(fs, "/d/t", 100, MAX_SIZE)
 
 
@@ -121,7 +121,7 @@ def test_s_idx_4_offsets_that_do_not_fit_31_bits(offsets: OffsetIndex, times: Ti
     assert times.last_entry == (5, largest)
 
 
-def test_s_roll_4_the_limit_is_rounded_down_to_whole_entries(fs: MemoryFileSystem) -> None:
+def test_s_roll_4_the_limit_is_rounded_down_to_whole_entries(fs: FaultyFileSystem) -> None:
     offsets = OffsetIndex(fs, "/d/i", 0, 10485766)
     times = TimeIndex(fs, "/d/t", 0, 10485760)
     offsets.append(1, 1)
@@ -130,7 +130,7 @@ def test_s_roll_4_the_limit_is_rounded_down_to_whole_entries(fs: MemoryFileSyste
     assert fs.size("/d/t") == 10485756
 
 
-def test_s_roll_4_the_time_index_keeps_a_slot_for_the_roll(fs: MemoryFileSystem) -> None:
+def test_s_roll_4_the_time_index_keeps_a_slot_for_the_roll(fs: FaultyFileSystem) -> None:
     times = TimeIndex(fs, "/d/t", 0, 12 * 3 + 5)
     assert times.maybe_append(1, 1)
     assert not times.is_full
@@ -142,7 +142,7 @@ def test_s_roll_4_the_time_index_keeps_a_slot_for_the_roll(fs: MemoryFileSystem)
     assert times.entries == 3
 
 
-def test_offset_index_is_full_at_its_limit(fs: MemoryFileSystem) -> None:
+def test_offset_index_is_full_at_its_limit(fs: FaultyFileSystem) -> None:
     offsets = OffsetIndex(fs, "/d/i", 0, 20)
     fill(offsets, 2)
     assert offsets.is_full
@@ -155,7 +155,7 @@ def test_offset_index_is_full_at_its_limit(fs: MemoryFileSystem) -> None:
 # --- files
 
 
-def test_s_idx_7_nothing_is_opened_before_the_first_question(fs: MemoryFileSystem) -> None:
+def test_s_idx_7_nothing_is_opened_before_the_first_question(fs: FaultyFileSystem) -> None:
     fs.operations.clear()
     index = OffsetIndex(fs, "/d/i", 0, MAX_SIZE)
     repr(index)
@@ -168,7 +168,7 @@ def test_s_idx_7_nothing_is_opened_before_the_first_question(fs: MemoryFileSyste
 
 
 def test_s_idx_7_deleting_and_renaming_are_safe_while_it_is_used(
-    fs: MemoryFileSystem, offsets: OffsetIndex
+    fs: FaultyFileSystem, offsets: OffsetIndex
 ) -> None:
     fill(offsets, 10)
     fs.rename("/d/i", "/d/i.deleted")
@@ -192,7 +192,7 @@ def test_s_roll_4_trim_cuts_the_file_and_appending_goes_on(offsets: OffsetIndex)
     assert offsets.entries == 6
 
 
-def test_closing_an_empty_index_leaves_an_empty_file(fs: MemoryFileSystem) -> None:
+def test_closing_an_empty_index_leaves_an_empty_file(fs: FaultyFileSystem) -> None:
     index = OffsetIndex(fs, "/d/i", 0, MAX_SIZE)
     assert not index.is_full
     index.close()
@@ -237,7 +237,7 @@ def test_s_idx_5_truncation_drops_entries_at_or_above_the_offset(
 
 
 def test_s_idx_5_cut_entries_do_not_come_back_after_a_crash(
-    fs: MemoryFileSystem, offsets: OffsetIndex
+    fs: FaultyFileSystem, offsets: OffsetIndex
 ) -> None:
     fill(offsets, 10)
     offsets.truncate_to(130)
@@ -255,7 +255,7 @@ def test_s_idx_5_cut_entries_do_not_come_back_after_a_crash(
 
 
 def test_entries_are_written_some_dozens_at_a_time_where_zeros_were_before(
-    fs: MemoryFileSystem,
+    fs: FaultyFileSystem,
 ) -> None:
     offsets = OffsetIndex(fs, "/d/i", 100, 8 * 400)
     for n in range(1, 400):
@@ -270,7 +270,7 @@ def test_entries_are_written_some_dozens_at_a_time_where_zeros_were_before(
 
 
 def test_entries_that_were_not_written_make_the_index_sparser_only(
-    fs: MemoryFileSystem, offsets: OffsetIndex
+    fs: FaultyFileSystem, offsets: OffsetIndex
 ) -> None:
     fill(offsets, 300)
     again = OffsetIndex(fs, "/d/i", 100, MAX_SIZE)
@@ -342,7 +342,7 @@ def test_an_index_holds_one_descriptor_at_most(tmp_path: Path) -> None:
     assert descriptors(path) == 0
 
 
-def test_entries_that_come_after_it_was_mapped_are_found(fs: MemoryFileSystem) -> None:
+def test_entries_that_come_after_it_was_mapped_are_found(fs: FaultyFileSystem) -> None:
     index = OffsetIndex(fs, "/d/i", 100, MAX_SIZE)
     fill(index, 300)
     index.close()
@@ -355,7 +355,7 @@ def test_entries_that_come_after_it_was_mapped_are_found(fs: MemoryFileSystem) -
 
 @pytest.mark.parametrize("operation", ["truncate", "pwrite", "open"])
 def test_a_full_disk_is_an_error_and_not_a_signal(
-    fs: MemoryFileSystem, operation: str, offsets: OffsetIndex, times: TimeIndex
+    fs: FaultyFileSystem, operation: str, offsets: OffsetIndex, times: TimeIndex
 ) -> None:
     assert offsets.entries == times.entries == 0
     fs.fail(operation, errno=errno.ENOSPC, times=2)
@@ -372,7 +372,7 @@ def test_a_full_disk_is_an_error_and_not_a_signal(
 
 
 def test_a_disk_that_fills_up_later_keeps_what_was_added(
-    fs: MemoryFileSystem, offsets: OffsetIndex
+    fs: FaultyFileSystem, offsets: OffsetIndex
 ) -> None:
     fill(offsets, 512)
     fs.fail("pwrite", times=1, errno=errno.ENOSPC)
@@ -401,7 +401,7 @@ def test_real_files_are_sparse(tmp_path: Path) -> None:
 
 
 def test_s_idx_8_a_presized_file_after_a_kill_shows_its_real_entries_but_is_not_trusted(
-    fs: MemoryFileSystem, offsets: OffsetIndex, times: TimeIndex
+    fs: FaultyFileSystem, offsets: OffsetIndex, times: TimeIndex
 ) -> None:
     fill(offsets, 1000)
     for n in range(1, 500):
@@ -423,7 +423,7 @@ def test_s_idx_8_a_presized_file_after_a_kill_shows_its_real_entries_but_is_not_
         index._check()
 
 
-def test_s_idx_8_a_file_of_zeros_only(fs: MemoryFileSystem) -> None:
+def test_s_idx_8_a_file_of_zeros_only(fs: FaultyFileSystem) -> None:
     fs.write_bytes("/d/i", bytes(8000))
     fs.write_bytes("/d/t", bytes(1200))
     offsets = OffsetIndex(fs, "/d/i", 100, MAX_SIZE)
@@ -449,14 +449,14 @@ def test_s_idx_8_a_file_of_zeros_only(fs: MemoryFileSystem) -> None:
     ],
 )
 def test_s_idx_6_contradictions_are_found(
-    fs: MemoryFileSystem, kind: type[MappedIndex], content: bytes
+    fs: FaultyFileSystem, kind: type[MappedIndex], content: bytes
 ) -> None:
     fs.write_bytes("/d/i", content)
     with pytest.raises(CorruptIndex, match="/d/i"):
         kind(fs, "/d/i", 100, MAX_SIZE).sanity_check()
 
 
-def test_s_idx_6_a_full_check_looks_at_every_entry(fs: MemoryFileSystem) -> None:
+def test_s_idx_6_a_full_check_looks_at_every_entry(fs: FaultyFileSystem) -> None:
     pairs = ((1, 10), (5, 20), (4, 30), (6, 40))
     raw = b"".join(o.to_bytes(4, "big") + p.to_bytes(4, "big") for o, p in pairs)
     fs.write_bytes("/d/i", raw)

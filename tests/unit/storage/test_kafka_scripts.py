@@ -28,7 +28,7 @@ from storage.os_filesystem import OsFileSystem
 from storage.producers.snapshot import decode_snapshot
 from storage.producers.state import ProducerStateManager
 from storage.waits import at_once
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.producer_snapshots import encode_snapshot
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "storage"
@@ -85,7 +85,7 @@ def test_indexes_answer_and_store_as_kafka(tmp_path: Path) -> None:
 
 
 def test_transaction_index_answers_and_stores_as_kafka() -> None:
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/log")
     index = TransactionIndex(fs, "/log/i", 50)
     for number, (operation, *words), answer in script("txnindex.script"):
@@ -120,7 +120,7 @@ class ProducerReplay:
     """Runs one line of producers.script and words the outcome as the generator does."""
 
     def __init__(self) -> None:
-        self.fs = MemoryFileSystem()
+        self.fs = FaultyFileSystem()
         self.fs.make_dirs("/p")
         self.manager = ProducerStateManager(
             self.fs, TopicPartition("topic", 0), "/p", expiration_ms=20000
@@ -236,7 +236,7 @@ def test_snapshot_of_kafka_is_read_and_written_back_unchanged() -> None:
 
 def test_leader_epochs_answer_and_store_as_kafka() -> None:
     """S-READ-12, S-REC-6."""
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/p")
     cache = LeaderEpochCache(fs, "/p/leader-epoch-checkpoint", Random(1))
     for number, (operation, *words), answer in script("epochs.script"):

@@ -21,7 +21,7 @@ from storage.log_dir import (
     write_meta_properties,
     write_partition_metadata,
 )
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "storage"
 ID = "gSVbeKkLQpiGvDWDZ7tFzA"
@@ -29,8 +29,8 @@ CLUSTER = "A" * 22
 
 
 @pytest.fixture
-def fs() -> MemoryFileSystem:
-    fs = MemoryFileSystem()
+def fs() -> FaultyFileSystem:
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     return fs
 
@@ -41,7 +41,7 @@ V1 = MetaProperties(version=1, node_id=7, cluster_id=CLUSTER, directory_id=ID)
 
 @pytest.mark.parametrize(("name", "meta"), [("v0", V0), ("v1", V1)])
 def test_s_start_6_meta_properties_of_kafka_are_read(
-    fs: MemoryFileSystem, name: str, meta: MetaProperties
+    fs: FaultyFileSystem, name: str, meta: MetaProperties
 ) -> None:
     fs.write_bytes("/d/meta.properties", (GOLDEN / f"meta.{name}.properties").read_bytes())
     assert read_meta_properties(fs, "/d") == meta
@@ -49,7 +49,7 @@ def test_s_start_6_meta_properties_of_kafka_are_read(
 
 @pytest.mark.parametrize(("name", "meta"), [("v0", V0), ("v1", V1)])
 def test_s_start_6_meta_properties_are_written_as_kafka_does(
-    fs: MemoryFileSystem, name: str, meta: MetaProperties
+    fs: FaultyFileSystem, name: str, meta: MetaProperties
 ) -> None:
     """The same lines; Java writes them in no particular order and adds the date."""
     write_meta_properties(fs, "/d", meta)
@@ -61,11 +61,11 @@ def test_s_start_6_meta_properties_are_written_as_kafka_does(
     assert read_meta_properties(fs, "/d") == meta
 
 
-def test_a_new_directory_has_no_owner(fs: MemoryFileSystem) -> None:
+def test_a_new_directory_has_no_owner(fs: FaultyFileSystem) -> None:
     assert read_meta_properties(fs, "/d") is None
 
 
-def test_version_0_may_be_nearly_empty(fs: MemoryFileSystem) -> None:
+def test_version_0_may_be_nearly_empty(fs: FaultyFileSystem) -> None:
     fs.write_bytes("/d/meta.properties", b"#\nversion=0\n")
     assert read_meta_properties(fs, "/d") == MetaProperties(version=0)
 
@@ -84,7 +84,7 @@ def test_version_0_may_be_nearly_empty(fs: MemoryFileSystem) -> None:
     ],
 )
 def test_s_start_6_senseless_meta_properties_stop_the_start(
-    fs: MemoryFileSystem, content: bytes
+    fs: FaultyFileSystem, content: bytes
 ) -> None:
     fs.write_bytes("/d/meta.properties", content)
     with pytest.raises(InconsistentMetaProperties, match=r"/d/meta\.properties"):
@@ -118,7 +118,7 @@ def test_s_start_6_other_cluster_id() -> None:
         reconcile({"/a": V1, "/b": MetaProperties(version=1, node_id=7, cluster_id="x")})
 
 
-def test_s_rec_7_a_directory_has_one_owner(fs: MemoryFileSystem) -> None:
+def test_s_rec_7_a_directory_has_one_owner(fs: FaultyFileSystem) -> None:
     first, second = LogDir(fs, "/d"), LogDir(fs, "/d")
     first.lock()
     first.lock()
@@ -130,7 +130,7 @@ def test_s_rec_7_a_directory_has_one_owner(fs: MemoryFileSystem) -> None:
     second.unlock()
 
 
-def test_s_rec_1_the_clean_shutdown_marker_is_gone_before_loading(fs: MemoryFileSystem) -> None:
+def test_s_rec_1_the_clean_shutdown_marker_is_gone_before_loading(fs: FaultyFileSystem) -> None:
     directory = LogDir(fs, "/d")
     assert not directory.take_clean_shutdown_marker()
     directory.write_clean_shutdown_marker(42)
@@ -142,7 +142,7 @@ def test_s_rec_1_the_clean_shutdown_marker_is_gone_before_loading(fs: MemoryFile
     assert not LogDir(fs.crash(forget_names=True), "/d").was_cleanly_shut_down()
 
 
-def test_partition_metadata_is_that_of_kafka(fs: MemoryFileSystem) -> None:
+def test_partition_metadata_is_that_of_kafka(fs: FaultyFileSystem) -> None:
     golden = (GOLDEN / "partition.metadata").read_bytes()
     assert read_partition_metadata(fs, "/d") is None
     write_partition_metadata(fs, "/d", uuid_from_text(ID))
@@ -165,7 +165,7 @@ def test_partition_metadata_is_that_of_kafka(fs: MemoryFileSystem) -> None:
     ],
 )
 def test_malformed_partition_metadata_names_the_line(
-    fs: MemoryFileSystem, content: bytes, line: int
+    fs: FaultyFileSystem, content: bytes, line: int
 ) -> None:
     fs.write_bytes("/d/partition.metadata", content)
     with pytest.raises(CheckpointError) as caught:
@@ -174,7 +174,7 @@ def test_malformed_partition_metadata_names_the_line(
 
 
 def test_the_epoch_in_a_kraft_brokers_marker_is_handed_on() -> None:
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     for found, left in (
         (b'{"version":0,"brokerEpoch":12}', b'{"version":0,"brokerEpoch":12}'),

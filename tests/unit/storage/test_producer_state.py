@@ -17,7 +17,7 @@ from storage.producers.entry import MAX_SEQUENCE, CompletedTxn, decrement_sequen
 from storage.producers.snapshot import decode_snapshot, java_map_order
 from storage.producers.state import ProducerStateManager
 from storage.waits import at_once
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.producer_snapshots import encode_snapshot
 
 NOW = 1_700_000_000_000
@@ -27,8 +27,8 @@ DAY = 86_400_000
 class Partition:
     """A manager and what a log does around it."""
 
-    def __init__(self, fs: MemoryFileSystem | None = None) -> None:
-        self.fs = fs or MemoryFileSystem()
+    def __init__(self, fs: FaultyFileSystem | None = None) -> None:
+        self.fs = fs or FaultyFileSystem()
         self.fs.make_dirs("/p")
         self.state = ProducerStateManager(self.fs, TopicPartition("t", 0), "/p")
         self.end = 0
@@ -430,7 +430,7 @@ def test_s_fl_4_snapshots_go_with_their_segments(partition: Partition) -> None:
 def test_s_rec_5_stray_snapshots_go_except_the_one_of_a_clean_shutdown(
     bases: tuple[int, ...], kept: tuple[int, ...]
 ) -> None:
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     for offset in (1, 2, 3, 4, 9):
         fs.write_bytes(f"/p/{offset:020d}.snapshot", b"")
     fs.write_bytes("/p/00000000000000000005.snapshot.deleted", b"")

@@ -11,7 +11,7 @@ from storage.paths import is_temporary
 from storage.replaced_file import ReplacedFile, Replacement
 from storage.waits import at_once
 from tests.support.calls import Calls
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
 PATH = "/d/recovery-point-offset-checkpoint"
@@ -20,8 +20,8 @@ PATH = "/d/recovery-point-offset-checkpoint"
 class Replaced:
     """A file that holds `old`; `told` is how its replacements have ended."""
 
-    def __init__(self, fs: MemoryFileSystem | None = None) -> None:
-        self.fs = fs or MemoryFileSystem()
+    def __init__(self, fs: FaultyFileSystem | None = None) -> None:
+        self.fs = fs or FaultyFileSystem()
         self.fs.write_bytes(PATH, b"old")
         self.file = ReplacedFile(self.fs, PATH, Random(1))
         self.told: list[tuple[bytes, OSError | None]] = []

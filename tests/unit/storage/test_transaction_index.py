@@ -12,7 +12,7 @@ from storage.index.transaction_index import (
     AbortedTxn,
     TransactionIndex,
 )
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 
 def aborted(producer_id: int, first: int, last: int, stable: int) -> AbortedTxn:
@@ -27,19 +27,19 @@ C = aborted(1, 40, 50, 51)
 
 
 @pytest.fixture
-def fs() -> MemoryFileSystem:
-    fs = MemoryFileSystem()
+def fs() -> FaultyFileSystem:
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     return fs
 
 
 @pytest.fixture
-def index(fs: MemoryFileSystem) -> TransactionIndex:
+def index(fs: FaultyFileSystem) -> TransactionIndex:
     return TransactionIndex(fs, "/d/x", 5)
 
 
 def test_s_txn_3_the_file_is_made_by_the_first_append(
-    fs: MemoryFileSystem, index: TransactionIndex
+    fs: FaultyFileSystem, index: TransactionIndex
 ) -> None:
     assert index.is_empty
     assert index.last_offset is None
@@ -71,7 +71,7 @@ def test_markers_must_rise(index: TransactionIndex) -> None:
 
 
 def test_s_txn_3_an_append_that_fails_adds_nothing(
-    fs: MemoryFileSystem, index: TransactionIndex
+    fs: FaultyFileSystem, index: TransactionIndex
 ) -> None:
     index.append(A)
     fs.fail("pwrite", errno=errno.ENOSPC, partial=20)
@@ -83,7 +83,7 @@ def test_s_txn_3_an_append_that_fails_adds_nothing(
 
 
 def test_s_rec_9_half_an_entry_at_the_end_is_not_there(
-    fs: MemoryFileSystem, index: TransactionIndex
+    fs: FaultyFileSystem, index: TransactionIndex
 ) -> None:
     index.append(A)
     whole = fs.read_bytes("/d/x")
@@ -102,7 +102,7 @@ def test_s_rec_9_half_an_entry_at_the_end_is_not_there(
     assert fs.read_bytes("/d/x") == whole
 
 
-def test_s_idx_6_sanity(fs: MemoryFileSystem) -> None:
+def test_s_idx_6_sanity(fs: FaultyFileSystem) -> None:
     for content in (
         aborted(1, 1, 4, 4).pack(),
         b"\0\1" + A.pack()[2:],
@@ -114,7 +114,7 @@ def test_s_idx_6_sanity(fs: MemoryFileSystem) -> None:
             TransactionIndex(fs, "/d/x", 5).sanity_check()
 
 
-def test_truncation_and_reopening(fs: MemoryFileSystem, index: TransactionIndex) -> None:
+def test_truncation_and_reopening(fs: FaultyFileSystem, index: TransactionIndex) -> None:
     for txn in (A, B, C):
         index.append(txn)
     index.truncate_to(30)
@@ -128,7 +128,7 @@ def test_truncation_and_reopening(fs: MemoryFileSystem, index: TransactionIndex)
     assert index.all_aborted() == [A]
 
 
-def test_the_checksum_of_its_first_entries(fs: MemoryFileSystem, index: TransactionIndex) -> None:
+def test_the_checksum_of_its_first_entries(fs: FaultyFileSystem, index: TransactionIndex) -> None:
     assert index.begins_with(NO_ABORTED)
     assert index.checksum_of(0) == index.checksum_below(100) == NO_ABORTED
     for txn in (A, B, C):
@@ -147,7 +147,7 @@ def test_the_checksum_of_its_first_entries(fs: MemoryFileSystem, index: Transact
     assert not index.begins_with((136, three[1])), "there are not that many"
 
 
-def test_many_entries_are_written_as_one(fs: MemoryFileSystem) -> None:
+def test_many_entries_are_written_as_one(fs: FaultyFileSystem) -> None:
     one, other = TransactionIndex(fs, "/d/one", 0), TransactionIndex(fs, "/d/other", 0)
     for number in range(5):
         one.append(aborted(number, 10 * number, 10 * number + 5, 0))

@@ -34,7 +34,7 @@ from storage.errors import DirectoryLocked
 from storage.log_dir import LogDir, MetaProperties, write_meta_properties
 from storage.os_filesystem import OsFileSystem
 from storage.waits import at_once
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.stores import new_uuid, open_store
 
 CONFIG = BrokerConfig.parse({"broker.id": "3", "log.dirs": "/a,/b"})
@@ -51,8 +51,8 @@ KINDS: Mapping[Api, int] = {
 }
 
 
-def directories(*names: str, topic_id: bytes | None = ID) -> MemoryFileSystem:
-    fs = MemoryFileSystem()
+def directories(*names: str, topic_id: bytes | None = ID) -> FaultyFileSystem:
+    fs = FaultyFileSystem()
     fs.make_dirs("/a")
     fs.make_dirs("/b")
     for name in names:
@@ -60,7 +60,7 @@ def directories(*names: str, topic_id: bytes | None = ID) -> MemoryFileSystem:
     return fs
 
 
-def add(fs: MemoryFileSystem, name: str, topic_id: bytes | None) -> None:
+def add(fs: FaultyFileSystem, name: str, topic_id: bytes | None) -> None:
     fs.make_dirs(name)
     if topic_id is not None:
         text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n"
@@ -77,13 +77,13 @@ def batch(base_offset: int, *values: bytes) -> bytes:
     return build_batch(rows, base_offset=base_offset, leader_epoch=1)
 
 
-def kraft(fs: MemoryFileSystem, name: str, *batches: bytes) -> None:
+def kraft(fs: FaultyFileSystem, name: str, *batches: bytes) -> None:
     fs.make_dirs(f"/a/{METADATA_DIRECTORY}")
     fs.write_atomic(f"/a/{METADATA_DIRECTORY}/{name}", batches)
 
 
 def run(
-    fs: MemoryFileSystem, store: EmbeddedStore | None = None
+    fs: FaultyFileSystem, store: EmbeddedStore | None = None
 ) -> tuple[dict[str, TopicAction], dict[str, TopicImage]]:
     """Actions by topic, and what the store holds then."""
 

@@ -10,7 +10,7 @@ from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.paths import parent_dir
 from tests.support.broker_bench import batch
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.real_bench import RealBench
 from tests.support.transaction_harness import TransactionHarness
 
@@ -21,7 +21,7 @@ DIRECTORIES = ("/a", "/b")
 class Life:
     """A broker with two log directories; in each of them lie partitions of both topics."""
 
-    def __init__(self, fs: MemoryFileSystem | None = None, leader_epoch: int = 0) -> None:
+    def __init__(self, fs: FaultyFileSystem | None = None, leader_epoch: int = 0) -> None:
         self.bench = RealBench(",".join(DIRECTORIES), fs)
         self.fs = self.bench.fs
         for topic in (STATE, "t"):

@@ -13,11 +13,11 @@ from storage.log.results import FileSlice
 from storage.os_filesystem import OsFileSystem
 from tests.support.connection_requests import FETCH, fetch_reply
 from tests.support.fake_handlers import running_server
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.networks import Net
 
 
-@pytest.fixture(params=[OsFileSystem, MemoryFileSystem], ids=["on disk", "in memory"])
+@pytest.fixture(params=[OsFileSystem, FaultyFileSystem], ids=["on disk", "in memory"])
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> File:
     """An empty file: one with a descriptor for sendfile, and one without."""
     fs: FileSystem = request.param()

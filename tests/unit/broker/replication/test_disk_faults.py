@@ -21,8 +21,8 @@ from storage.errors import StorageError
 from storage.log.log import Log
 from storage.waits import at_once
 from tests.support.broker_bench import batch
+from tests.support.faulty_filesystem import FailureRule, FaultyFileSystem
 from tests.support.log_tasks import run_task
-from tests.support.memory_filesystem import FailureRule, MemoryFileSystem
 from tests.support.real_bench import RealBench
 
 CONFIG = TopicConfig(
@@ -49,7 +49,7 @@ PRODUCER = 77
 STORAGE = ErrorCode.KAFKA_STORAGE_ERROR
 
 
-class DyingDisk(MemoryFileSystem):
+class DyingDisk(FaultyFileSystem):
     """From the `nth` change below `root` on, nothing works there; `dead` says what failed first."""
 
     def __init__(self, root: str = "/a/") -> None:

@@ -23,7 +23,7 @@ from protocol.records.message_set import iter_legacy_records
 from storage.errors import OutOfResources, StorageError
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFileSystem
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 KB = 1024
 
@@ -46,7 +46,7 @@ class Conversion:
     """One converter over the content of a file."""
 
     def __init__(self, content, fs=None, path="/log", workers=None):
-        self.fs = fs or MemoryFileSystem()
+        self.fs = fs or FaultyFileSystem()
         self.file = self.fs.open(path, create=True)
         self.file.pwrite(content, 0)
         self.slice = FileSlice(self.file, 0, len(content))

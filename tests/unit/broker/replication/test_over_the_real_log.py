@@ -15,7 +15,7 @@ from protocol.records.message_set import build_message_set
 from protocol.types import TopicPartition
 from storage.waits import at_once
 from tests.support.broker_bench import NOW, batch
-from tests.support.memory_filesystem import UnreliableFile
+from tests.support.faulty_filesystem import UnreliableFile
 from tests.support.real_bench import RealBench, fetched
 
 CODECS = list(CompressionType)

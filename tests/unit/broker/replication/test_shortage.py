@@ -15,15 +15,15 @@ from storage.errors import OutOfResources
 from storage.open_files import OpenFiles
 from storage.waits import at_once
 from tests.support.broker_bench import batch
+from tests.support.faulty_filesystem import FailureRule, FaultyFileSystem
 from tests.support.log_tasks import run_task
-from tests.support.memory_filesystem import FailureRule, MemoryFileSystem
 from tests.support.real_bench import RealBench
 from tests.unit.broker.replication.test_disk_faults import CONFIG, STORAGE, Work, after_a_restart
 
 NEEDS_A_DESCRIPTOR = {"open", "map", "fsync_dir", "list_dir", "read_bytes"}
 
 
-class CrowdedFileSystem(MemoryFileSystem):
+class CrowdedFileSystem(FaultyFileSystem):
     """From the `nth` opening on `times` of them find no descriptor."""
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ def test_a_shortage_at_every_single_opening(times: int) -> None:
 
 
 def test_a_log_that_cannot_be_made_leaves_nothing_and_is_made_later() -> None:
-    bench = RealBench(fs=MemoryFileSystem())
+    bench = RealBench(fs=FaultyFileSystem())
     rule = bench.fs.fail("open", "*.timeindex", errno=errno.EMFILE)
     tp = TopicPartition("t", 0)
     with pytest.raises(OutOfResources):
@@ -168,7 +168,7 @@ def test_a_log_that_cannot_be_made_leaves_nothing_and_is_made_later() -> None:
 
 
 def test_a_checkpoint_that_finds_no_descriptor_is_written_by_the_next_run() -> None:
-    bench = RealBench(fs=MemoryFileSystem())
+    bench = RealBench(fs=FaultyFileSystem())
     bench.topic("t")
     assert bench.produce(batch()).error_code == 0
     at_once(bench.replicas.find(("t", 0)).log.flush())

@@ -16,14 +16,14 @@ from broker.replication.truncation import (
 )
 from protocol.errors import ErrorCode, KafkaError
 from storage.epochs import LeaderEpochCache
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 UNKNOWN = EpochEnd(-1, -1)
 
 
 def log(*epochs: tuple[int, int], end: int, start: int = 0) -> SimpleNamespace:
     """With (epoch, first offset) pairs."""
-    table = LeaderEpochCache(MemoryFileSystem(), "/d/epochs", Random(1))
+    table = LeaderEpochCache(FaultyFileSystem(), "/d/epochs", Random(1))
     for epoch, first in epochs:
         table.assign(epoch, first)
     return SimpleNamespace(log_start_offset=start, log_end_offset=end, leader_epochs=table)

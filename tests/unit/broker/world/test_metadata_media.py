@@ -18,7 +18,7 @@ from broker.world.metadata_medium import (
     TransientMedium,
 )
 from broker.world.sqlite_medium import SqliteMedia
-from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.faulty_filesystem import FaultyFileSystem
 
 A, B, C = (
     NodeRow("/a", b"", 0),
@@ -32,7 +32,7 @@ Place = tuple[MetadataMedia, str]
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "sqlite":
         return SqliteMedia(), str(tmp_path / SqliteMedia.file_name)
-    fs = MemoryFileSystem()
+    fs = FaultyFileSystem()
     fs.make_dirs("/d")
     return JournalMedia(fs), f"/d/{JournalMedia.file_name}"
 
@@ -110,8 +110,8 @@ def test_what_sqlite_has_acknowledged_survives_kill_9(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def fs() -> MemoryFileSystem:
-    made = MemoryFileSystem()
+def fs() -> FaultyFileSystem:
+    made = FaultyFileSystem()
     made.make_dirs("/d")
     return made
 
@@ -120,7 +120,7 @@ PATH = f"/d/{JournalMedia.file_name}"
 
 
 def test_a_power_loss_takes_nothing_that_was_acknowledged_and_half_of_nothing(
-    fs: MemoryFileSystem,
+    fs: FaultyFileSystem,
 ) -> None:
     medium = JournalMedia(fs).open(PATH)
     medium.write([A, B], [])
@@ -130,7 +130,7 @@ def test_a_power_loss_takes_nothing_that_was_acknowledged_and_half_of_nothing(
     medium.write([C], ["/a/b"])
     longer = fs.read_bytes(PATH)
     for size in range(len(durable), len(longer) + 1):
-        torn = MemoryFileSystem()
+        torn = FaultyFileSystem()
         torn.write_bytes(PATH, longer[:size])
         opened = JournalMedia(torn).open(PATH)
         assert sorted(opened.load()) == ([A, C] if size == len(longer) else [A, B])
@@ -140,7 +140,7 @@ def test_a_power_loss_takes_nothing_that_was_acknowledged_and_half_of_nothing(
 
 @pytest.mark.parametrize("operation", ["pwrite", "fsync"])
 def test_a_write_that_failed_is_as_if_it_had_never_been(
-    fs: MemoryFileSystem, operation: str
+    fs: FaultyFileSystem, operation: str
 ) -> None:
     medium = JournalMedia(fs).open(PATH)
     medium.write([A], [])
@@ -152,7 +152,7 @@ def test_a_write_that_failed_is_as_if_it_had_never_been(
 
 
 def test_a_journal_that_repeats_itself_is_rewritten_when_it_is_opened(
-    fs: MemoryFileSystem,
+    fs: FaultyFileSystem,
 ) -> None:
     medium = JournalMedia(fs).open(PATH)
     for version in range(1000):
@@ -170,7 +170,7 @@ def test_a_journal_that_repeats_itself_is_rewritten_when_it_is_opened(
     "spoil", [lambda data: data[:20], lambda data: b"", lambda data: b"\0" * len(data)]
 )
 def test_a_journal_whose_making_was_interrupted_is_begun_again(
-    fs: MemoryFileSystem, spoil: Callable[[bytes], bytes]
+    fs: FaultyFileSystem, spoil: Callable[[bytes], bytes]
 ) -> None:
     JournalMedia(fs).open(PATH)
     fs.write_bytes(PATH, spoil(fs.read_bytes(PATH)))
@@ -180,7 +180,7 @@ def test_a_journal_whose_making_was_interrupted_is_begun_again(
     assert JournalMedia(fs).open(PATH).load() == [A]
 
 
-def test_a_journal_of_the_future_is_refused(fs: MemoryFileSystem) -> None:
+def test_a_journal_of_the_future_is_refused(fs: FaultyFileSystem) -> None:
     JournalMedia(fs).open(PATH)
     from broker.world.journal_medium import _line
 

@@ -17,11 +17,11 @@ from storage.log.results import AppendOrigin, FetchIsolation, FileSlice
 from storage.waits import at_once
 from tests.support.calls import Calls
 from tests.support.committed_reads import aborted_told, told_in_the_end
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_builder import DIRECTORY, TP, LogBuilder
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.time_lookups import max_timestamp, offset_for_timestamp
 
 BASE = f"{DIRECTORY}/{0:020d}"
@@ -519,7 +519,7 @@ class Directory:
     """A log manager, whose aborted transactions are noted when it stops."""
 
     def __init__(self) -> None:
-        self.fs = MemoryFileSystem()
+        self.fs = FaultyFileSystem()
         self.clock = ManualClock()
         self.start()
         log = self.manager.get_or_create_log(TP, bytes(range(16)), TopicConfig(), is_new=True)

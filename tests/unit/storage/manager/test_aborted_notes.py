@@ -26,11 +26,11 @@ from storage.waits import at_once
 from tests.support.cleaning import cleaned
 from tests.support.committed_reads import aborted_told, told_in_the_end
 from tests.support.crash_lab import check_aborted_sums
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_builder import end_transaction
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 
 TP = TopicPartition("t", 0)
 TOPIC_ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
@@ -46,7 +46,7 @@ class Broker:
 
     def __init__(
         self,
-        fs: MemoryFileSystem | None = None,
+        fs: FaultyFileSystem | None = None,
         *,
         log_dirs: str = "/a",
         config: TopicConfig = CONFIG,
@@ -54,7 +54,7 @@ class Broker:
         life: int = 1,
     ) -> None:
         self.life = life
-        self.fs = fs or MemoryFileSystem()
+        self.fs = fs or FaultyFileSystem()
         self.clock = ManualClock()
         self.log_dirs = log_dirs
         self.config = config

@@ -14,10 +14,10 @@ from storage.log.results import StartOffsetReason
 from storage.waits import PAUSE, Work, at_once
 from tests.support.beside import Moment, at_every_moment
 from tests.support.calls import Calls
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 
 TP = TopicPartition("t", 0)
 CONFIG = TopicConfig(file_delete_delay_ms=0)
@@ -28,8 +28,8 @@ TASKS = (log_tasks.RECOVERY_POINT_CHECKPOINT, log_tasks.LOG_START_CHECKPOINT)
 class Broker:
     """One directory, one partition: [3, 8), all flushed."""
 
-    def __init__(self, fs: MemoryFileSystem | None = None) -> None:
-        self.fs = fs or MemoryFileSystem()
+    def __init__(self, fs: FaultyFileSystem | None = None) -> None:
+        self.fs = fs or FaultyFileSystem()
         self.failed: list[object] = []
         self.manager = log_manager(
             BrokerConfig.parse({"log.dirs": "/a"}),

@@ -14,10 +14,10 @@ from storage.log.results import FetchIsolation, FileSlice
 from storage.waits import Work, at_once
 from tests.support.beside import Moment, at_every_moment
 from tests.support.calls import Calls
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 
 TP, OTHER = TopicPartition("t", 0), TopicPartition("u", 0)
 CONFIG = TopicConfig()
@@ -28,7 +28,7 @@ class Broker:
 
     def __init__(self) -> None:
         config = BrokerConfig.parse({"log.dirs": "/a,/b"})
-        self.fs = MemoryFileSystem()
+        self.fs = FaultyFileSystem()
         self.failed: list[object] = []
         self.manager = log_manager(config, ManualClock(), self.fs, on_offline=self.failed.append)
         self.manager.startup(lambda topic: CONFIG)

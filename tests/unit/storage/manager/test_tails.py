@@ -8,18 +8,18 @@ from storage import log_tasks
 from storage.log.log import Log
 from storage.manager.tails import IDLE_S, OLD_S
 from storage.waits import at_once
+from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
-from tests.support.memory_filesystem import MemoryFileSystem
 
 CONFIG = TopicConfig()
 POINTS = "/a/recovery-point-offset-checkpoint"
 
 
 class Broker:
-    def __init__(self, fs: MemoryFileSystem | None = None) -> None:
-        self.fs = fs or MemoryFileSystem()
+    def __init__(self, fs: FaultyFileSystem | None = None) -> None:
+        self.fs = fs or FaultyFileSystem()
         self.clock = ManualClock()
         self.failed: list[object] = []
         config = BrokerConfig.parse({"log.dirs": "/a"})

@@ -24,11 +24,11 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from posixpath import normpath
 
-from storage.memory_filesystem import Inode, MemoryFile, Piece, _joined, _split
-from storage.memory_filesystem import MemoryFileSystem as PlainFileSystem
+from storage.filesystem import Piece
+from storage.memory_filesystem import Inode, MemoryFile, MemoryFileSystem, _joined, _split
 from tests.support.torn_content import Everything, Op
 
-__all__ = ["FailureRule", "MemoryFileSystem", "UnreliableFile"]
+__all__ = ["FailureRule", "FaultyFileSystem", "UnreliableFile"]
 
 Tear = Callable[[str, bytes, bytes], bytes]
 """(path, durable content, current content) -> content after the crash."""
@@ -109,7 +109,7 @@ class UnreliableFile(MemoryFile):
     __slots__ = ()
 
     inode: UnsyncedInode
-    _fs: "MemoryFileSystem"
+    _fs: "FaultyFileSystem"
 
     def pwrite(self, data: Piece, position: int) -> None:
         self._try("pwrite", bytes(data), position)
@@ -177,7 +177,7 @@ class Directory:
         return names
 
 
-class MemoryFileSystem(PlainFileSystem):
+class FaultyFileSystem(MemoryFileSystem):
     """A disk whose operations may fail, and whose unsynced bytes and names may be lost."""
 
     def __init__(
@@ -316,9 +316,9 @@ class MemoryFileSystem(PlainFileSystem):
         keep_unsynced: bool = False,
         forget_names: bool = False,
         tear: Tear | None = None,
-    ) -> "MemoryFileSystem":
+    ) -> "FaultyFileSystem":
         """Return the file system after a crash, see the module docstring; this one is unchanged."""
-        after = MemoryFileSystem(total_bytes=self.total_bytes)
+        after = FaultyFileSystem(total_bytes=self.total_bytes)
         after.now_ms = self.now_ms
         for directory in self._directories:
             after._make_parents(directory)

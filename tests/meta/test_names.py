@@ -18,7 +18,7 @@ FORMATS = {"VERSION", "ENTRY_SIZE"}
 APIS = ("broker/api/", "broker/replication/fetch_session.py")
 """Versions and counts there are of one API, even if those of another agree."""
 
-STILL_TWO = {"LogDirectories", "Operation", "ResourceType", "TopicMaker"}
+STILL_TWO = {"LogDirectories", "TopicMaker"}
 """Names of `broker.api` that stand for a second thing yet. None may be added."""
 
 

@@ -45,12 +45,12 @@ def with_a_sloppy_index(put: Put) -> None:
 
 def without_syncs(put: Put) -> None:
     """The recovery point moves, and nothing was synced: a power loss takes what was promised."""
-    from storage.log import flushing
+    from storage.log import durability
 
     def no_sync(fs: Any, paths: Any) -> None:
         pass
 
-    put(flushing, "sync_files", no_sync)
+    put(durability, "sync_files", no_sync)
 
 
 def without_generations(put: Put) -> None:
@@ -101,12 +101,12 @@ def with_a_greedy_cleaner(put: Put) -> None:
 
 def with_a_cleaner_that_knows_no_aborts(put: Put) -> None:
     """Records of aborted transactions stay, and what tells that they were aborted goes."""
-    from storage.log.log import Log
+    from storage.log.reading import LogReader
 
     def none_at_all(self: Any, upper: int) -> bytes:
         return b""
 
-    put(Log, "packed_aborted", none_at_all)
+    put(LogReader, "packed_aborted", none_at_all)
 
 
 ALL_SABOTAGES: Final[dict[str, Callable[[Put], None]]] = {

@@ -44,7 +44,18 @@ def is_long(wait: Wait) -> bool:
 class Continuation:
     """The rest of a request's work, and its outcome."""
 
-    __slots__ = ("_left", "_scope", "client", "error", "reply", "started", "wait", "what", "work")
+    __slots__ = (
+        "_ends",
+        "_left",
+        "_scope",
+        "client",
+        "error",
+        "reply",
+        "started",
+        "wait",
+        "what",
+        "work",
+    )
 
     def __init__(
         self, work: Work[Any], wait: Wait, client: Client, what: Callable[[], str]
@@ -60,7 +71,7 @@ class Continuation:
         """What the handler raised, for the connection to answer (decision 7)."""
         self.started = 0.0
         """Monotonic seconds at which somebody last went on with it; 0 before."""
-        self._left = False
+        self._left = self._ends = False
         self._scope: trio.CancelScope | None = None
 
     def step(self) -> None:
@@ -85,7 +96,7 @@ class Continuation:
         self.started = clock.monotonic()
         wait, self.wait = self.wait, None
         with trio.CancelScope() as self._scope:
-            if self._left:
+            if self._ends:
                 self._scope.cancel()
             try:
                 if first is not None:
@@ -96,15 +107,18 @@ class Continuation:
                 if self._left and not isinstance(error, KafkaError):
                     logger.error("A request whose client had gone failed", exc_info=error)
             else:
-                if isinstance(result, Wait):
-                    self.wait = result
-                else:
+                if not isinstance(result, Wait):
                     self.reply = result
+                elif self._left:
+                    self.close()  # nobody waits for its signal any more
+                else:
+                    self.wait = result
 
-    def leave(self) -> None:
-        """The client has gone: end the work at its next wait, or now if nobody goes on with it."""
-        self._left = True
-        if self._scope is not None:
+    def leave(self, *, ends: bool) -> None:
+        """The client has gone, and nobody will take the outcome; `ends`: so the work need not be
+        finished, and ends at its next wait."""
+        self._left, self._ends = True, ends
+        if ends and self._scope is not None:
             self._scope.cancel()
 
     def close(self) -> None:

@@ -79,6 +79,7 @@ class Finishing:
         if waiting.route.ends_with_client or is_parked(rest.wait):
             rest.close()
         else:
+            rest.leave(ends=False)
             with suppress(trio.ClosedResourceError):  # the broker stops: the work is dropped
                 self._channel.asides.begin(rest)
 
@@ -134,20 +135,24 @@ class Finishing:
                 parked, since = since, monotonic()
                 local += since - parked
             elif route.in_workers and not is_long(wait):
-                await self._channel.pool.go_on(rest)
+                try:
+                    await self._channel.pool.go_on(rest)
+                except BaseException:
+                    rest.leave(ends=False)
+                    raise
                 queue += rest.started - since
                 since = monotonic()
                 local += since - rest.started
             else:
                 gone_on = self._channel.asides.begin(rest)
-                if route.ends_with_client:
-                    try:
+                try:
+                    if route.ends_with_client:
                         await self._park(gone_on, context, room)
-                    except BaseException:
-                        rest.leave()
-                        raise
-                else:
-                    await self._finished(gone_on)
+                    else:
+                        await self._finished(gone_on)
+                except BaseException:
+                    rest.leave(ends=route.ends_with_client)
+                    raise
                 parked, since = since, monotonic()
                 remote += since - parked
         metrics.note_queue(queue)

@@ -13,6 +13,7 @@ from broker.network.continuation import Continuation
 from broker.world.driver import Driver
 from broker.world.loop_watch import LoopWatch
 from broker.world.workers import InlineWorkers
+from protocol.errors import ErrorCode, KafkaError
 from storage.waits import PAUSE, Signal, Until, Work, call
 from tests.support.manual_clock import ManualClock
 
@@ -71,7 +72,7 @@ def test_work_whose_client_leaves_ends(gone_on_with: bool) -> None:
         asides.begin(rest)
         if gone_on_with:
             await trio.testing.wait_all_tasks_blocked()
-        rest.leave()
+        rest.leave(ends=True)
         await trio.testing.wait_all_tasks_blocked()
         assert (rest.reply, asides.working) == (None, 0)
 
@@ -95,6 +96,58 @@ def test_work_that_is_parked_is_given_back() -> None:
         parked.fire("reply")
         rest.step()
         assert (rest.wait, rest.reply) == (None, "reply")
+
+    in_loop(scenario)
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), KafkaError(ErrorCode.NOT_COORDINATOR)])
+def test_a_bug_in_work_that_nobody_waits_for_is_logged(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A refusal is not: it was for the client."""
+
+    async def scenario(asides: Asides) -> None:
+        go: Signal[None] = Signal()
+
+        async def work() -> None:
+            await go
+            raise error
+
+        rest = begun(work())
+        asides.begin(rest)
+        await trio.testing.wait_all_tasks_blocked()
+        rest.leave(ends=False)
+        go.fire()
+        await trio.testing.wait_all_tasks_blocked()
+        assert asides.working == 0
+
+    in_loop(scenario)
+    told = "A request whose client had gone failed" in caplog.text
+    assert told is isinstance(error, ValueError)
+
+
+def test_work_that_is_parked_when_its_client_has_gone_ends() -> None:
+    ended: list[bool] = []
+
+    async def scenario(asides: Asides) -> None:
+        go: Signal[None] = Signal()
+        parked: Signal[None] = Signal()
+
+        async def work() -> None:
+            try:
+                await go
+                await parked.parked()
+            finally:
+                ended.append(parked.fired)
+
+        rest = begun(work())
+        asides.begin(rest)
+        await trio.testing.wait_all_tasks_blocked()
+        rest.leave(ends=False)
+        assert not ended
+        go.fire()
+        await trio.testing.wait_all_tasks_blocked()
+        assert (ended, rest.wait) == ([False], None)
 
     in_loop(scenario)
 

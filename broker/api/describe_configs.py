@@ -57,6 +57,9 @@ API: Final = Api(
     make=lambda s: DescribeConfigsHandler(s.image, s.broker_configs),
 )
 
+FEW: Final = 4
+"""Resources that are described in one go: each may have three hundred configs."""
+
 
 class DescribeConfigsHandler:
     """Describes the configs of topics, brokers and loggers: values, sources, documentation."""
@@ -68,17 +71,21 @@ class DescribeConfigsHandler:
     async def __call__(
         self, ctx: RequestContext, request: DescribeConfigsRequest
     ) -> DescribeConfigsResponse:
-        """The response; resources are described one at a time, while it is encoded."""
+        """The response; many resources are described one at a time, while it is encoded."""
         different: dict[tuple[int, str, tuple[str, ...]], DescribeConfigsResource] = {}
         for one in request.resources:
             keys = tuple(one.configuration_keys or ())
             different[one.resource_type, one.resource_name, keys] = one
             await PAUSE
         known: dict[tuple[int, bool], list[ConfigEntry]] = {}
-        ctx.large = True  # a single resource may have three hundred configs
-        return DescribeConfigsResponse(
-            results=Lazy(list(different.values()), lambda one: self._resource(one, request, known))
-        )
+        resources = list(different.values())
+        response = DescribeConfigsResponse()
+        if len(resources) <= FEW:
+            response.results = [self._resource(one, request, known) for one in resources]
+        else:
+            ctx.large = True
+            response.results = Lazy(resources, lambda one: self._resource(one, request, known))
+        return response
 
     def _resource(
         self,

@@ -1,5 +1,6 @@
 """DescribeConfigs, AlterConfigs, IncrementalAlterConfigs."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -331,5 +332,31 @@ def test_error_responses_fit_every_version() -> None:
             changer = IncrementalAlterConfigsHandler(owners(cluster))
             reply = changer.error_response(context(key, version), asked, code)
             assert over_the_wire(key, version, reply).responses[0].error_code == code
+
+    at_once(scenario())
+
+
+@pytest.mark.parametrize("count", [describe_configs.FEW, describe_configs.FEW + 1])
+def test_few_resources_are_described_by_the_handler_so_that_a_bug_is_answered(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the reply of a large request is encoded, a bug ends the connection."""
+
+    def broken(*_: object) -> None:
+        raise LookupError("a bug")
+
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        handler = DescribeConfigsHandler(cluster.image, cluster.configs)
+        monkeypatch.setattr(handler, "_entries", broken)
+        named = [
+            DescribeConfigsResource(resource_type=2, resource_name=f"t{number}")
+            for number in range(count)
+        ]
+        ctx = context(ApiKey.DESCRIBE_CONFIGS, 4)
+        is_large = count > describe_configs.FEW
+        with nullcontext() if is_large else pytest.raises(LookupError):
+            await handler(ctx, DescribeConfigsRequest(resources=named))
+        assert ctx.large is is_large
 
     at_once(scenario())

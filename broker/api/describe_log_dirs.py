@@ -12,8 +12,7 @@ Version notes
   system does not say; a thread asks for them, because a dead network volume blocks.
 """
 
-from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from broker import many
 from broker.api_facts import Api
@@ -29,6 +28,9 @@ from protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from protocol.types import TopicPartition
+from storage.filesystem import FileSystem
+from storage.log.log import Log
+from storage.log_manager import LogManager
 from storage.waits import PAUSE, call
 
 API: Final = Api(
@@ -45,73 +47,10 @@ UNKNOWN_SIZE: Final = -1
 UNKNOWN_LAG: Final = -1
 
 
-class SizedLog(Protocol):
-    """The part of `storage.log.log.Log` that is used here."""
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        """The partition of the log."""
-        ...
-
-    @property
-    def dir(self) -> str:
-        """Its directory, below a log directory."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Bytes of all segments."""
-        ...
-
-    @property
-    def high_watermark(self) -> int:
-        """The offset below which every record is replicated."""
-        ...
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset of the next record."""
-        ...
-
-
-class LogDirectories(Protocol):
-    """The part of `storage.log_manager.LogManager` that is used here."""
-
-    @property
-    def live_dirs(self) -> Iterable[str]:
-        """Log directories in use."""
-        ...
-
-    @property
-    def offline_dirs(self) -> Iterable[str]:
-        """Log directories that failed."""
-        ...
-
-    def all_logs(self) -> Iterable[SizedLog]:
-        """All logs that are open."""
-        ...
-
-    def future_logs(self) -> Iterable[SizedLog]:
-        """Future logs: copies of logs that are being moved to another directory."""
-        ...
-
-    def get_log(self, topic_partition: TopicPartition, /) -> SizedLog | None:
-        """The log that is served for a partition."""
-        ...
-
-
-class Volumes(Protocol):
-    """The part of `storage.filesystem.FileSystem` that is used here."""
-
-    def usage(self, path: str) -> tuple[int, int]:
-        """(total, usable) bytes of the volume that holds `path`. Raises OSError."""
-        ...
-
-
 class DescribeLogDirsHandler:
     """Lists the sizes of logs by directory, the room on each volume, and moves under way."""
 
-    def __init__(self, log_manager: LogDirectories, volumes: Volumes) -> None:
+    def __init__(self, log_manager: LogManager, volumes: FileSystem) -> None:
         self._log_manager = log_manager
         self._volumes = volumes
 
@@ -147,7 +86,7 @@ class DescribeLogDirsHandler:
         """The wanted partitions by log directory."""
         found: dict[str, list[tuple[TopicPartition, DescribeLogDirsPartition]]] = {}
 
-        def add(log: SizedLog, lag: int, *, is_future: bool) -> None:
+        def add(log: Log, lag: int, *, is_future: bool) -> None:
             tp = log.topic_partition
             if wanted is None or tp in wanted:
                 described = DescribeLogDirsPartition(
@@ -174,7 +113,7 @@ class DescribeLogDirsHandler:
         return DescribeLogDirsResponse(error_code=code, results=[])
 
 
-def _usages(volumes: Volumes, directories: list[str]) -> dict[str, tuple[int, int]]:
+def _usages(volumes: FileSystem, directories: list[str]) -> dict[str, tuple[int, int]]:
     usages = {}
     for directory in directories:
         try:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Protocol
 
 from broker import many
 from broker.api_facts import Api
+from broker.cluster.controller import Controller
 from broker.cluster.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.request import ConnectionInfo, RequestContext
@@ -77,14 +78,6 @@ API: Final = Api(
 )
 
 
-class TopicMaker(Protocol):
-    """The part of `broker.cluster.controller.Controller` that is used here."""
-
-    async def ensure_topic(self, name: str) -> TopicImage:
-        """The topic, made when it is missing. Raises KafkaError."""
-        ...
-
-
 class Finder(Protocol):
     """The part of a coordinator that is used here."""
 
@@ -108,7 +101,7 @@ class FindCoordinatorHandler:
         groups: Finder,
         transactions: Finder,
         image: MetadataImage,
-        controller: TopicMaker,
+        controller: Controller,
     ) -> None:
         self._image = image
         self._controller = controller

@@ -19,10 +19,11 @@ Version notes
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from broker import many
 from broker.api_facts import Api
+from broker.cluster.controller import Controller
 from broker.cluster.endpoints import Endpoint, endpoint_for
 from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from broker.cluster.topic_names import invalid_name_reason
@@ -73,21 +74,10 @@ API: Final = Api(
 )
 
 
-class TopicMaker(Protocol):
-    """The part of `broker.cluster.controller.Controller` that is used here."""
-
-    async def ensure_topics(self, names: Sequence[str]) -> Mapping[str, KafkaError]:
-        """Have missing topics made; return the errors of those that were refused, by name.
-
-        Raises KafkaError if all of them are refused.
-        """
-        ...
-
-
 class MetadataHandler:
     """Describes brokers and topics of the metadata image; has missing topics made if asked to."""
 
-    def __init__(self, image: MetadataImage, config: BrokerConfig, controller: TopicMaker) -> None:
+    def __init__(self, image: MetadataImage, config: BrokerConfig, controller: Controller) -> None:
         self._image = image
         self._config = config
         self._controller = controller

@@ -18,9 +18,6 @@ FORMATS = {"VERSION", "ENTRY_SIZE"}
 APIS = ("broker/api/", "broker/replication/fetch_session.py")
 """Versions and counts there are of one API, even if those of another agree."""
 
-STILL_TWO = {"LogDirectories", "TopicMaker"}
-"""Names of `broker.api` that stand for a second thing yet. None may be added."""
-
 
 def _sources(*rooms: str) -> dict[str, str]:
     return {
@@ -72,7 +69,7 @@ def constants_twice(sources: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def test_a_public_class_name_stands_for_one_class() -> None:
-    assert set(classes_twice(_sources("broker", "storage", "config"))) == STILL_TWO
+    assert classes_twice(_sources("broker", "storage", "config")) == {}
 
 
 def test_a_public_constant_has_one_home() -> None:

@@ -26,7 +26,13 @@ SMALL = {"segment.bytes": "50000", "retention.ms": "-1"}
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker with topics of every kind, cleaned and checkpointed."""
     with BrokerProcess(tmp_path_factory.mktemp("source"), SETTINGS) as running:
+        ends = fill(running)
+        wait_until(lambda: checkpointed(running, ends))
+        cleaned = running.log_dir / "cleaner-offset-checkpoint"
+        wait_until(lambda: cleaned.exists() and "rows-compacted" in cleaned.read_text())
+        wait_until(lambda: not [*(running.log_dir / "rows-compacted-0").glob("*.deleted")])
         yield running
 
 
@@ -116,11 +122,6 @@ def fill(broker: BrokerProcess) -> dict[TopicPartition, int]:
 
 
 def test_rows_are_those_of_the_kafka_source(spark: SparkSession, broker: BrokerProcess) -> None:
-    ends = fill(broker)
-    wait_until(lambda: checkpointed(broker, ends))
-    cleaned = broker.log_dir / "cleaner-offset-checkpoint"
-    wait_until(lambda: cleaned.exists() and "rows-compacted" in cleaned.read_text())
-    wait_until(lambda: not [*(broker.log_dir / "rows-compacted-0").glob("*.deleted")])
     for isolation in ("read_uncommitted", "read_committed"):
         options = {"kafka.isolation.level": isolation, "subscribePattern": "rows-.*"}
         kafka, ours = both(spark, broker, **options)

@@ -146,8 +146,8 @@ class Signal(Generic[T]):
     def parked(self) -> "Until[T]":
         """Wait for it on behalf of a client, and no longer than the client does.
 
-        A request that waits so holds nothing but its connection: its bytes are given back, so copy
-        what is needed later. If the client goes away, the work ends here.
+        A request that waits so holds no worker, and no memory that its handler has released. If
+        the client goes away, the work ends here.
         """
         return Until(self, parked=True)
 
@@ -217,11 +217,6 @@ class Lock:
         """Whether who comes now must wait."""
         return self._free <= 0
 
-    @property
-    def waiting(self) -> int:
-        """How many wait."""
-        return len(self._waiting)
-
     async def __aenter__(self) -> None:
         """Wait for a place."""
         if self._free > 0:
@@ -272,9 +267,6 @@ def at_once(work: Work[T]) -> T:
 
 
 def _serve(wait: Wait) -> Any:
-    kind = wait.__class__
-    if kind is Pause:
-        return None
     if isinstance(wait, Call):
         if isinstance(wait.place, Place):
             return wait.work(*wait.values)
@@ -291,4 +283,4 @@ def _serve(wait: Wait) -> Any:
         return None
     if isinstance(wait, Until) and (wait.signal.fired or wait.seconds is not None):
         return None
-    raise RuntimeError(f"waits for somebody else, and there is nobody: {kind.__name__}")
+    raise RuntimeError(f"waits for somebody else, and there is nobody: {type(wait).__name__}")

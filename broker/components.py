@@ -173,7 +173,6 @@ class Components:
             ),
             self.channel,
             world.transport,
-            workers,
         )
         self.log_cleaner = LogCleaner(
             log_manager, config, clock=clock, workers=workers, driver=driver, random=world.random

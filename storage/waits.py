@@ -219,6 +219,14 @@ class Lock:
 
     async def __aenter__(self) -> None:
         """Wait for a place."""
+        await self.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        """Give the place back. Does not wait."""
+        self.release()
+
+    async def acquire(self) -> None:
+        """Wait for a place, which is kept until `release`."""
         if self._free > 0:
             self._free -= 1
             return
@@ -228,16 +236,13 @@ class Lock:
             await called
         except BaseException:  # ended while it waited
             if called.fired:
-                self._release()
+                self.release()
             else:
                 self._waiting.remove(called)
             raise
 
-    async def __aexit__(self, *_: object) -> None:
-        """Give the place back. Does not wait."""
-        self._release()
-
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Give a place back."""
         if self._waiting:
             self._waiting.popleft().fire()  # the place is handed over
         else:

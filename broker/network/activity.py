@@ -12,8 +12,7 @@ class State(enum.Enum):
 
     IDLE = "waits for the client's next bytes"
     BUSY = "handles requests"
-    PARKED = "waits for a reply and for the client's disconnect"
-    PARKED_BLIND = "waits for a reply; bytes sent ahead hide a disconnect"
+    PARKED = "waits for a reply, or for the client's disconnect"
     SENDING = "the client is slow to take a reply"
     MUTED = "waits until less memory is taken by requests"
 
@@ -27,12 +26,11 @@ class Ending(enum.Enum):
     SERVER = "the broker closes its connections"
     IDLE = "nothing happened for too long"
     OVERDUE = "its unfinished request held memory that others waited for"
-    GONE = "the client went away while its bytes were not read"
+    GONE = "the client went away while its request was parked"
 
 
 _MAY_BE_STUCK = frozenset((State.IDLE, State.SENDING))
 _IN_WORK = frozenset((State.BUSY, State.SENDING))
-_BLIND = frozenset((State.PARKED_BLIND, State.MUTED))
 
 
 class Activity:
@@ -56,11 +54,6 @@ class Activity:
     def may_be_cut(self) -> bool:
         """Whether the connection may end at once: no request is in work, or it is only parked."""
         return self.state not in _IN_WORK
-
-    @property
-    def is_blind(self) -> bool:
-        """Whether a disconnect goes unnoticed, because unread bytes keep the stream readable."""
-        return self.state in _BLIND
 
     def is_stuck(self, now: float, max_idle_s: float) -> bool:
         """Whether nothing happened for `max_idle_s`; a parked or working request is not stuck."""

@@ -1,10 +1,10 @@
-"""One client connection: the hot loop of the broker.
+"""One client connection: work that the loop of all connections goes on with.
 
 `ConnectionState` decides the next step, without a stream; `Connection` takes it, on a stream.
 
 Decided by measurements (each saves microseconds of the fifteen that a request costs):
 
-* Try to receive first, and wait only if nothing has come (`broker.world.transport`).
+* After a send wait at once: the readiness tells again of bytes that are left.
 * Handle all complete frames of one receive in a row, and send all their replies in one call.
 * No task, channel or cancel scope per request. A handler that answers at once runs right here.
 * Read the clock three times per request: bytes arrived, handler done, reply sent.
@@ -14,19 +14,18 @@ batches in place; a handler that has released it gives it back while it is parke
 Bad bytes end the connection, with one line in the log.
 
 Its parts: `connection_state` (the next step), `receive_buffer` (bytes received), `request_handling`
-(from a frame to its reply), `finishing` and `parking` (waiting for a reply), `replies` (sending),
-`activity` (what it is doing, for the sweeper and the shutdown).
+(from a frame to its reply), `finishing` (waiting for a reply), `replies` (sending), `activity`
+(what it is doing, for the sweeper and the shutdown).
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-import trio
-
-from broker.fairness import CLIENT
 from broker.network.activity import Activity, Ending, State
 from broker.network.buffers import BufferPool
+from broker.network.connection_loop import ClientGone, ConnectionLoop, ConnectionWork
 from broker.network.connection_state import (
     CLOSE,
     FINISH,
@@ -47,9 +46,9 @@ from broker.network.request_memory import Claim, RequestMemory
 from broker.network.routes import RouteTable
 from broker.network.sender import DiskReader, ShortFile
 from broker.request import ConnectionInfo
-from broker.world.loop_watch import NOTED_S
 from broker.world.transport import Stream
 from protocol.errors import ProtocolError
+from storage.waits import PAUSE
 
 logger = logging.getLogger(__name__)
 
@@ -81,14 +80,14 @@ class ConnectionServices:
 
 
 class Connection:
-    """Receives requests, has them handled and sends the replies. Owns its stream."""
+    """Receives requests, has them handled and sends the replies."""
 
     __slots__ = (
         "_channel",
         "_finishing",
         "_handling",
         "_replies",
-        "_scope",
+        "_served",
         "_state",
         "_stream",
         "info",
@@ -100,7 +99,7 @@ class Connection:
         self.info = info
         self._stream = stream
         self._channel = channel
-        self._scope = trio.CancelScope()
+        self._served: ConnectionWork | None = None
         self._replies = Replies(stream, activity, services.disk, channel.clock)
         self._handling = RequestHandling(info, channel.routes, channel, activity, self._replies)
         self._state = ConnectionState(
@@ -111,35 +110,43 @@ class Connection:
             max_request_bytes=services.max_request_bytes,
             claim=None if services.memory is None else Claim(services.memory),
         )
-        self._finishing = Finishing(self._state, self._handling, self._replies, channel, stream)
+        self._finishing = Finishing(self._state, self._handling, self._replies, channel)
+
+    def serve(self, loop: ConnectionLoop, ended: Callable[[], object]) -> None:
+        """Serve until the client disconnects or sends bad bytes, or the server closes it; then call
+        `ended`."""
+        self._served = loop.serve(self._stream, self.run(), self.info.client, self._named, ended)
+
+    def _named(self) -> str:
+        return f"requests and replies of {self.info.connection_id}"
 
     async def run(self) -> None:
-        """Serve until the client disconnects or sends bad bytes, or the server closes it."""
+        """Receive, have handled and reply until the connection ends, however it does."""
         state = self._state
-        CLIENT.set(self.info.client)
         ended_well = False
         try:
             # After an error the buffer is not reused: a traceback may keep views of it, and a
             # worker may still write to it.
-            with self._scope:
-                try:
-                    await self._serve()
-                    ended_well = True
-                except ProtocolError as error:
-                    logger.info("Closing connection %s: %s", self.info.connection_id, error)
-                    if self._replies.turn:  # of the requests before the bad bytes
-                        await self._replies.send(state.came_at)
+            try:
+                await self._serve()
+                ended_well = True
+            except ProtocolError as error:
+                logger.info("Closing connection %s: %s", self.info.connection_id, error)
+                if self._replies.turn:  # of the requests before the bad bytes
+                    await self._replies.send(state.came_at)
         except ShortFile:
             logger.warning(
                 "Closing connection %s: a segment was cut while it was sent",
                 self.info.connection_id,
             )
+        except ClientGone as error:
+            state.activity.end(Ending.GONE)
+            logger.debug("Connection %s ended: %s", self.info.connection_id, error)
         except OSError as error:
             logger.debug("Connection %s ended: %s", self.info.connection_id, error)
         except Exception:
             logger.exception("Closing connection %s after an error", self.info.connection_id)
         finally:
-            self._stream.close()
             if state.claim is not None:
                 state.claim.release()
             state.incoming.close(reusable=ended_well)
@@ -158,11 +165,12 @@ class Connection:
     def close(self) -> None:
         """End it after the request in work; at once if there is none or it is only parked."""
         if self._state.close():
-            self._scope.cancel()
+            self.abort()
 
     def abort(self) -> None:
         """End it now."""
-        self._scope.cancel()
+        if self._served is not None:
+            self._served.end()
 
     @property
     def state(self) -> State:
@@ -191,11 +199,6 @@ class Connection:
     def _give_up(self) -> None:
         self._end_if(True, Ending.OVERDUE)
 
-    def check_parked(self) -> None:
-        """Close it if its client has gone and unread bytes hide that (`Activity.is_blind`)."""
-        if self._state.activity.is_blind:
-            self._end_if(self._stream.peer_has_closed(), Ending.GONE)
-
     def _end_if(self, due: bool, reason: Ending) -> bool:
         if due:
             self._state.activity.end(reason)
@@ -207,7 +210,8 @@ class Connection:
     async def _serve(self) -> None:
         state, replies = self._state, self._replies
         incoming = state.incoming
-        receive = self._stream.recv_into
+        stream = self._stream
+        receive, tells_again = stream.recv_into, stream.tells_again
         monotonic = self._channel.clock.monotonic
         step = state.begin()
         while True:
@@ -218,7 +222,7 @@ class Connection:
                     count = -1  # handled below, because the exception may hold a view of the buffer
                 if count < 0:
                     state.nothing_came()
-                    await self._stream.wait_readable()
+                    await stream.readable
                     step = state.resumed()
                     continue
                 step = state.received(count, monotonic()) if count else state.client_ended()
@@ -226,13 +230,15 @@ class Connection:
                 if not replies.send_nowait(state.came_at):
                     await replies.send(state.came_at)
                 step = state.sent()
+                if step is RECEIVE and tells_again and not incoming.have:
+                    state.nothing_came()
+                    await stream.readable
+                    step = state.resumed()
             elif step is FINISH:
                 await self._finishing.finish(self.abort)
                 step = state.finished()
             elif step is YIELD:
-                if not state.is_cut:
-                    self._note_turn()
-                await trio.lowlevel.checkpoint()
+                await PAUSE
                 step = state.yielded(monotonic())
             elif step is CLOSE:
                 return
@@ -248,11 +254,3 @@ class Connection:
         else:
             assert hold is not None
             await hold.wait(self._channel.clock.monotonic)
-
-    def _note_turn(self) -> None:
-        """Note a long turn for the loop watch, which includes the encoding of replies."""
-        began, ended = self._state.began, self._state.activity.last
-        if ended - began >= NOTED_S:
-            self._channel.watch.note(
-                began, ended, lambda: f"requests and replies of {self.info.connection_id}"
-            )

@@ -1,10 +1,10 @@
 """A request that its handler's first step did not finish, and what it waits for.
 
-The connection's task takes the first step in its own turn; most requests are done then. What the
+The connection takes the first step in its own turn; most requests are done then. What the
 work waits for decides who goes on with it:
 
-* `Signal.parked`: nobody. The connection waits for the signal and for the client's disconnect, and
-  takes the next step in its own turn.
+* `Signal.parked`: nobody. The connection waits for the signal, unless its client hangs up, and
+  takes the next step in a turn of its own (`broker.network.connection_loop`).
 * A call in a thread, or a signal of another part, of an API that producers and consumers use all
   the time (`Route.in_workers`): a handler worker, which gives the work back when it pauses, asks
   for a child process or is parked. So no worker is held by work that takes long.

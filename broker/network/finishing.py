@@ -11,22 +11,21 @@ from typing import Any
 
 import trio
 
+from broker.network.activity import State
 from broker.network.connection_state import ConnectionState
 from broker.network.continuation import Continuation, is_long, is_parked
 from broker.network.large_messages import Room
-from broker.network.parking import wait_parked
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
 from broker.network.request_handling import LargeRequest, RequestHandling, Unanswered, named
 from broker.request import RequestContext
-from broker.world.transport import Stream
-from storage.waits import Signal, Until
+from storage.waits import Wait
 
 
 class Finishing:
     """Finishes the requests of one connection."""
 
-    __slots__ = ("_channel", "_handling", "_replies", "_state", "_stream")
+    __slots__ = ("_channel", "_handling", "_replies", "_state")
 
     def __init__(
         self,
@@ -34,19 +33,17 @@ class Finishing:
         handling: RequestHandling,
         replies: Replies,
         channel: RequestChannel,
-        stream: Stream,
     ) -> None:
         self._state = state
         self._handling = handling
         self._replies = replies
         self._channel = channel
-        self._stream = stream
 
     async def finish(self, abort: Callable[[], None]) -> None:
         """Wait for the reply to `ConnectionState.waiting` and append it; send it if it is large.
 
-        `abort` ends the connection. Raises ConnectionResetError if the client disconnected first,
-        OSError, and ProtocolError.
+        `abort` ends the connection. Raises ClientGone if the client hung up while the request was
+        parked, OSError, and ProtocolError.
         """
         state, replies = self._state, self._replies
         waiting: Unanswered = state.waiting
@@ -59,17 +56,16 @@ class Finishing:
                 self._leave(waiting)
                 raise
         where = waiting.reply
-        if where.__class__ is LargeRequest:
-            large, most = self._channel.large, waiting.route.most_elements
-            run, incoming = self._channel.driver.run, state.incoming
-            with await run(large.room_for(where.end - where.start, most)) as room:
-                handle = self._handling.handle_large
-                await self._answer(  # not through a variable, which would keep the request
-                    await run(handle(incoming.buffer, incoming.view, waiting, room)), abort, room
-                )
+        if where.__class__ is not LargeRequest:
+            del where
+            await self._answer(waiting, abort, None)
             return
-        del where
-        await self._answer(waiting, abort, None)
+        large, incoming = self._channel.large, state.incoming
+        with await large.room_for(where.end - where.start, waiting.route.most_elements) as room:
+            handle = self._handling.handle_large
+            await self._answer(  # not through a variable, which would keep the request
+                await handle(incoming.buffer, incoming.view, waiting, room), abort, room
+            )
 
     def _leave(self, waiting: Unanswered) -> None:
         """The client has gone before anybody went on with its request."""
@@ -103,8 +99,7 @@ class Finishing:
         self._state.activity.last = self._channel.clock.monotonic()
         if context.large:
             with self._channel.large.reply_room(abort) as reply_room:
-                answer = self._handling.answer_in_turns
-                await self._channel.driver.run(answer(route, context, request, reply, reply_room))
+                await self._handling.answer_in_turns(route, context, request, reply, reply_room)
                 # Free the parsed request and reply: the client may be slow to take the bytes.
                 del waiting, request, reply
                 if room is not None:
@@ -123,9 +118,9 @@ class Finishing:
         remote = 0.0
         while rest.wait is not None:
             wait = rest.wait
-            if isinstance(wait, Until) and wait.parked:
+            if is_parked(wait):
                 try:
-                    await self._park(wait.signal, context, room)
+                    await self._park(wait, context, room)
                 except BaseException:
                     rest.close()
                     raise
@@ -147,9 +142,9 @@ class Finishing:
                 gone_on = self._channel.asides.begin(rest)
                 try:
                     if route.ends_with_client:
-                        await self._park(gone_on, context, room)
+                        await self._park(gone_on.parked(), context, room)
                     else:
-                        await self._finished(gone_on)
+                        await gone_on
                 except BaseException:
                     rest.leave(ends=route.ends_with_client)
                     raise
@@ -162,19 +157,13 @@ class Finishing:
             return self._handling.error_reply(route, context, request, rest.error)
         return rest.reply
 
-    async def _park(self, signal: Signal[Any], context: RequestContext, room: Room | None) -> None:
-        """Wait for `signal` or the client's disconnect.
+    async def _park(self, wait: Wait, context: RequestContext, room: Room | None) -> None:
+        """Wait until it is fired. Raises ClientGone if the client hangs up first.
 
         While the request is parked, others may use the memory that it has released.
         """
-        if not signal.fired:
-            self._state.parked(released=context.released)
-            if room is not None and context.released:
-                room.shrink(0)
-            await wait_parked(signal, self._stream, self._state.activity)
-
-    async def _finished(self, signal: Signal[Any]) -> None:
-        event = trio.Event()
-        signal.wake = event.set
-        if not signal.fired:
-            await event.wait()
+        self._state.parked(released=context.released)
+        if room is not None and context.released:
+            room.shrink(0)
+        await wait
+        self._state.activity.state = State.BUSY

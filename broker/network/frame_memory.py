@@ -34,9 +34,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-import trio
-
 from broker.fairness import NOBODY, Client, Line, Shares
+from storage.waits import Signal
 
 SMALL_FRAME: Final = 16 * 1024
 WINDOW: Final = 1024 * 1024
@@ -94,7 +93,7 @@ class FrameMemory:
         self._lines: list[Line[FrameHold]] = [Line(self._shares), Line(self._shares)]
         """Those that wait with frames of ordinary size, and with larger ones."""
         self._large_first = False
-        self._short = trio.Event()
+        self._short: Signal[None] = Signal()
 
     @property
     def waited_for(self) -> bool:
@@ -138,19 +137,19 @@ class FrameMemory:
         ordinary, large = self._lines
         line = ordinary if hold.wanted <= ORDINARY else large
         line.add(hold.client, hold)
-        hold.woken = trio.Event()
+        hold.woken = Signal()
         if self.waited_for:
-            self._short.set()
+            self._short.fire()
         try:
-            await hold.woken.wait()
+            await hold.woken.parked()
         finally:
             line.remove(hold.client, hold)
 
     async def wait_short(self) -> None:
         """Wait until a connection waits because no memory is left."""
         while not self.waited_for:
-            self._short = trio.Event()
-            await self._short.wait()
+            self._short = Signal()
+            await self._short
 
     def relieve(self, now: float) -> int:
         """End connections if there is a next one that has waited too long (rule 4); how many."""
@@ -205,7 +204,7 @@ class FrameMemory:
                 following = line.next()
                 if self._ahead is None or self._has_room(following):
                     line.remove(following.client, following)
-                    following.woken.set()
+                    following.woken.fire()
                     self._large_first = line is self._lines[0]
                     return
 
@@ -254,8 +253,8 @@ class FrameHold:
         """Size of the frame; 0 if none is under way."""
         self.arrived = 0
         self.in_lane = False
-        self.woken: trio.Event
-        """Set to end its wait."""
+        self.woken: Signal[None]
+        """Fires to end its wait."""
         self.counted = 0
         """Bytes that it holds of the memory."""
         self._began = 0.0

@@ -6,6 +6,7 @@ worker any longer (`continuation.is_long`). When the queue is full the connectio
 receive: that is the back pressure on clients.
 """
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import trio
 from broker.network.continuation import Continuation, is_long
 from broker.world.driver import Driver
 from storage.clock import Clock
-from storage.waits import Signal
+from storage.waits import Lock, Signal
 
 _Queued = tuple[Continuation, Signal[None]]
 """Work, and what fires when a worker has gone on with it."""
@@ -42,7 +43,8 @@ class HandlerPool:
         """How many workers must end when they are free."""
         self._nursery: trio.Nursery | None = None
         self._clock = clock
-        self._send, self._receive = trio.open_memory_channel[_Queued](queued_max)
+        self._places = Lock(queued_max)
+        self._send, self._receive = trio.open_memory_channel[_Queued](math.inf)
         self._at_work: dict[Continuation, None] = {}
         self._busy_s = 0.0
         """Seconds spent on finished work."""
@@ -50,17 +52,17 @@ class HandlerPool:
     async def go_on(self, work: Continuation) -> None:
         """Have a worker go on with `work`; wait while the queue is full, and until it has.
 
-        The end of the caller does not end the work.
+        The end of the caller does not end the work once it is queued. Raises ClosedResourceError at
+        the stop.
         """
         gone_on: Signal[None] = Signal()
-        event = trio.Event()
-        gone_on.wake = event.set
         try:
-            await self._send.send((work, gone_on))
+            await self._places.acquire()
+            self._send.send_nowait((work, gone_on))
         except BaseException:
             work.close()
             raise
-        await event.wait()
+        await gone_on
 
     async def run(self) -> None:
         """Serve until cancelled, or until all queued work is done after `close`."""
@@ -93,6 +95,7 @@ class HandlerPool:
 
     async def _worker(self) -> None:
         async for work, gone_on in self._receive:
+            self._places.release()
             self._at_work[work] = None
             try:
                 await work.go_on(self._driver, self._clock, is_long)

@@ -11,8 +11,7 @@ from broker.network.activity import Activity, State
 from broker.network.large_messages import ReplyRoom
 from broker.network.request_metrics import RequestMetrics, note_sent
 from broker.network.routes import Route
-from broker.network.sender import DiskReader, send_pieces
-from broker.world.streams import send_all
+from broker.network.sender import DiskReader, send_all, send_pieces
 from broker.world.transport import Stream
 from storage.clock import Clock
 from storage.waits import PAUSE
@@ -129,7 +128,7 @@ class Replies:
         return True
 
     async def send(self, received: float) -> None:
-        """Send what `send_nowait` left. A checkpoint only if the peer or the disk is slow."""
+        """Send what `send_nowait` left; waits only if the peer or the disk is slow."""
         activity = self._activity
         done = activity.last
         activity.state = State.SENDING

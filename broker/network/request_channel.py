@@ -1,6 +1,6 @@
 """Between connections and handlers: the tables of routes, and who goes on with work that waits.
 
-A handler takes its first step in the connection's own task, because a task switch would cost more
+A handler takes its first step in the connection's own turn, because a task switch would cost more
 than most requests. What that does not finish, the `HandlerPool` or the `Asides` go on with
 (`broker.network.continuation`).
 """

@@ -9,9 +9,10 @@ left. So the total exceeds the limit by at most one frame, and a claimed frame c
 received to its end: a connection that holds bytes never waits for more. Event loop only.
 """
 
+from collections import deque
 from dataclasses import dataclass
 
-import trio
+from storage.waits import Signal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class RequestMemory:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._available = limit
-        self._muted = trio.lowlevel.ParkingLot()
+        self._muted: deque[Signal[None]] = deque()
 
     @property
     def exhausted(self) -> bool:
@@ -41,7 +42,16 @@ class RequestMemory:
     async def wait_available(self) -> None:
         """Wait until any byte is left."""
         while self._available <= 0:
-            await self._muted.park()
+            called: Signal[None] = Signal()
+            self._muted.append(called)
+            try:
+                await called.parked()
+            except BaseException:  # ended while it waited
+                if called.fired:
+                    self._wake_next()
+                else:
+                    self._muted.remove(called)
+                raise
         self._wake_next()
 
     def take(self, size: int) -> None:
@@ -55,15 +65,15 @@ class RequestMemory:
 
     def _wake_next(self) -> None:
         """Wake one waiter at a time, and only while memory is left."""
-        if self._available > 0:
-            self._muted.unpark()
+        if self._available > 0 and self._muted:
+            self._muted.popleft().fire()
 
     def statistics(self) -> RequestMemoryStatistics:
         """A snapshot."""
         return RequestMemoryStatistics(
             available=self._available,
             used=self._limit - self._available,
-            muted=self._muted.statistics().tasks_waiting,
+            muted=len(self._muted),
         )
 
 

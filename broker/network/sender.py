@@ -11,11 +11,9 @@ a thread, and only then sent.
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-import trio
-
-from broker.world.streams import send_all
 from broker.world.transport import Stream
-from broker.world.workers import Workers
+from storage.filesystem import Piece
+from storage.waits import PAUSE, Lock, call
 
 SENDFILE_FROM: Final = 64 * 1024
 """Slices of at least this many bytes are sent by sendfile."""
@@ -58,16 +56,16 @@ class ShortFile(Exception):
 class DiskReader:
     """Reads slices into the page cache without blocking the loop. One per broker."""
 
-    def __init__(self, workers: Workers) -> None:
-        self._workers = workers
-        self._limiter = trio.CapacityLimiter(_READERS)
+    def __init__(self) -> None:
+        self._readers = Lock(_READERS)
         self.cold_reads = 0
         """Slices that had to be read from the disk."""
 
     async def load(self, piece: SliceOfFile) -> None:
         """Wait until the bytes are in the page cache. Raises OSError."""
         self.cold_reads += 1
-        await self._workers.in_thread(piece.load, limiter=self._limiter)
+        async with self._readers:
+            await call(piece.load)
 
 
 async def send_pieces(
@@ -106,6 +104,28 @@ async def send_pieces(
         await send_all(stream, b"".join(joined), progress)
 
 
+async def send_all(
+    stream: Stream, data: Piece, progress: Callable[[], object], *, more_follows: bool = False
+) -> None:
+    """Send all of `data`, waiting while the peer is slow; call `progress` after each wait.
+
+    Raises OSError if the connection was cut.
+    """
+    send = stream.send_part if more_follows else stream.send
+    while True:
+        try:
+            sent = send(data)
+        except BlockingIOError:
+            sent = -1
+        if sent == len(data):
+            return
+        if sent < 0:  # not above: the exception would be kept while this waits
+            await stream.writable
+            progress()
+        else:
+            data = memoryview(data)[sent:]
+
+
 def _descriptor(piece: SliceOfFile) -> int | None:
     try:
         return piece.fileno()
@@ -121,7 +141,9 @@ async def _send_file(
         try:
             sent = stream.send_file(descriptor, position, size if size < budget else budget)
         except BlockingIOError:
-            await stream.wait_writable()
+            sent = -1
+        if sent < 0:
+            await stream.writable
             progress()
             budget = TURN_BYTES
             continue
@@ -131,5 +153,5 @@ async def _send_file(
         size -= sent
         budget -= sent
         if budget <= 0:
-            await trio.lowlevel.checkpoint()
+            await PAUSE
             budget = TURN_BYTES

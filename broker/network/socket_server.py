@@ -4,8 +4,8 @@ In this order (S-START-3): `bind` before the logs load, so that the port is know
 in the backlog; `serve` when all other components run; `close` before they stop: it accepts no new
 connections, ends idle and parked ones at once, and gives requests in work a deadline.
 
-* One task per listener and per connection; one sweeper ends idle and stuck connections, so that a
-  receive costs no timer (`connections.max.idle.ms`).
+* One task per listener, one for all connections (`connection_loop`); one sweeper ends idle and stuck
+  connections, so that a receive costs no timer (`connections.max.idle.ms`).
 * Connections are swept and closed in the order in which they came, so that a simulation is
   repeatable.
 """
@@ -28,6 +28,7 @@ from broker.network.connection_limits import (
     ConnectionRefusal,
     Limits,
 )
+from broker.network.connection_loop import ConnectionLoop
 from broker.network.frame_memory import PATIENCE_S, STALLED_S, FrameMemory, FrameMemoryStatistics
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory, RequestMemoryStatistics
@@ -42,7 +43,6 @@ from broker.world.transport import (
     Stream,
     Transport,
 )
-from broker.world.workers import Workers
 from config.listener import Listener
 from storage.seldom import Seldom
 
@@ -111,14 +111,11 @@ class SocketServer:
         settings: SocketServerSettings,
         channel: RequestChannel,
         transport: Transport,
-        workers: Workers,
         *,
         entrance: Callable[[Connection], object] | None = None,
     ) -> None:
-        """`workers` read file slices that are not in the page cache.
-
-        `entrance` is called with every connection before it is served; it may give it another table
-        of routes (`Connection.use`), depending on the listener.
+        """`entrance` is called with every connection before it is served; depending on the listener
+        it may give it another table of routes (`Connection.use`).
         """
         self._entrance = entrance
         self._settings = settings
@@ -127,7 +124,7 @@ class SocketServer:
         self._services = ConnectionServices(
             channel,
             max_request_bytes=settings.max_request_bytes,
-            disk=DiskReader(workers),
+            disk=DiskReader(),
             memory=RequestMemory(settings.queued_bytes) if settings.queued_bytes > 0 else None,
             buffers=BufferPool(check=settings.check_buffers),
             frames=FrameMemory(settings.incomplete_bytes),
@@ -135,6 +132,8 @@ class SocketServer:
         self._limits = ConnectionLimits(settings.limits, descriptors=settings.max_descriptors)
         self._telling_refusals = Seldom(self._clock)
         self._telling_errors = Seldom(self._clock)
+        self._driver = channel.driver
+        self._loop = ConnectionLoop(transport.readiness(), channel.driver, channel.clock.monotonic)
         self._listening: list[Listening] = []
         self._connections: dict[Connection, None] = {}
         self._accepting = trio.CancelScope()
@@ -188,12 +187,13 @@ class SocketServer:
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Accept and serve until `close` is done or the task is cancelled."""
-        async with trio.open_nursery() as connections:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._loop.run)
             try:
                 with self._accepting:
                     async with trio.open_nursery() as acceptors:
                         for listening in self._listening:
-                            acceptors.start_soon(self._accept, listening, connections)
+                            acceptors.start_soon(self._accept, listening)
                         acceptors.start_soon(self._sweep)
                         acceptors.start_soon(self._relieve)
                         task_status.started()
@@ -201,6 +201,8 @@ class SocketServer:
                 self.unbind()
                 for connection in self._connections:
                     connection.close()
+            await self._all_gone()
+            nursery.cancel_scope.cancel()
 
     async def close(self, deadline_s: float) -> None:
         """Stop accepting, let requests in work finish for `deadline_s`, then abort the rest."""
@@ -209,15 +211,15 @@ class SocketServer:
         for connection in list(self._connections):
             connection.close()
         with self._clock.timeout(deadline_s):
-            while self._connections:
-                self._last_one_gone = trio.Event()
-                await self._last_one_gone.wait()
+            await self._all_gone()
         if self._connections:
             logger.warning("%d connections had to be cut at shutdown", len(self._connections))
         for connection in list(self._connections):
             connection.abort()
+        await self._all_gone()
+
+    async def _all_gone(self) -> None:
         while self._connections:
-            self._last_one_gone = trio.Event()
             await self._last_one_gone.wait()
 
     def statistics(self) -> SocketServerStatistics:
@@ -246,11 +248,11 @@ class SocketServer:
 
     # ---- accepting
 
-    async def _accept(self, listening: Listening, connections: trio.Nursery) -> None:
+    async def _accept(self, listening: Listening) -> None:
         await accept_streams(
             listening,
             self._clock,
-            partial(self._welcome, listening.bound, connections),
+            partial(self._welcome, listening.bound),
             partial(self._note_no_capacity, listening.bound),
         )
 
@@ -260,7 +262,7 @@ class SocketServer:
         if untold:
             logger.error("Cannot accept connections on %s: %s (%d times)", bound, error, untold)
 
-    def _welcome(self, bound: BoundListener, connections: trio.Nursery, stream: Stream) -> None:
+    def _welcome(self, bound: BoundListener, stream: Stream) -> None:
         local, peer = stream.local, stream.peer
         refusal = self._limits.admit(peer.host, bound.name)
         if refusal is not None:
@@ -291,24 +293,23 @@ class SocketServer:
         connection = Connection(stream, info, self._services)
         if self._entrance is not None:
             self._entrance(connection)
+        if not self._connections:
+            self._last_one_gone = trio.Event()
         self._connections[connection] = None
-        connections.start_soon(self._run, connection)
+        connection.serve(self._loop, partial(self._note_end, connection))
 
-    async def _run(self, connection: Connection) -> None:
-        try:
-            await connection.run()
-        finally:
-            del self._connections[connection]
-            self._limits.leave(connection.info.peer_host, connection.info.listener_name)
-            if not self._connections:
-                self._last_one_gone.set()
+    def _note_end(self, connection: Connection) -> None:
+        del self._connections[connection]
+        self._limits.leave(connection.info.peer_host, connection.info.listener_name)
+        if not self._connections:
+            self._last_one_gone.set()
 
     # ---- sweeping
 
     async def _relieve(self) -> None:
         frames = self._services.frames
         while True:
-            await frames.wait_short()
+            await self._driver.run(frames.wait_short())
             await self._clock.sleep(PATIENCE_S / 4)
             self._note_overdue(frames.relieve(self._clock.monotonic()))
 
@@ -334,9 +335,7 @@ class SocketServer:
             waited_for = frames.waited_for
             overdue = 0
             for connection in list(self._connections):
-                if connection.state in (State.PARKED_BLIND, State.MUTED):
-                    connection.check_parked()
-                elif waited_for and connection.check_overdue(now):
+                if waited_for and connection.check_overdue(now):
                     overdue += 1
                 elif idle_s is not None and connection.check_idle(now, idle_s):
                     self._idle_closed += 1

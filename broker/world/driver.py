@@ -98,7 +98,7 @@ class Driver:
                 if gives_back is not None and gives_back(wait):
                     return wait
                 try:
-                    answer = await self._serve(wait, limiter)
+                    answer = await self.serve(wait, limiter)
                 except BaseException as failure:  # noqa: BLE001 - whatever it is, it is for `work`
                     error = failure
                 began = monotonic()
@@ -117,7 +117,8 @@ class Driver:
         if ended - began >= NOTED_S:
             self.watch.note(began, ended, what)
 
-    async def _serve(self, wait: Wait, limiter: trio.CapacityLimiter | None) -> Any:
+    async def serve(self, wait: Wait, limiter: trio.CapacityLimiter | None = None) -> Any:
+        """Wait for what work awaits; return the answer for it, or raise the error."""
         if isinstance(wait, Pause):
             await wait_for_turn()
         elif isinstance(wait, Call):

@@ -10,7 +10,6 @@ bound when the stream is made: the hot loop calls them without a frame of this m
 import contextlib
 import errno
 import os
-import select
 import socket
 from collections.abc import Callable, Coroutine
 from types import MethodType
@@ -19,6 +18,7 @@ from typing import Any
 import trio
 
 from broker.world.descriptors import UNLIMITED
+from broker.world.readiness import READABLE, WRITABLE, SocketReadiness
 from broker.world.transport import SYSTEM_DEFAULT, Address, BindError, BoundListener
 from config.listener import Listener
 from storage.filesystem import Piece
@@ -38,6 +38,10 @@ class SocketTransport:
     def __init__(self, *, ceiling: int = UNLIMITED.ceiling) -> None:
         """`ceiling`: clients get no descriptor of this number or above."""
         self._ceiling = ceiling
+
+    def readiness(self) -> SocketReadiness:
+        """See `Transport`."""
+        return SocketReadiness()
 
     def listen(
         self, listener: Listener, *, backlog: int, send_buffer: int, receive_buffer: int
@@ -113,12 +117,15 @@ class SocketListening:
 class SocketStream:
     """See `broker.world.transport.Stream`. Owns its socket, which must be non-blocking."""
 
-    __slots__ = ("_socket", "local", "peer", "recv_into", "send", "wait_readable", "wait_writable")
+    __slots__ = ("local", "peer", "recv_into", "send", "source", "wait_readable", "wait_writable")
 
     sends_files = hasattr(os, "sendfile")
+    tells_again = True
+    readable = READABLE
+    writable = WRITABLE
 
     def __init__(self, sock: socket.socket, local: Address, peer: Address) -> None:
-        self._socket = sock
+        self.source = sock
         self.local = local
         self.peer = peer
         self.recv_into: Callable[[memoryview], int] = sock.recv_into
@@ -128,25 +135,15 @@ class SocketStream:
 
     def send_part(self, data: Piece, /) -> int:
         """See `Stream`. MSG_MORE lets a header share a packet with what follows."""
-        return self._socket.send(data, socket.MSG_MORE)
+        return self.source.send(data, socket.MSG_MORE)
 
     def send_file(self, descriptor: int, position: int, size: int, /) -> int:
         """See `Stream`."""
-        return os.sendfile(self._socket.fileno(), descriptor, position, size)
-
-    def has_ended(self) -> bool:
-        """See `Stream`."""
-        return not self._socket.recv(1, socket.MSG_PEEK)
-
-    def peer_has_closed(self) -> bool:
-        """See `Stream`. Unread bytes make a socket readable, but they do not hide POLLRDHUP."""
-        poll = select.poll()
-        poll.register(self._socket, select.POLLRDHUP)
-        return bool(poll.poll(0))
+        return os.sendfile(self.source.fileno(), descriptor, position, size)
 
     def close(self) -> None:
         """See `Stream`."""
-        self._socket.close()
+        self.source.close()
 
 
 def address_of(address: SocketAddress) -> Address:

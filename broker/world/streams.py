@@ -1,7 +1,7 @@
-"""What every user of streams needs: accept them, receive some bytes, send all bytes.
+"""Streams for tasks: accept them, receive some bytes, send all bytes.
 
-`broker.network` (Kafka's protocol) and `broker.metrics` (HTTP) use these functions; both know
-streams only by the protocols of `broker.world.transport`.
+`broker.network` (Kafka's protocol) accepts with them, `broker.metrics` (HTTP) does all with them;
+both know streams only by the protocols of `broker.world.transport`.
 """
 
 import errno
@@ -67,25 +67,16 @@ async def receive_some(stream: Stream, buffer: memoryview) -> int:
             await stream.wait_readable()
 
 
-async def send_all(
-    stream: Stream,
-    data: Piece,
-    progress: Callable[[], object] | None = None,
-    *,
-    more_follows: bool = False,
-) -> None:
-    """Send all of `data`, waiting while the peer is slow; call `progress` after each wait.
+async def send_all(stream: Stream, data: Piece) -> None:
+    """Send all of `data`, waiting while the peer is slow.
 
     A checkpoint only if it waits. Raises OSError if the connection was cut.
     """
-    send = stream.send_part if more_follows else stream.send
     while True:
         try:
-            sent = send(data)
+            sent = stream.send(data)
         except BlockingIOError:
             await stream.wait_writable()
-            if progress is not None:
-                progress()
             continue
         if sent == len(data):
             return

@@ -5,12 +5,16 @@
 
 A stream is used like a non-blocking socket: try, and wait only after a `BlockingIOError`. So the
 hot loop of a connection costs no more than the system calls. A stream may wrap another one, as TLS
-does: it decides by itself when it is readable, and `sends_files` is False if it cannot send files.
+does; `sends_files` is False if it cannot send files.
+
+Who has a stream alone waits for it in a task (`wait_readable`); a loop over many streams asks the
+transport's `Readiness`, and their work awaits `readable` and `writable`.
 """
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+from broker.world.readiness import Readiness, Ready
 from config.listener import Listener
 from storage.filesystem import Piece
 
@@ -76,6 +80,29 @@ class Stream(Protocol):
         """The other end."""
         ...
 
+    @property
+    def source(self) -> Any:
+        """What the transport's `Readiness` knows it by."""
+        ...
+
+    @property
+    def tells_again(self) -> bool:
+        """Whether the readiness tells of all bytes that are left. Never changes.
+
+        If not, receive until `BlockingIOError` before waiting.
+        """
+        ...
+
+    @property
+    def readable(self) -> Ready:
+        """What to await after `recv_into` has raised BlockingIOError; it may still raise it."""
+        ...
+
+    @property
+    def writable(self) -> Ready:
+        """What to await after `send` has raised BlockingIOError; it may still raise it."""
+        ...
+
     def recv_into(self, buffer: memoryview, /) -> int:
         """Put what has arrived into the buffer, which must not be empty; return how many bytes.
 
@@ -108,17 +135,6 @@ class Stream(Protocol):
 
     async def wait_writable(self) -> None:
         """Return when `send` would not raise BlockingIOError. One task at a time."""
-        ...
-
-    def has_ended(self) -> bool:
-        """Return True if the next `recv_into` returns 0, False if bytes wait to be read.
-
-        Receives nothing. Raises BlockingIOError when neither is the case.
-        """
-        ...
-
-    def peer_has_closed(self) -> bool:
-        """Whether the peer will send no more; bytes of it may still be unread. Never raises."""
         ...
 
     def close(self) -> None:
@@ -165,6 +181,10 @@ class Listening(Protocol):
 
 class Transport(Protocol):
     """Opens ports."""
+
+    def readiness(self) -> Readiness:
+        """Make what tells of this transport's streams."""
+        ...
 
     def listen(
         self, listener: Listener, *, backlog: int, send_buffer: int, receive_buffer: int

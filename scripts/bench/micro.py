@@ -42,14 +42,15 @@ from measuring import Figure, Run, counted, load, report, timed, user_seconds
 
 from broker.api_facts import Served
 from broker.network import connection, connection_state
+from broker.network.connection_loop import ConnectionLoop
 from broker.network.request_channel import RequestChannel
 from broker.network.sender import DiskReader
 from broker.registry import APIS
 from broker.request import ConnectionInfo
 from broker.world.clock import SystemClock
+from broker.world.readiness import SocketReadiness
 from broker.world.sockets import SocketStream
 from broker.world.transport import Address
-from broker.world.workers import InlineWorkers
 from config.topic_config import TopicConfig
 from protocol.api_keys import ApiKey
 from protocol.framing import parse_request_header
@@ -391,16 +392,23 @@ def connected(handlers: dict[ApiKey, Any], stream: Any) -> tuple[connection.Conn
     }
     channel = RequestChannel(served, clock=SystemClock())
     services = connection.ConnectionServices(
-        channel, max_request_bytes=104857600, disk=DiskReader(InlineWorkers())
+        channel, max_request_bytes=104857600, disk=DiskReader()
     )
     return connection.Connection(stream, INFO, services), channel
 
 
-async def served(made: connection.Connection) -> float:
+async def served(made: connection.Connection, channel: RequestChannel) -> float:
     """Serve all requests of the connection; return the user seconds that took."""
-    before = user_seconds()
-    await made.run()
-    return user_seconds() - before
+    loop = ConnectionLoop(SocketReadiness(), channel.driver, channel.clock.monotonic)
+    has_ended = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(loop.run)
+        before = user_seconds()
+        made.serve(loop, has_ended.set)
+        await has_ended.wait()
+        took = user_seconds() - before
+        nursery.cancel_scope.cancel()
+    return took
 
 
 class Producer:
@@ -419,6 +427,8 @@ class Producer:
             heads.append((sequence, crc32c(memoryview(batch)[CRC_FROM:])))
         self._left = iter(heads)
 
+    tells_again = False  # so it is never waited for
+
     def recv_into(self, view: memoryview) -> int:
         head = next(self._left, None)
         if head is None:
@@ -432,9 +442,6 @@ class Producer:
     def send(self, data: bytes) -> int:
         return len(data)
 
-    def close(self) -> None:
-        pass
-
 
 def connection_produce(partitions: int, records: int, size: int, directory: Path) -> Run:
     bench = bench_of(directory)
@@ -447,7 +454,9 @@ def connection_produce(partitions: int, records: int, size: int, directory: Path
         made, _ = connected({ApiKey.PRODUCE: bench.produce_handler}, producer)
         OsFile.pwrite = lambda self, data, position: None
         try:
-            took = trio.run(served, made)
+            before = user_seconds()
+            at_once(made.run())
+            took = user_seconds() - before
         finally:
             OsFile.pwrite = write
         assert leaders[0].log.log_end_offset == first + count * records
@@ -521,7 +530,7 @@ def connection_case(kind: str, slices: int, pipelined: int, directory: Path) -> 
             nursery.start_soon(answers.complete)
             await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(ask, theirs, frame, pipelined, -(-count // pipelined))
-            took = await served(made)
+            took = await served(made, channel)
             nursery.cancel_scope.cancel()
         return took
 

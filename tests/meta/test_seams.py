@@ -74,9 +74,9 @@ ALLOWED = {
     # what the process may have, itself
     "broker/world/process_limits.py": {"resource"},
     # the network itself; `os.sendfile`
+    "broker/world/readiness.py": {"select", "socket", "trio.lowlevel.wait_readable"},
     "broker/world/sockets.py": {
         "os",
-        "select",
         "socket",
         "trio.lowlevel.notify_closing",
         "trio.lowlevel.wait_readable",

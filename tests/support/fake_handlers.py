@@ -144,9 +144,9 @@ class AsyncClient:
             return True
 
     def has_nothing(self) -> bool:
-        """Whether neither bytes nor an end have arrived."""
+        """Whether neither bytes nor an end have arrived. If a byte has, it is taken."""
         try:
-            self.stream.has_ended()
+            self.stream.recv_into(memoryview(bytearray(1)))
         except BlockingIOError:
             return True
         return False
@@ -210,7 +210,6 @@ async def running_server(
         settings(**changes),
         channel,
         net.transport,
-        net.workers,
         entrance=None if entrance is None else partial(entrance, channel),
     )
     server.bind()

@@ -5,10 +5,12 @@ differences). A pipe holds a bounded number of bytes, so a slow reader makes its
 """
 
 import errno
+from collections.abc import Callable
 from typing import Final, NoReturn, Protocol
 
 import trio
 
+from broker.world.readiness import BROKEN, HANGUP, IN, OUT, READABLE, WRITABLE
 from broker.world.transport import Address
 from storage.filesystem import Piece
 
@@ -65,10 +67,22 @@ class Process:
 class Pipe:
     """One direction of a connection."""
 
-    __slots__ = ("abandoned", "capacity", "content", "ended", "not_empty", "not_full", "reset")
+    __slots__ = (
+        "abandoned",
+        "capacity",
+        "content",
+        "ended",
+        "not_empty",
+        "not_full",
+        "reader",
+        "reset",
+        "writer",
+    )
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
+        self.reader: MemoryStream | None = None
+        self.writer: MemoryStream | None = None
         self.content = bytearray()
         """Sent and not received yet."""
         self.ended = False
@@ -84,16 +98,31 @@ class Pipe:
 
     def wake(self) -> None:
         """Wake both sides, so that they look again."""
+        self.wake_reader()
+        self.wake_writer()
+
+    def wake_reader(self) -> None:
+        """Wake who receives."""
         self.not_empty.unpark_all()
+        if self.reader is not None:
+            self.reader.changed()
+
+    def wake_writer(self) -> None:
+        """Wake who sends."""
         self.not_full.unpark_all()
+        if self.writer is not None:
+            self.writer.changed()
 
 
 class MemoryStream:
     """One end of a connection; see `broker.world.transport.Stream`."""
 
-    __slots__ = ("_closed", "_incoming", "_outgoing", "_process", "local", "peer")
+    __slots__ = ("_closed", "_incoming", "_outgoing", "_process", "changed", "local", "peer")
 
     sends_files = False
+    tells_again = True
+    readable = READABLE
+    writable = WRITABLE
 
     def __init__(
         self, process: Process, *, incoming: Pipe, outgoing: Pipe, local: Address, peer: Address
@@ -104,12 +133,30 @@ class MemoryStream:
         self._incoming = incoming
         self._outgoing = outgoing
         self._closed = False
+        self.changed: Callable[[], object] = lambda: None
+        """Called when `events` may have changed."""
+        incoming.reader = outgoing.writer = self
         process.adopt(self)
 
     def __repr__(self) -> str:
         return (
             f"MemoryStream({self.local.host}:{self.local.port}, {self.peer.host}:{self.peer.port})"
         )
+
+    @property
+    def source(self) -> "MemoryStream":
+        """See `Stream`."""
+        return self
+
+    def events(self) -> int:
+        """What epoll would tell of it (`broker.world.readiness`)."""
+        if self._process.frozen:
+            return 0
+        incoming = self._incoming
+        events = IN * self._is_readable() | OUT * self._is_writable()
+        if incoming.reset:
+            return events | HANGUP
+        return events | HANGUP & ~BROKEN if incoming.ended else events
 
     # ---- receiving
 
@@ -121,11 +168,11 @@ class MemoryStream:
         size = min(len(buffer), len(incoming.content))
         buffer[:size] = incoming.content[:size]
         del incoming.content[:size]
-        incoming.not_full.unpark_all()
+        incoming.wake_writer()
         return size
 
     def has_ended(self) -> bool:
-        """See `Stream`."""
+        """Whether the next `recv_into` returns 0; it takes nothing, and raises what that would."""
         self._check_running()
         incoming = self._incoming
         if incoming.content:
@@ -150,7 +197,7 @@ class MemoryStream:
         )
 
     def peer_has_closed(self) -> bool:
-        """See `Stream`."""
+        """Whether the peer will send no more; bytes of it may still be unread."""
         incoming = self._incoming
         return not self._process.frozen and (incoming.ended or incoming.reset)
 
@@ -169,7 +216,7 @@ class MemoryStream:
         if size == 0 and len(view):
             raise BlockingIOError(errno.EAGAIN, "the buffer is full")
         outgoing.content += view[:size]
-        outgoing.not_empty.unpark_all()
+        outgoing.wake_reader()
         return size
 
     send_part = send
@@ -220,8 +267,8 @@ class MemoryStream:
 
     def wake(self) -> None:
         """Wake the tasks that wait for this end, so that they look again."""
-        self._incoming.not_empty.unpark_all()
-        self._outgoing.not_full.unpark_all()
+        self._incoming.wake_reader()
+        self._outgoing.wake_writer()
 
     def _let_go(self) -> None:
         self._closed = True

@@ -34,6 +34,7 @@ import trio
 
 from broker.world.transport import Address, BindError, BoundListener
 from config.listener import Listener
+from tests.support.memory_readiness import MemoryReadiness
 from tests.support.memory_stream import MemoryStream, Pipe, Process
 
 BUFFER_BYTES: Final = 256 * 1024
@@ -96,6 +97,10 @@ class MemoryTransport:
         """Without a `network`, make a new one with this process as its first."""
         self.network = network or MemoryNetwork()
         self._process = Process()
+
+    def readiness(self) -> MemoryReadiness:
+        """See `Transport`."""
+        return MemoryReadiness()
 
     def listen(
         self, listener: Listener, *, backlog: int, send_buffer: int, receive_buffer: int

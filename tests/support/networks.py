@@ -90,11 +90,11 @@ class SocketNet:
         return SocketStream(sock, address_of(sock.getsockname()), address_of(sock.getpeername()))
 
     def send_eof(self, stream: SocketStream) -> None:
-        stream._socket.shutdown(socket.SHUT_WR)
+        stream.source.shutdown(socket.SHUT_WR)
 
     def reset(self, stream: SocketStream) -> None:
         no_lingering = struct.pack("ii", 1, 0)
-        stream._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+        stream.source.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
         stream.close()
 
     async def settle(self) -> None:

@@ -48,6 +48,7 @@ class TlsTransport:
 
     def __init__(self, below: Transport) -> None:
         self._below = below
+        self.readiness = below.readiness
 
     def listen(self, listener: Listener, **sizes: int) -> TlsListening:
         """See `Transport`."""

@@ -17,10 +17,11 @@ import contextlib
 import errno
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import trio
 
+from broker.world.readiness import READABLE, READABLE_OR_WRITABLE, WRITABLE, Ready
 from broker.world.transport import Stream
 from storage.filesystem import Piece
 
@@ -36,6 +37,7 @@ class TlsStream:
     """One end; see `broker.world.transport.Stream`. Owns the stream `below`."""
 
     sends_files = False
+    tells_again = False
 
     def __init__(self, below: Stream, context: ssl.SSLContext, *, server_side: bool) -> None:
         self.below = below
@@ -60,6 +62,21 @@ class TlsStream:
         self._failure: OSError | None = None
         self._closed = False
 
+    @property
+    def source(self) -> Any:
+        """See `Stream`."""
+        return self.below.source
+
+    @property
+    def readable(self) -> Ready:
+        """See `Stream`."""
+        return READABLE if self._flushed_or_failed() else READABLE_OR_WRITABLE
+
+    @property
+    def writable(self) -> Ready:
+        """See `Stream`."""
+        return READABLE if self._flushed_or_failed() and not self._is_shaken() else WRITABLE
+
     # ---- receiving
 
     def recv_into(self, buffer: memoryview, /) -> int:
@@ -73,7 +90,7 @@ class TlsStream:
         return size
 
     def has_ended(self) -> bool:
-        """See `Stream`. Receives nothing, but may have to decrypt a record."""
+        """Whether the next `recv_into` returns 0. It may have to decrypt a record."""
         self._check_open()
         if not self._ahead:
             plain = bytearray(RECORD_BYTES)
@@ -97,10 +114,6 @@ class TlsStream:
         except OSError:
             pass  # receiving will raise it
         return True
-
-    def peer_has_closed(self) -> bool:
-        """See `Stream`."""
-        return self._ended or self._failure is not None or self.below.peer_has_closed()
 
     def _decrypt(self, buffer: memoryview) -> int:
         """As `recv_into`; goes on with the handshake if that is not over."""

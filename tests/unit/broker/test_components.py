@@ -49,7 +49,7 @@ def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() ->
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.run)
             for _ in range(6):
-                nursery.start_soon(pool.go_on, begun())
+                nursery.start_soon(driver.run, pool.go_on(begun()))
             await wait_all_tasks_blocked()
             assert pool.statistics().busy == 2
             pool.resize(4)
@@ -60,7 +60,7 @@ def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() ->
                 gate.fire()
             await wait_all_tasks_blocked()
             for _ in range(3):
-                nursery.start_soon(pool.go_on, begun())
+                nursery.start_soon(driver.run, pool.go_on(begun()))
             await wait_all_tasks_blocked()
             statistics = pool.statistics()
             assert (statistics.workers, statistics.busy, statistics.queued) == (1, 1, 2)

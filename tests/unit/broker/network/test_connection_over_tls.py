@@ -156,7 +156,7 @@ def test_a_frame_inside_ssl_is_seen_by_a_parked_request_and_answered_after_it(tl
             client.stream.send(heartbeat(2, 5))
             await tls.settle()
             (connection,) = connections
-            assert connection.state is State.PARKED_BLIND
+            assert connection.state is State.PARKED
             pending.complete(HeartbeatResponse())
             await client.response(HEARTBEAT, 4, 1)
             assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5

@@ -25,6 +25,7 @@ from broker.network.frame_memory import (
 )
 from broker.request import RequestContext
 from protocol.messages.heartbeat import HeartbeatResponse
+from tests.support.driving import driver
 from tests.support.fake_handlers import Harness, Parking, running_server
 from tests.support.networks import MemoryNet, Net, wait_until
 from tests.support.virtual_time import Timeline, VirtualClock
@@ -232,7 +233,7 @@ def test_while_others_wait_who_holds_memory_has_to_hurry() -> None:
         hold, waiter = begun(memory, 50_000, 2000), begun(memory, 50_000, 100)
         small = begun(memory, SMALL_FRAME, 2000)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(waiter.wait, clock.monotonic)
+            nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
             await settle()
             assert memory.statistics() == FrameMemoryStatistics(held=2100, waiting=1)
             assert not hold.is_overdue(STALLED_S)
@@ -254,12 +255,12 @@ def test_what_was_waited_for_memory_is_not_the_clients_time() -> None:
         assert ahead.take_window()
         assert not waiter.take_window()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(waiter.wait, clock.monotonic)
+            nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
             await clock.sleep(LONGEST_S * 2)
             ahead.end()
         assert waiter.take_window()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(begun(memory, 50_000, 2000).wait, clock.monotonic)
+            nursery.start_soon(driver().run, begun(memory, 50_000, 2000).wait(clock.monotonic))
             await settle()
             now = clock.monotonic()
             assert not waiter.is_overdue(now + STALLED_S)
@@ -278,7 +279,7 @@ def test_when_nothing_is_left_one_goes_on_after_the_other_in_the_order_they_came
 
         async def go_on(number: int) -> None:
             while not holds[number].take_window():
-                await holds[number].wait(clock.monotonic)
+                await driver().run(holds[number].wait(clock.monotonic))
             went.append(number)
 
         async with trio.open_nursery() as nursery:
@@ -305,13 +306,13 @@ def test_a_window_that_is_given_back_wakes_who_waits() -> None:
             third = begun(memory, 100_000, 900)
             assert third.take_window() == 100_000
             assert not second.take_window()
-            nursery.start_soon(second.wait, clock.monotonic)
+            nursery.start_soon(driver().run, second.wait(clock.monotonic))
             await settle()
             third.end()
             assert memory.statistics().waiting == 0
             assert second.take_window()
             second.settle()
-            nursery.start_soon(third.wait, clock.monotonic)
+            nursery.start_soon(driver().run, third.wait(clock.monotonic))
             await settle()
             first.settle()
             assert memory.statistics() == FrameMemoryStatistics(held=1800, waiting=0)
@@ -322,7 +323,7 @@ def test_a_window_that_is_given_back_wakes_who_waits() -> None:
 async def go_on(hold: FrameHold, clock: VirtualClock, went: list[FrameHold]) -> None:
     """Wait for a window; then it is one of those that went."""
     while not hold.take_window():
-        await hold.wait(clock.monotonic)
+        await driver().run(hold.wait(clock.monotonic))
     went.append(hold)
 
 
@@ -354,7 +355,7 @@ def test_who_waits_for_a_lane_gets_it_when_a_frame_is_whole() -> None:
         other = begun(memory, 50_000, 900)
         assert not other.take_window()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(other.wait, clock.monotonic)
+            nursery.start_soon(driver().run, other.wait(clock.monotonic))
             await settle()
             holds[3].received(50_000)
             assert memory.statistics().waiting == 0
@@ -417,7 +418,7 @@ def test_next_is_the_address_that_holds_least_and_in_it_who_has_waited_longest()
 async def go_on_as(hold: FrameHold, clock: VirtualClock, went: list[Client]) -> None:
     """`go_on`, by name."""
     while not hold.take_window():
-        await hold.wait(clock.monotonic)
+        await driver().run(hold.wait(clock.monotonic))
     went.append(hold.client)
 
 
@@ -458,7 +459,7 @@ def test_who_sends_slowly_pays_when_the_next_has_waited_for_a_second() -> None:
         assert quick.take_window()  # it goes ahead
         assert not waiter.take_window()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(waiter.wait, clock.monotonic)
+            nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
             await clock.sleep(PATIENCE_S - 0.1)
             memory.relieve(clock.monotonic())
             assert not ended
@@ -504,7 +505,7 @@ def test_a_frame_that_is_whole_pays_not() -> None:
         assert whole.take_window()
         whole.received(50_000)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(waiter.wait, clock.monotonic)
+            nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
             await clock.sleep(100)
             memory.relieve(clock.monotonic())
             assert not ended

@@ -10,6 +10,7 @@ from broker.request import RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from storage.waits import Signal
+from tests.support.driving import driver
 from tests.support.fake_handlers import Harness, Parking, running_server
 from tests.support.networks import MemoryNet, Net, wait_until
 from tests.support.wire_client import request_frame
@@ -172,7 +173,7 @@ def test_who_waits_is_woken_one_after_the_other() -> None:
         served: list[int] = []
 
         async def wait(number: int) -> None:
-            await memory.wait_available()
+            await driver().run(memory.wait_available())
             memory.take(10)
             served.append(number)
 

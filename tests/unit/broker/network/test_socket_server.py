@@ -10,6 +10,7 @@ from broker.network.connection_limits import ConnectionLimits, ConnectionRefusal
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer
 from broker.request import RequestContext
+from broker.world.readiness import Readiness
 from broker.world.transport import BindError, Listening, Stream, Transport
 from config.listener import Listener
 from protocol.api_keys import ApiKey
@@ -26,7 +27,7 @@ ANSWER = {HEARTBEAT: empty_reply(HEARTBEAT)}
 def server_on(transport: Transport, net: Net) -> SocketServer:
     """A server that serves no API."""
     channel = RequestChannel({}, clock=net.clock)
-    return SocketServer(settings(), channel, transport, net.workers)
+    return SocketServer(settings(), channel, transport)
 
 
 def test_s_start_3_clients_may_connect_before_the_server_serves(net: Net) -> None:
@@ -57,7 +58,6 @@ def test_an_address_that_cannot_be_used_is_one_clear_error_and_no_port_is_kept(n
             settings(listeners=(free, other)),
             RequestChannel({}, clock=net.clock),
             net.transport,
-            net.workers,
         )
         message = rf"Socket server failed to bind to 127.0.0.1:{taken.port}: .*in use\.$"
         with pytest.raises(BindError, match=message):
@@ -157,6 +157,9 @@ class WatchedTransport:
         self.may_go_on = trio.Event()
         self.may_go_on.set()
         """Not set: who was woken stays where it is, and it is too late to cancel it."""
+
+    def readiness(self) -> Readiness:
+        return self.inner.readiness()
 
     def listen(self, listener: Listener, **sizes: int) -> "WatchedListening":
         self.listening = WatchedListening(self, self.inner.listen(listener, **sizes))

@@ -176,7 +176,7 @@ def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -
             nursery.start_soon(pool.run)
             work = slow()
             rest = Continuation(work, work.send(None), NOBODY, lambda: "a request")
-            await pool.go_on(rest)
+            await driver.run(pool.go_on(rest))
             assert rest.reply == "reply"
             assert noted() == "a request"
             nursery.cancel_scope.cancel()
@@ -217,7 +217,8 @@ def test_the_wait_for_something_to_do_is_idle(watched: Watched) -> None:
 
 def test_a_worker_in_the_middle_of_its_work_is_busy() -> None:
     clock = ManualClock()
-    pool = HandlerPool(Driver(InlineWorkers(), clock), workers=2, queued_max=1, clock=clock)
+    driver = Driver(InlineWorkers(), clock)
+    pool = HandlerPool(driver, workers=2, queued_max=1, clock=clock)
 
     async def waiting(go: Signal[None]) -> None:
         await go
@@ -228,7 +229,7 @@ def test_a_worker_in_the_middle_of_its_work_is_busy() -> None:
         rest = Continuation(work, work.send(None), NOBODY, lambda: "x")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.run)
-            nursery.start_soon(pool.go_on, rest)
+            nursery.start_soon(driver.run, pool.go_on(rest))
             await wait_all_tasks_blocked()
             clock.advance(5)
             found = pool.statistics()

@@ -85,7 +85,7 @@ def test_accepted_sockets_have_the_options_that_were_asked_for() -> None:
     with socket.create_connection(("127.0.0.1", listening.bound.port), 5):
         server = accept(listening)
         options = {
-            name: server._socket.getsockopt(level, option)
+            name: server.source.getsockopt(level, option)
             for name, level, option in (
                 ("no delay", socket.IPPROTO_TCP, socket.TCP_NODELAY),
                 ("keep alive", socket.SOL_SOCKET, socket.SO_KEEPALIVE),

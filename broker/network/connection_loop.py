@@ -1,0 +1,351 @@
+"""The one loop of all connections: whoever is ready goes on, each in a turn of its own.
+
+A connection is work (`storage.waits`), not a task. It waits for its stream (`Ready`) or, with a
+request that is parked, for a signal; it says PAUSE when its turn is over. The loop asks the
+transport's `Readiness` who can be received from, and takes each one's next step right here. A
+signal that fires puts its connection into the line of those who are due. So a request costs no task
+switch, a parked one no task, and who is ready is known in one place.
+
+A round, again and again until nobody is ready:
+
+1. whoever can be received from, once each: however much one client sends, the others come between;
+2. those who are due, first come first served, `DUE_PER_ROUND` at most;
+3. one of those whose turn was cut: clients that send little never wait for several that saturate
+   the broker.
+
+After `TURN_S` of rounds trio's other tasks have their turn. Whatever else a connection waits for (a
+call in a thread, a deadline), the driver serves in a task.
+
+While nobody takes a connection's bytes they stay in its stream, and the loop listens only for a
+hang-up, which ends work that is parked (`Signal.parked`).
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+import trio
+
+from broker.fairness import CLIENT, Client
+from broker.network.connection_state import CONNECTION_TURN_S
+from broker.world.driver import Driver
+from broker.world.loop_watch import NOTED_S
+from broker.world.readiness import HANGUP, ONCE, READABLE, Readiness, Ready
+from broker.world.transport import Stream
+from broker.world.turns import PAUSES, TURN_S
+from storage.waits import PAUSE, Until, Wait, Work
+
+DUE_PER_ROUND: Final = 16
+CUTS_PER_TURN: Final = round(TURN_S / CONNECTION_TURN_S)
+_TOLD_AT_ONCE: Final = 64
+_ONLY_HANGUP: Final = HANGUP | ONCE
+
+_set_client: Final = CLIENT.set
+
+
+class ConnectionEnded(BaseException):
+    """Thrown into the work of a connection that is ended. No Exception: nobody answers it."""
+
+
+class ClientGone(ConnectionResetError):
+    """Thrown into work that is parked, when its client has hung up."""
+
+
+class ConnectionWork:
+    """One connection's work, and what it waits for. The fields are the loop's."""
+
+    __slots__ = (
+        "answer",
+        "client",
+        "ended",
+        "error",
+        "gone",
+        "is_due",
+        "key",
+        "loop",
+        "mask",
+        "name",
+        "scope",
+        "stream",
+        "wait",
+        "wanted",
+        "work",
+    )
+
+    def __init__(
+        self,
+        loop: "ConnectionLoop",
+        stream: Stream,
+        work: Work[None],
+        client: Client,
+        name: Callable[[], str],
+        ended: Callable[[], object],
+    ) -> None:
+        self.loop = loop
+        self.stream = stream
+        self.work = work
+        self.client = client
+        self.name = name
+        self.ended = ended
+        self.key = -1
+        """Of its stream at the readiness."""
+        self.mask = 0
+        """What the readiness is asked to tell."""
+        self.wanted = 0
+        """The events with which it goes on; 0 while it does not wait for its stream."""
+        self.wait: Wait | None = PAUSE
+        """None while it takes a step."""
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        """Thrown into the work at its next step."""
+        self.is_due = False
+        """Whether it stands in a line."""
+        self.gone = False
+        """Whether the client has hung up."""
+        self.scope: trio.CancelScope | None = None
+        """Of the task that serves its wait."""
+
+    def wake(self) -> None:
+        """Let it go on in its turn."""
+        if not self.is_due:
+            self.is_due = True
+            self.loop.add_due(self)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End the work: throw `error`, or `ConnectionEnded`, at its wait. Safe to call twice."""
+        if self.error is not None:
+            return
+        self.error = error or ConnectionEnded()
+        self.wanted = 0
+        if self.scope is not None:
+            self.scope.cancel()
+        elif self.wait is not None:  # else the step that is taken sees it
+            self.wake()
+
+
+class ConnectionLoop:
+    """Serves the connections of one broker. Event loop only."""
+
+    def __init__(
+        self, readiness: Readiness, driver: Driver, monotonic: Callable[[], float]
+    ) -> None:
+        """`driver` serves the waits that are not the loop's, and has the watch on long turns."""
+        self._readiness = readiness
+        self._driver = driver
+        self._monotonic = monotonic
+        self._nursery: trio.Nursery | None = None
+        self._served: dict[int, ConnectionWork] = {}
+        """By the key of their streams."""
+        self._told: deque[tuple[int, int]] = deque()
+        """What the readiness told of and nobody has looked at: (key, events)."""
+        self._due: deque[ConnectionWork] = deque()
+        self._cut: deque[ConnectionWork] = deque()
+        """Those whose turn was over while they had more to do."""
+        self._at_work = self._has_ended = False
+        self._asleep = trio.lowlevel.ParkingLot()
+
+    def serve(
+        self,
+        stream: Stream,
+        work: Work[None],
+        client: Client,
+        name: Callable[[], str],
+        ended: Callable[[], object],
+    ) -> ConnectionWork:
+        """Take the steps of `work`; at its end, or that of the loop, close `stream`, call `ended`.
+
+        `name` names it for the log if it blocks the loop.
+        """
+        served = ConnectionWork(self, stream, work, client, name, ended)
+        served.mask = READABLE.mask
+        served.key = self._readiness.add(stream.source, served.mask)
+        self._served[served.key] = served
+        if self._has_ended:
+            self._end(served)
+        else:
+            served.wake()
+        return served
+
+    async def run(self) -> None:
+        """Serve until cancelled; then end everybody."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(self._serve_due)
+                while True:
+                    await self._readiness.wait()
+                    while self._at_work:
+                        await trio.lowlevel.checkpoint()
+                    await self._work()
+        finally:
+            self._nursery, self._has_ended = None, True
+            for served in list(self._served.values()):
+                self._end(served)
+
+    def _end(self, served: ConnectionWork) -> None:
+        served.error = ConnectionEnded()
+        self._resume(served, self._monotonic())
+        if served.key in self._served:  # it waits for something again
+            served.work.close()
+            self._finish(served)
+
+    async def _serve_due(self) -> None:
+        while True:
+            if not self._due:
+                await self._asleep.park()
+            if self._at_work:
+                await trio.lowlevel.checkpoint()
+            else:
+                await self._work()
+
+    def add_due(self, served: ConnectionWork) -> None:
+        """It stands in the line of those who are due. Called by `ConnectionWork.wake`."""
+        self._due.append(served)
+        if not self._at_work:
+            self._asleep.unpark()
+
+    async def _work(self) -> None:
+        self._at_work = True
+        try:
+            while not self._rounds():
+                await trio.lowlevel.checkpoint()
+        finally:
+            self._at_work = False
+
+    # ---- rounds
+
+    def _rounds(self) -> bool:
+        """Take rounds until nobody is ready (True) or the loop's turn is over (False)."""
+        told, due, cut = self._told, self._due, self._cut
+        find, poll, resume = self._served.get, self._readiness.poll, self._resume
+        now = self._monotonic()
+        over = now + TURN_S
+        cuts = 0
+        for _ in range(PAUSES):  # in virtual time, which stands still while work is done
+            if not told:
+                told.extend(poll(0, _TOLD_AT_ONCE))
+            if not told and not due and not cut:
+                return True
+            while told:
+                key, events = told.popleft()
+                served = find(key)
+                if served is None:
+                    continue
+                if not events & served.wanted:
+                    self._note_unwanted(served, events)
+                    continue
+                now = resume(served, now)
+                if now > over:
+                    return False
+            for _ in range(min(len(due), DUE_PER_ROUND)):
+                now = resume(due.popleft(), now)
+                if now > over:
+                    return False
+            if cut:
+                now = resume(cut.popleft(), now)
+                cuts += 1
+                if now > over or cuts == CUTS_PER_TURN:
+                    return False
+        return False
+
+    def _resume(self, served: ConnectionWork, now: float) -> float:
+        """Take the next step; return the time after it."""
+        monotonic = self._monotonic
+        began = now
+        _set_client(served.client)
+        error = served.error
+        try:
+            if error is None:
+                answer, served.answer, served.wait = served.answer, None, None
+                wait = served.work.send(answer)
+            else:
+                wait = self._throw(served, error)
+            now = monotonic()
+            pauses = 0
+            while wait is PAUSE and pauses < PAUSES and now - began < CONNECTION_TURN_S:
+                pauses += 1
+                wait = served.work.send(None)
+                now = monotonic()
+        except (StopIteration, ConnectionEnded):
+            self._finish(served)
+            now = monotonic()
+        except BaseException:
+            self._finish(served)
+            raise
+        else:
+            served.is_due = False
+            served.wait = wait
+            if wait.__class__ is Ready and served.error is None:
+                mask: int = wait.mask
+                if served.mask != mask:
+                    self._ask(served, mask)
+                served.wanted = mask
+            else:
+                self._wait(served, wait)
+        if now - began >= NOTED_S:
+            self._driver.watch.note(began, now, served.name)
+        return now
+
+    def _throw(self, served: ConnectionWork, error: BaseException) -> Wait:
+        """Go on with an error instead of what the work waits for."""
+        wait = served.wait
+        if isinstance(wait, Until):
+            wait.signal.wake = None
+        served.error = served.wait = None
+        return served.work.throw(error)
+
+    def _wait(self, served: ConnectionWork, wait: Wait) -> None:
+        """Have it go on when what it waits for is there."""
+        served.wanted = 0
+        if served.error is not None:  # ended while it took the step
+            served.wake()
+        elif wait is PAUSE:
+            served.is_due = True
+            self._cut.append(served)
+        elif isinstance(wait, Until) and wait.seconds is None:
+            if wait.signal.fired:
+                served.wake()
+            elif wait.parked and served.gone:
+                served.end(ClientGone("the client went away before its request was parked"))
+            else:
+                wait.signal.wake = served.wake
+        elif self._nursery is not None:  # else the loop ends it
+            served.scope = trio.CancelScope()
+            self._nursery.start_soon(self._serve_elsewhere, served, wait)
+
+    async def _serve_elsewhere(self, served: ConnectionWork, wait: Wait) -> None:
+        assert served.scope is not None
+        with served.scope:
+            try:
+                served.answer = await self._driver.serve(wait)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is for the work
+                served.error = served.error or error
+        served.scope = None
+        served.wake()
+
+    def _finish(self, served: ConnectionWork) -> None:
+        """The work is done."""
+        served.stream.close()
+        key = served.key
+        del self._served[key]
+        self._readiness.forget(key)
+        # The next stream may have the same key.
+        for event in [event for event in self._told if event[0] == key]:
+            self._told.remove(event)
+        served.is_due = True  # never again
+        served.ended()
+
+    # ---- what the readiness is asked for
+
+    def _ask(self, served: ConnectionWork, mask: int) -> None:
+        served.mask = mask
+        self._readiness.modify(served.key, mask)
+
+    def _note_unwanted(self, served: ConnectionWork, events: int) -> None:
+        """Nobody takes its bytes now: from here on only a hang-up is told of, once."""
+        if served.mask != _ONLY_HANGUP:
+            self._ask(served, _ONLY_HANGUP)
+        if events & HANGUP and not served.gone:
+            served.gone = True
+            wait = served.wait
+            if isinstance(wait, Until) and wait.parked:
+                served.end(ClientGone("the client went away while its request was parked"))

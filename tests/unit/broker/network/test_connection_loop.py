@@ -1,0 +1,482 @@
+"""The rules of the loop over all connections, one by one."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from broker.fairness import CLIENT, Client
+from broker.network.connection_loop import (
+    CUTS_PER_TURN,
+    DUE_PER_ROUND,
+    ClientGone,
+    ConnectionEnded,
+    ConnectionLoop,
+    ConnectionWork,
+)
+from broker.network.connection_state import CONNECTION_TURN_S
+from broker.world.driver import Driver
+from broker.world.readiness import BROKEN, HANGUP, IN, ONCE, READABLE, WRITABLE
+from broker.world.workers import InlineWorkers
+from storage.waits import PAUSE, Signal, call
+from tests.support.manual_clock import ManualClock
+
+RDHUP = HANGUP & ~BROKEN
+TURN = CONNECTION_TURN_S * 1.01
+"""Just over, whatever the clock shows."""
+
+
+class FakeStream:
+    """A stream that is known by a number."""
+
+    def __init__(self, source: int) -> None:
+        self.source = source
+        self.is_open = True
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+class FakeReadiness:
+    """Tells what the test says is so, each time it is asked."""
+
+    def __init__(self) -> None:
+        self.events: dict[int, int] = {}
+        self.masks: dict[int, int] = {}
+        self.forgotten: list[int] = []
+        self.changed = trio.lowlevel.ParkingLot()
+
+    def add(self, stream: int, mask: int) -> int:
+        self.masks[stream] = mask
+        return stream
+
+    def modify(self, key: int, mask: int) -> None:
+        self.masks[key] = mask
+
+    def forget(self, key: int) -> None:
+        self.forgotten.append(key)
+        del self.masks[key]
+        self.events.pop(key, None)
+
+    def poll(self, timeout: int, most: int, /) -> list[tuple[int, int]]:
+        found = self.found()[:most]
+        for key, _ in found:
+            if self.masks[key] & ONCE:
+                self.events[key] = 0
+        return found
+
+    def found(self) -> list[tuple[int, int]]:
+        every = ((key, self.events.get(key, 0) & mask) for key, mask in self.masks.items())
+        return [(key, events) for key, events in every if events]
+
+    async def wait(self) -> None:
+        while not self.found():
+            await self.changed.park()
+
+    def tell(self, key: int, events: int) -> None:
+        self.events[key] = events
+        self.changed.unpark_all()
+
+
+class SceneClock(ManualClock):
+    """No timeout is ever over."""
+
+    def timeout(self, seconds: float) -> trio.CancelScope:
+        return trio.CancelScope()
+
+
+class Scene:
+    """A loop that runs, what it asks for, and what happened, in order."""
+
+    def __init__(self) -> None:
+        self.clock = SceneClock()
+        self.readiness = FakeReadiness()
+        driver = Driver(InlineWorkers(), self.clock)
+        self.watch = driver.watch
+        self.loop = ConnectionLoop(self.readiness, driver, self.clock.monotonic)
+        self.happened: list[Any] = []
+        self.streams: list[FakeStream] = []
+
+    def serve(self, number: int, work: Coroutine[Any, Any, None]) -> ConnectionWork:
+        self.streams.append(FakeStream(number))
+        return self.loop.serve(
+            self.streams[-1],  # type: ignore[arg-type]
+            work,
+            Client("host", number),
+            lambda: f"connection {number}",
+            lambda: self.happened.append(("ended", number)),
+        )
+
+    async def receiving(self, number: int, take: Callable[[], object] = lambda: None) -> None:
+        """Goes on whenever something can be received."""
+        while True:
+            await READABLE
+            self.happened.append(number)
+            self.readiness.events[number] = 0
+            take()
+
+
+def play(scenario: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
+    """Run it beside the loop."""
+
+    async def main() -> None:
+        scene = Scene()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(scene.loop.run)
+            await wait_all_tasks_blocked()
+            await scenario(scene)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+def test_whoever_can_be_received_from_goes_on_once_per_round() -> None:
+    async def scenario(scene: Scene) -> None:
+        left = {1: 3, 2: 1}
+
+        async def receive(number: int) -> None:
+            while True:
+                await READABLE
+                scene.happened.append(number)
+                left[number] -= 1
+                if not left[number]:
+                    scene.readiness.events[number] = 0
+
+        for number in (1, 2):
+            scene.serve(number, receive(number))
+        await wait_all_tasks_blocked()
+        scene.readiness.events[2] = IN
+        scene.readiness.tell(1, IN)
+        await wait_all_tasks_blocked()
+        assert scene.happened == [1, 2, 1, 1]
+
+    play(scenario)
+
+
+def test_a_signal_lets_a_parked_one_go_on_in_a_turn_of_its_own_and_in_order() -> None:
+    async def scenario(scene: Scene) -> None:
+        signals = [Signal[int]() for _ in range(3)]
+
+        async def parked(number: int) -> None:
+            scene.happened.append((number, await signals[number].parked(), CLIENT.get().number))
+
+        for number in range(3):
+            scene.serve(number, parked(number))
+        await wait_all_tasks_blocked()
+        for number in (2, 0, 1):
+            signals[number].fire(number * 10)
+        assert scene.happened == []
+        await wait_all_tasks_blocked()
+        assert [entry for entry in scene.happened if entry[0] != "ended"] == [
+            (2, 20, 2),
+            (0, 0, 0),
+            (1, 10, 1),
+        ]
+
+    play(scenario)
+
+
+def test_those_who_are_due_do_not_keep_others_from_being_received_from() -> None:
+    async def scenario(scene: Scene) -> None:
+        go: list[Signal[None]] = []
+
+        async def parked(number: int) -> None:
+            signal = Signal[None]()
+            go.append(signal)
+            await signal
+            scene.happened.append("due")
+            if len(scene.happened) == 1:
+                scene.readiness.events[1000] = IN
+
+        for number in range(DUE_PER_ROUND + 3):
+            scene.serve(number, parked(number))
+        scene.serve(1000, scene.receiving(1000))
+        await wait_all_tasks_blocked()
+        for signal in go:
+            signal.fire()
+        await wait_all_tasks_blocked()
+        order = [entry for entry in scene.happened if isinstance(entry, (int, str))]
+        assert order == ["due"] * DUE_PER_ROUND + [1000] + ["due"] * 3
+
+    play(scenario)
+
+
+def test_of_those_whose_turn_was_cut_one_goes_on_between_two_looks_at_the_others() -> None:
+    async def scenario(scene: Scene) -> None:
+        async def saturating(number: int) -> None:
+            await READABLE
+            scene.readiness.events[number] = 0
+            for turn in range(2):
+                scene.happened.append((number, turn))
+                scene.clock.advance(TURN)
+                if (number, turn) == (1, 1):
+                    scene.readiness.events[3] = IN
+                await PAUSE
+
+        for number in (1, 2):
+            scene.serve(number, saturating(number))
+        scene.serve(3, scene.receiving(3))
+        await wait_all_tasks_blocked()
+        scene.readiness.events[2] = IN
+        scene.readiness.tell(1, IN)
+        await wait_all_tasks_blocked()
+        order = [entry for entry in scene.happened if entry == 3 or entry[0] != "ended"]
+        assert order == [(1, 0), (2, 0), (1, 1), 3, (2, 1)]
+
+    play(scenario)
+
+
+def test_at_a_pause_work_goes_on_at_once_while_its_turn_is_not_over() -> None:
+    async def scenario(scene: Scene) -> None:
+        async def long(number: int, seconds: float) -> None:
+            for item in range(2):
+                scene.happened.append((number, item))
+                scene.clock.advance(seconds)
+                await PAUSE
+
+        scene.serve(1, long(1, CONNECTION_TURN_S * 0.4))
+        scene.serve(2, long(2, TURN))
+        scene.serve(3, long(3, 0.0))
+        await wait_all_tasks_blocked()
+        order = [entry for entry in scene.happened if entry[0] != "ended"]
+        assert order == [(1, 0), (1, 1), (2, 0), (3, 0), (3, 1), (2, 1)]
+
+    play(scenario)
+
+
+def test_other_tasks_have_their_turn_after_that_of_the_loop() -> None:
+    async def scenario(scene: Scene) -> None:
+        async def busy() -> None:
+            for _ in range(3 * CUTS_PER_TURN):
+                scene.happened.append("connection")
+                scene.clock.advance(TURN)
+                await PAUSE
+
+        scene.serve(1, busy())
+        while ("ended", 1) not in scene.happened:
+            await trio.lowlevel.checkpoint()
+            scene.happened.append("task")
+        rows = "".join("c" if entry == "connection" else "t" for entry in scene.happened)
+        longest = max(len(row) for row in rows.split("t"))
+        assert longest <= 2 * CUTS_PER_TURN  # tasks of one pass run in any order
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("wait", ["readable", "writable", "signal", "parked", "pause", "call"])
+def test_work_that_is_ended_sees_it_at_its_wait(wait: str) -> None:
+    async def scenario(scene: Scene) -> None:
+        signal = Signal[None]()
+        started = trio.Event()
+
+        async def work() -> None:
+            started.set()
+            try:
+                if wait == "readable":
+                    await READABLE
+                elif wait == "writable":
+                    await WRITABLE
+                elif wait == "signal":
+                    await signal
+                elif wait == "parked":
+                    await signal.parked()
+                elif wait == "call":
+                    await signal.within(1000)
+                else:
+                    while True:
+                        scene.clock.advance(TURN)
+                        await PAUSE
+            except BaseException as error:
+                scene.happened.append(type(error))
+                raise
+
+        served = scene.serve(1, work())
+        await started.wait()
+        if wait != "pause":
+            await wait_all_tasks_blocked()
+        served.end()
+        served.end()
+        await wait_all_tasks_blocked()
+        assert scene.happened == [ConnectionEnded, ("ended", 1)]
+        assert scene.readiness.forgotten == [1]
+        signal.fire()  # nobody is there any more
+        await wait_all_tasks_blocked()
+        assert scene.happened[2:] == []
+
+    play(scenario)
+
+
+def test_work_that_is_ended_while_it_takes_a_step_sees_it_at_its_next_wait() -> None:
+    async def scenario(scene: Scene) -> None:
+        async def work() -> None:
+            try:
+                await READABLE
+                served.end()
+                scene.happened.append("went on")
+                await READABLE
+            finally:
+                scene.happened.append("last")
+
+        served = scene.serve(1, work())
+        await wait_all_tasks_blocked()
+        scene.readiness.tell(1, IN)
+        await wait_all_tasks_blocked()
+        assert scene.happened == ["went on", "last", ("ended", 1)]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("ahead", [0, IN])
+def test_a_hang_up_ends_what_is_parked_also_behind_unread_bytes(ahead: int) -> None:
+    async def scenario(scene: Scene) -> None:
+        async def work() -> None:
+            try:
+                await Signal[None]().parked()
+            except ClientGone:
+                scene.happened.append("gone")
+
+        scene.serve(1, work())
+        await wait_all_tasks_blocked()
+        if ahead:
+            scene.readiness.tell(1, ahead)
+            await wait_all_tasks_blocked()
+            assert scene.happened == []
+            assert not scene.readiness.found(), "bytes that nobody takes are not told of for ever"
+        scene.readiness.tell(1, ahead | RDHUP)
+        await wait_all_tasks_blocked()
+        assert scene.happened == ["gone", ("ended", 1)]
+
+    play(scenario)
+
+
+def test_a_hang_up_before_the_work_is_parked_ends_it_then() -> None:
+    async def scenario(scene: Scene) -> None:
+        change = Signal[None]()
+
+        async def work() -> None:
+            await change  # finished whatever becomes of the client
+            scene.happened.append("changed")
+            try:
+                await Signal[None]().parked()
+            except ClientGone:
+                scene.happened.append("gone")
+
+        scene.serve(1, work())
+        await wait_all_tasks_blocked()
+        scene.readiness.tell(1, RDHUP)
+        await wait_all_tasks_blocked()
+        assert scene.happened == []
+        change.fire()
+        await wait_all_tasks_blocked()
+        assert scene.happened == ["changed", "gone", ("ended", 1)]
+
+    play(scenario)
+
+
+def test_who_waits_for_its_stream_again_is_told_of_its_bytes_again() -> None:
+    async def scenario(scene: Scene) -> None:
+        go = Signal[None]()
+
+        async def work() -> None:
+            await go
+            await scene.receiving(1)
+
+        scene.serve(1, work())
+        await wait_all_tasks_blocked()
+        scene.readiness.tell(1, IN)
+        await wait_all_tasks_blocked()
+        go.fire()
+        scene.readiness.tell(1, IN)
+        await wait_all_tasks_blocked()
+        assert scene.happened == [1]
+
+    play(scenario)
+
+
+def test_a_call_is_served_in_a_task_and_its_answer_or_error_comes_back() -> None:
+    def fail() -> None:
+        raise ValueError("no")
+
+    async def scenario(scene: Scene) -> None:
+        async def work() -> None:
+            scene.happened.append(await call(int, "7"))
+            with pytest.raises(ValueError, match="no"):
+                await call(fail)
+            scene.happened.append("went on")
+
+        scene.serve(1, work())
+        await wait_all_tasks_blocked()
+        assert scene.happened == [7, "went on", ("ended", 1)]
+
+    play(scenario)
+
+
+def test_a_stream_that_takes_the_number_of_another_does_not_hear_of_its_events() -> None:
+    async def scenario(scene: Scene) -> None:
+        async def first() -> None:
+            await READABLE
+            second.end()
+
+        async def other() -> None:
+            await READABLE
+
+        async def late() -> None:
+            await Signal[None]().parked()
+
+        scene.serve(1, first())
+        second = scene.serve(2, other())
+        await wait_all_tasks_blocked()
+        scene.readiness.events[2] = IN | RDHUP
+        scene.readiness.tell(1, IN)
+        await wait_all_tasks_blocked()
+        scene.serve(2, late())
+        await wait_all_tasks_blocked()
+        assert ("ended", 2) in scene.happened
+        assert scene.happened.count(("ended", 2)) == 1
+
+    play(scenario)
+
+
+def test_when_the_loop_is_cancelled_everybody_is_ended() -> None:
+    scene_of: list[Scene] = []
+
+    async def scenario(scene: Scene) -> None:
+        scene_of.append(scene)
+
+        async def stubborn() -> None:
+            try:
+                await READABLE
+            finally:
+                scene.happened.append("cleaned up")
+
+        async def elsewhere() -> None:
+            await Signal[None]().within(1000)
+
+        scene.serve(1, stubborn())
+        scene.serve(2, elsewhere())
+        await wait_all_tasks_blocked()
+
+    play(scenario)
+    (scene,) = scene_of
+    assert scene.happened == ["cleaned up", ("ended", 1), ("ended", 2)]
+    scene.serve(3, scene.receiving(3))  # accepted in the same moment
+    assert scene.happened[-1] == ("ended", 3)
+    assert not any(stream.is_open for stream in scene.streams)
+
+
+def test_a_long_step_is_noted_by_the_name_of_its_connection() -> None:
+    async def scenario(scene: Scene) -> None:
+        async def work() -> None:
+            await READABLE
+            scene.clock.advance(0.2)
+            await Signal[None]()
+
+        scene.serve(1, work())
+        await wait_all_tasks_blocked()
+        scene.readiness.tell(1, IN)
+        await wait_all_tasks_blocked()
+        assert scene.watch._noted == "connection 1"
+
+    play(scenario)

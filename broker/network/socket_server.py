@@ -4,8 +4,8 @@ In this order (S-START-3): `bind` before the logs load, so that the port is know
 in the backlog; `serve` when all other components run; `close` before they stop: it accepts no new
 connections, ends idle and parked ones at once, and gives requests in work a deadline.
 
-* One task per listener, one for all connections (`connection_loop`); one sweeper ends idle and stuck
-  connections, so that a receive costs no timer (`connections.max.idle.ms`).
+* One task per listener, one for all connections (`connection_loop`), and a sweeper that ends idle
+  and stuck ones, so that a receive costs no timer (`connections.max.idle.ms`).
 * Connections are swept and closed in the order in which they came, so that a simulation is
   repeatable.
 """

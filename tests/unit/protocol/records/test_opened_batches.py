@@ -111,18 +111,6 @@ def test_a_hundred_bytes_of_headers_are_no_loop() -> None:
 
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.ZSTD])
-def test_no_header_of_many_has_a_name_of_negative_length(codec: CompressionType) -> None:
-    for name, right in ((b"\0", True), (b"\1", False)):
-        body = b"\0\0\0\1\1" + encode_varint(5000) + (name + b"\1") * 5000
-        data = batch_of(encode_varint(len(body)) + body, 1, codec)
-        if right:
-            assert check(data).max_timestamp == T
-        else:
-            with pytest.raises(InvalidRecord):
-                check(data)
-
-
-@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.ZSTD])
 def test_effort_ends_what_is_too_much(codec: CompressionType) -> None:
     data = batch_of(odd_records(5000), 5000, codec)
     assert check(data, effort=Effort(steps=10_000)).max_timestamp == T

@@ -1,8 +1,9 @@
 """Frames and headers: what precedes a message on a connection.
 
 A frame is an int32 size and that many bytes: a request header and a request, or a response header
-and a response. Headers are few, fixed and on every request's path, so they are read with plain
-struct code instead of a declaration.
+and a response. A request that is too large is refused by the size of its frame (`frame_size`).
+Headers are few, fixed and on every request's path, so they are read with plain struct code instead
+of a declaration.
 
 Request header v1: api key, api version, correlation id, client id (nullable, and not compact even
 in flexible versions, because the broker reads it before it checks the version). v2, for flexible

@@ -33,9 +33,10 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.records.compression import CompressionType
 from tests.anomalies.workload.raw import RawProducer
 from tests.support.whole_broker import WholeBroker, run_whole_broker
-from tests.whole.plain import fetched, produced
+from tests.whole.plain import fetched, produced, produced_pairs
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 HEIGHTS: Final = {
@@ -100,6 +101,15 @@ async def _produce(broker: WholeBroker, begin: Callable[[], None]) -> None:
     await produced(client, "t-0", "a")
     begin()
     await produced(client, "t-0", "b")
+
+
+async def _produce_opened(broker: WholeBroker, begin: Callable[[], None]) -> None:
+    """More records of odd sizes, compressed, than the loop looks into: a thread opens the batch."""
+    client = broker.client()
+    await produced(client, "t-0", "a")
+    begin()
+    many = ((None, "v" * (at % 2)) for at in range(5000))
+    await produced_pairs(client, "t-0", *many, codec=CompressionType.LZ4)
 
 
 async def _fetch(broker: WholeBroker, begin: Callable[[], None]) -> None:
@@ -214,6 +224,7 @@ def _of_a_member(last: str) -> Scenario:
 
 SCENARIOS: Final[dict[str, Scenario]] = {
     "produce": _produce,
+    "produce-opened": _produce_opened,
     "fetch": _fetch,
     "join": _of_a_member("join"),
     "sync": _of_a_member("sync"),

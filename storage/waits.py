@@ -212,11 +212,6 @@ class Lock:
         self._free = places
         self._waiting: deque[Signal[None]] = deque()
 
-    @property
-    def locked(self) -> bool:
-        """Whether who comes now must wait."""
-        return self._free <= 0
-
     async def __aenter__(self) -> None:
         """Wait for a place."""
         await self.acquire()

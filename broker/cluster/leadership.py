@@ -2,7 +2,9 @@
 
 A stand-alone broker leads every partition of which it has a replica. Each start is an election that
 raises the leader epochs, also above those in the logs, because another broker may have led these
-since. After Kafka's `PartitionStateMachine`.
+since. A new topic's leaders are part of its plan (`topic_plan`). How a partition that the image
+gives to this broker becomes led: `broker.replication.delta_application`. After Kafka's
+`PartitionStateMachine`.
 """
 
 from dataclasses import dataclass, replace

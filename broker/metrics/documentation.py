@@ -55,16 +55,15 @@ _ALL_HEAD: Final = """\
 """
 
 
-def render(families: Iterable[Metric | Lines | None]) -> str:
+def render(families: Iterable[Metric | Lines]) -> str:
     """Return the page's text for the families of a scrape."""
     rows: dict[str, str] = {}
     for family in families:
-        if family is not None:
-            for name, labels in _samples(family).items():
-                shown = ", ".join(f"`{label}`" for label in sorted(labels))
-                text = family.documentation
-                kind = family.kind if isinstance(family, Lines) else _kind(family)
-                rows.setdefault(name, f"| `{name}` | {kind} | {shown} | {text} |\n")
+        for name, labels in _samples(family).items():
+            shown = ", ".join(f"`{label}`" for label in sorted(labels))
+            text = family.documentation
+            kind = family.kind if isinstance(family, Lines) else _kind(family)
+            rows.setdefault(name, f"| `{name}` | {kind} | {shown} | {text} |\n")
     return "".join((_HEAD, "\n", *_asked(rows), _ALL_HEAD, *(rows[name] for name in sorted(rows))))
 
 

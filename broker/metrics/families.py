@@ -4,13 +4,11 @@ The names are those that the JMX exporter's usual rules for Kafka give to Kafka'
 (`kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec` becomes
 `kafka_server_brokertopicmetrics_messagesin_total`), so Kafka dashboards work unchanged. Business
 code counts in plain integers and does not know Prometheus; statistics are read only at a scrape.
-This code runs on the event loop in short steps: generators over topics or partitions also yield
-None, at which the scrape pauses.
+What has a sample for each topic, partition or group lets others run behind each.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -46,9 +44,6 @@ from storage.log.log import Log
 from storage.log_manager import LogManagerStatistics
 from storage.waits import Work
 
-T = TypeVar("T")
-InSteps = Callable[[], Generator[None, None, T]]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
@@ -82,37 +77,28 @@ class Sources:
     recent: Recent
 
 
-def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
-    """Yield every family; a None in between is a place for a pause."""
-    yield from _server(sources)
-    state = yield from _steps(sources.controller())
-    yield from _controller(state)
-    replicas = yield from _steps(sources.replicas())
-    yield from topic_families(replicas)
-    yield from _replica_manager(replicas, state.elections)
-    yield from log_families(sources.logs())
-    yield from _log_manager(sources.log_manager())
-    yield from partition_families(sources.partitions())
-    yield from cluster_families(sources.topics(), sources.brokers())
-    yield from cleaner_families(sources.cleaner())
-    yield from request_families(sources.channel(), sources.recent)
-    yield from _opening(sources.opening())
-    yield from socket_families(sources.sockets(), sources.loop(), sources.recent)
-    yield from group_families((yield from _steps(sources.groups())))
-    yield from lag_families(sources.group_offsets(), sources.high_watermark)
-    yield from transaction_families((yield from _steps(sources.transactions())))
-    yield from _background(sources)
-
-
-def _steps(work: Work[T]) -> Generator[None, None, T]:
-    """Return the result of `work`, which waits for nothing; yields at its pauses."""
-    while True:
-        try:
-            work.send(None)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        yield
+async def all_families(sources: Sources) -> list[Family | Lines]:
+    """Return every family."""
+    state = await sources.controller()
+    replicas = await sources.replicas()
+    return [
+        *_server(sources),
+        *_controller(state),
+        *(await topic_families(replicas)),
+        *_replica_manager(replicas, state.elections),
+        *(await log_families(sources.logs())),
+        *_log_manager(sources.log_manager()),
+        *(await partition_families(sources.partitions())),
+        *(await cluster_families(sources.topics(), sources.brokers())),
+        *cleaner_families(sources.cleaner()),
+        *(await request_families(sources.channel(), sources.recent)),
+        *_opening(sources.opening()),
+        *socket_families(sources.sockets(), sources.loop(), sources.recent),
+        *group_families(await sources.groups()),
+        *(await lag_families(sources.group_offsets(), sources.high_watermark)),
+        *transaction_families(await sources.transactions()),
+        *_background(sources),
+    ]
 
 
 def gauge(name: str, text: str, value: float) -> Family:

@@ -12,9 +12,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from broker.coordinator.group.statistics import GroupOffsets, GroupStatistics
 from broker.metrics.lines import Lines, labels
+from storage.waits import PAUSE
 
-SAMPLES_A_STEP: Final = 500
-"""Samples between two checkpoints: about half a millisecond."""
 _STATES: Final = {
     "Empty": "numgroupsempty",
     "PreparingRebalance": "numgroupspreparingrebalance",
@@ -53,21 +52,19 @@ def group_families(
     )
 
 
-def lag_families(
+async def lag_families(
     groups: Iterable[GroupOffsets], high_watermark: HighWatermark
-) -> Iterator[Lines | None]:
-    """Yield the families of all groups; None is a place for a checkpoint."""
+) -> list[Lines]:
+    """Return the families of all groups."""
     prefix = "kafka_consumergroup_"
     members = Lines(prefix + "members", "gauge", "Members of a group")
     current = Lines(prefix + "current_offset", "gauge", "The offset that was committed")
     current_sum = Lines(prefix + "current_offset_sum", "gauge", "The same, summed over partitions")
     lag = Lines(prefix + "lag", "gauge", "Records between the committed offset and the end")
     lag_sum = Lines(prefix + "lag_sum", "gauge", "The same, summed over partitions")
-    samples = 0
     for group in groups:
         name = labels(consumergroup=group.group_id)
         members.add(name, group.members)
-        samples += 1
         for topic, partitions in list(group.offsets.items()):
             label = f"{name},{labels(topic=topic)}"
             offsets = behind = 0
@@ -80,13 +77,8 @@ def lag_families(
                     late = -1 if committed.offset == -1 else max(end - committed.offset, 0)
                     lag.add(one, late)
                     behind += max(late, 0)
-                samples += 2
-                if samples >= SAMPLES_A_STEP:
-                    samples = 0
-                    yield None
+                await PAUSE
             current_sum.add(label, offsets)
             lag_sum.add(label, behind)
-        if samples >= SAMPLES_A_STEP:
-            samples = 0
-            yield None
-    yield from (members, current, current_sum, lag, lag_sum)
+        await PAUSE
+    return [members, current, current_sum, lag, lag_sum]

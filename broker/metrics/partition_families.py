@@ -6,16 +6,14 @@
 A partition that this broker does not lead (its disk failed) has only the samples of its log.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from broker.cluster.image import BrokerImage, TopicImage
 from broker.metrics.lines import Lines, labels
 from broker.replication.partition import Partition
 from storage.log.log import Log
-
-PARTITIONS_A_STEP: Final = 100
-"""Partitions between two checkpoints, some twenty samples each: about half a millisecond."""
+from storage.waits import PAUSE
 
 _LOG: Final = (
     ("size", "Bytes of its record files"),
@@ -42,10 +40,10 @@ _EXPORTER: Final = (
 )
 
 
-def log_families(logs: Iterable[Log]) -> Iterator[Lines | None]:
-    """Yield the families of all open logs."""
+async def log_families(logs: Iterable[Log]) -> list[Lines]:
+    """Return the families of all open logs."""
     families = [Lines(f"kafka_log_log_{name}", "gauge", text) for name, text in _LOG]
-    for count, log in enumerate(list(logs), start=1):
+    for log in list(logs):
         topic, partition = log.topic_partition
         label = labels(topic=topic, partition=str(partition))
         statistics = log.statistics()
@@ -57,18 +55,16 @@ def log_families(logs: Iterable[Log]) -> Iterator[Lines | None]:
         )
         for family, value in zip(families, numbers, strict=True):
             family.add(label, value)
-        if count % PARTITIONS_A_STEP == 0:
-            yield None
-    yield from families
+        await PAUSE
+    return families
 
 
-def partition_families(partitions: Iterable[Partition]) -> Iterator[Lines | None]:
-    """Yield the families of the `Partition`s that this broker leads."""
+async def partition_families(partitions: Iterable[Partition]) -> list[Lines]:
+    """Return the families of the `Partition`s that this broker leads."""
     cluster = [Lines(f"kafka_cluster_partition_{name}", "gauge", text) for name, text in _CLUSTER]
     exporter = [Lines(f"kafka_topic_partition_{name}", "gauge", text) for name, text in _EXPORTER]
-    for count, partition in enumerate(list(partitions), start=1):
-        if count % PARTITIONS_A_STEP == 0:
-            yield None
+    for partition in list(partitions):
+        await PAUSE
         if partition.unavailable:
             continue
         topic, index = partition.topic_partition
@@ -99,26 +95,22 @@ def partition_families(partitions: Iterable[Partition]) -> Iterator[Lines | None
         )
         for family, value in zip(exporter, offsets, strict=True):
             family.add(label, value)
-    yield from cluster
-    yield from exporter
+    return [*cluster, *exporter]
 
 
-def cluster_families(
+async def cluster_families(
     topics: Iterable[TopicImage], brokers: Iterable[BrokerImage]
-) -> Iterator[Lines | None]:
-    """Yield kafka_exporter's families of the cluster."""
+) -> list[Lines]:
+    """Return kafka_exporter's families of the cluster."""
     count = Lines("kafka_topic_partitions", "gauge", "Partitions of a topic")
-    for number, topic in enumerate(list(topics), start=1):
+    for topic in list(topics):
         count.add(labels(topic=topic.name), len(topic.partitions))
-        if number % (10 * PARTITIONS_A_STEP) == 0:
-            yield None
-    yield count
+        await PAUSE
     known = list(brokers)
     how_many = Lines("kafka_brokers", "gauge", "Live brokers")
     how_many.add("", len(known))
-    yield how_many
     info = Lines("kafka_broker_info", "gauge", "Always 1: a live broker; where it is, as labels")
     for broker in known:
         address = next((f"{at.host}:{at.port}" for at in broker.endpoints), "")
         info.add(labels(id=str(broker.broker_id), address=address), 1)
-    yield info
+    return [count, how_many, info]

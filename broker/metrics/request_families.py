@@ -17,6 +17,7 @@ from prometheus_client.core import (
 from broker.metrics.recent import Recent
 from broker.network.request_channel import RequestChannelStatistics
 from storage.distribution import DistributionSnapshot
+from storage.waits import PAUSE
 
 Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily | UntypedMetricFamily
 
@@ -62,10 +63,9 @@ def summary(
     return family
 
 
-def request_families(
-    statistics: RequestChannelStatistics, recent: Recent
-) -> Iterator[Family | None]:
-    """Yield the families of requests and workers; None is a place for a checkpoint."""
+async def request_families(statistics: RequestChannelStatistics, recent: Recent) -> list[Family]:
+    """Return the families of requests and workers."""
+    families: list[Family] = []
     requests = dict(statistics.requests)
     if "Fetch" in requests:
         # Kafka counts fetches under both names; dashboards query either.
@@ -78,18 +78,18 @@ def request_families(
     ):
         for api, times in requests.items():
             family.add_metric((api,), times.requests)
-        yield family
+        families.append(family)
     errors = CounterMetricFamily(
         _PREFIX + "errors", "Requests that failed for a fault of the broker", labels=("request",)
     )
     for api, times in requests.items():
         errors.add_metric((api,), times.errors)
-    yield errors
+    families.append(errors)
     for phase, name, text in _PHASES:
         found = {api: times.phases[phase] for api, times in requests.items()}
-        yield summary(_PREFIX + name, text, found)
-        yield None
-    yield from _pool(statistics, recent)
+        families.append(summary(_PREFIX + name, text, found))
+        await PAUSE
+    return [*families, *_pool(statistics, recent)]
 
 
 def _pool(statistics: RequestChannelStatistics, recent: Recent) -> Iterator[Family]:

@@ -5,13 +5,12 @@ Confluent's `…_bytesinpersec`. Every counter has the first name; those that Co
 query have the second too, with the same number.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from broker.metrics.lines import Lines, labels
 from broker.replication.replica_manager import ReplicaManagerStatistics
+from storage.waits import PAUSE
 
-TOPICS_A_STEP: Final = 100
 PREFIX: Final = "kafka_server_brokertopicmetrics_"
 COUNTERS: Final = (
     ("messages_in", "messagesin", "Records appended"),
@@ -60,24 +59,19 @@ PER_SECOND: Final = frozenset(
 """The counters that Confluent's dashboards query as `…persec`."""
 
 
-def topic_families(statistics: ReplicaManagerStatistics) -> Iterator[Lines | None]:
-    """Yield the families, with None as a place for a checkpoint.
-
-    A sample without labels is the sum of all topics.
-    """
-    topics = []
-    for count, (topic, counters) in enumerate(statistics.topics.items(), start=1):
-        topics.append((labels(topic=topic), counters))
-        if count % TOPICS_A_STEP == 0:
-            yield None
+async def topic_families(statistics: ReplicaManagerStatistics) -> list[Lines]:
+    """Return the families. A sample without labels is the sum of all topics."""
+    families: list[tuple[str, Lines]] = []
     for attribute, name, text in COUNTERS:
-        families = [Lines(PREFIX + name + "_total", "counter", text)]
+        families.append((attribute, Lines(PREFIX + name + "_total", "counter", text)))
         if attribute in PER_SECOND:
-            families.append(Lines(PREFIX + name + "persec", "untyped", text + ": the same number"))
-        for family in families:
-            family.add("", getattr(statistics.all_topics, attribute))
-            for count, (label, counters) in enumerate(topics, start=1):
-                family.add(label, getattr(counters, attribute))
-                if count % (10 * TOPICS_A_STEP) == 0:
-                    yield None
-            yield family
+            again = Lines(PREFIX + name + "persec", "untyped", text + ": the same number")
+            families.append((attribute, again))
+    for attribute, family in families:
+        family.add("", getattr(statistics.all_topics, attribute))
+    for topic, counters in statistics.topics.items():
+        label = labels(topic=topic)
+        for attribute, family in families:
+            family.add(label, getattr(counters, attribute))
+        await PAUSE
+    return [family for _, family in families]

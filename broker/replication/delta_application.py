@@ -7,7 +7,8 @@ would find two directories of it. So the topic stays, as it would if the disk fa
 
 A known partition that cannot be opened has no leader; the others are served.
 
-`ReplicaManager.apply` calls this with its own partitions.
+`ReplicaManager.apply` calls this with its own partitions. Who leads is decided before: by an
+election (`broker.cluster.leadership`) or the plan of a new topic (`broker.cluster.topic_plan`).
 """
 
 import logging

@@ -6,7 +6,6 @@ parts' statistics are: that room is handed functions.
 
 import logging
 from collections.abc import Callable
-from itertools import chain
 
 import trio
 
@@ -68,9 +67,11 @@ async def start_metrics(
     )
     process = ProcessFamilies()
 
+    async def scrape() -> list[bytes]:
+        return await render([*await all_families(sources), *process.collect()])
+
     async def text() -> list[bytes]:
-        work = render(chain(all_families(sources), process.collect()))
-        return await components.channel.driver.run(work, lambda: "a scrape of the metrics")
+        return await components.channel.driver.run(scrape(), lambda: "a scrape of the metrics")
 
     address = parse_address(config.metrics_http_listener)
     listener = MetricsListener(

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from protocol.records.batch import BatchHeader, TimestampType
 from protocol.records.builder import encode_record
@@ -22,10 +21,8 @@ from protocol.records.message_set import iter_legacy_records
 from protocol.records.value import Record
 from storage.cleaner.opening import corrupt
 from storage.cleaner.rebuilding import OriginalHeader, filled_batch
+from storage.cleaner.retained import Flags, Ints
 from storage.reader.frames import Frames
-
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)

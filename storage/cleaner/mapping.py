@@ -15,9 +15,9 @@ from protocol.records.errors import RecordsError
 from protocol.records.message_set import iter_legacy_records
 from storage.cleaner.fates import BatchRule
 from storage.cleaner.offset_map import OffsetMap
-from storage.cleaner.opening import Ints, Records, chunks_of, corrupt, open_records
+from storage.cleaner.opening import Records, chunks_of, corrupt, open_records
 from storage.cleaner.request import CleanRequest, MapStep, SourceSegment
-from storage.cleaner.retained import Columns
+from storage.cleaner.retained import Columns, Ints
 from storage.cleaner.transactions import TransactionWalk, control_types
 from storage.cleaner.walking import SegmentWalk
 from storage.filesystem import FileSystem

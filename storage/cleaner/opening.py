@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from protocol.records.batch import BATCH_OVERHEAD, CODEC_MASK, read_header
 from protocol.records.errors import RecordsError, UnsupportedCompression
@@ -22,10 +21,8 @@ from protocol.records.opened import open_chunks
 from protocol.records.scan_numpy import RecordColumns, read_columns
 from protocol.records.starts import PADDING, starts_of_batches
 from storage.cleaner.errors import UncleanableLog, UncleanableReason
-from storage.cleaner.retained import Columns, Flags
+from storage.cleaner.retained import Columns, Flags, Ints
 from storage.reader.frames import Frames
-
-Ints = npt.NDArray[np.int64]
 
 _LARGE_PLAIN: Final = 2 << 20
 _LARGE_INFLATED: Final = 2 << 20

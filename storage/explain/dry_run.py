@@ -15,10 +15,10 @@ from storage.cleaner.grouping import group_segments
 from storage.cleaner.legacy import Legacy
 from storage.cleaner.mapping import MapBuilder
 from storage.cleaner.offset_map import OffsetMap
-from storage.cleaner.opening import Ints, Records
+from storage.cleaner.opening import Records
 from storage.cleaner.planner import Extent
 from storage.cleaner.request import CleanerStats, CleanRequest
-from storage.cleaner.retained import Codes, Columns
+from storage.cleaner.retained import Codes, Columns, Ints
 from storage.cleaner.rewrite import GroupRewriter
 from storage.cleaner.transactions import TransactionWalk
 from storage.explain.opened import OpenedLog

@@ -278,7 +278,11 @@ class FaultyFileSystem(MemoryFileSystem):
 
     def _below(self, path: str) -> list[str]:
         """The directory and all below it."""
-        return [one for one in self._tree if one == path or one.startswith(path + "/")]
+        found = [path]
+        for one in found:
+            names = self._tree[one].names
+            found += [f"{one}/{name}" for name in names if isinstance(names[name], Directory)]
+        return found
 
     def fsync_dir(self, path: str) -> None:
         super().fsync_dir(path)

@@ -6,6 +6,7 @@ from broker.metrics.documentation import render
 from broker.metrics.families import all_families
 from broker.metrics.lines import Lines
 from broker.metrics.recent import Recent
+from storage.waits import at_once
 from tests.support.metric_sources import sources
 
 
@@ -13,10 +14,9 @@ def all_kinds() -> list[Metric | Lines]:
     """Return one family of each kind, as of a second scrape, which has rates too."""
     now = 0.0
     recent = Recent(lambda: now)
-    for _ in all_families(sources(recent=recent)):
-        pass
+    at_once(all_families(sources(recent=recent)))
     now = 1.0
-    return [family for family in all_families(sources(recent=recent)) if family is not None]
+    return at_once(all_families(sources(recent=recent)))
 
 
 def page() -> str:

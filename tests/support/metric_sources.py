@@ -1,6 +1,6 @@
 """Sources of the metric families, with a number for each."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from types import SimpleNamespace as Stub
 from typing import Any
 
@@ -199,12 +199,6 @@ def committed(*offsets: int) -> dict[int, CommittedOffset]:
         index: CommittedOffset(offset=offset, commit_timestamp_ms=0)
         for index, offset in enumerate(offsets)
     }
-
-
-def at_once(statistics: Callable[..., Any], **fields: Any) -> Generator[None, None, Any]:
-    """Gather statistics in a single step."""
-    yield
-    return statistics(**fields)
 
 
 async def gathered(statistics: Callable[..., Any], **fields: Any) -> Any:

@@ -6,6 +6,7 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
+from protocol.records.compression import CompressionType
 from protocol.records.record import Record, iter_records
 from tests.anomalies.workload.clients import split
 from tests.support.memory_client import MemoryClient
@@ -23,11 +24,13 @@ async def produced_pairs(
     key: str,
     *pairs: tuple[str | None, str | None],
     at_ms: int | None = None,
+    codec: CompressionType = CompressionType.NONE,
 ) -> int:
     """The same with keys, now or dated `at_ms`; a value of None is a tombstone."""
     topic, partition = split(key)
     now = client.wall_ms() if at_ms is None else at_ms
-    batch = build_batch([(now, _raw(name), _raw(value), ()) for name, value in pairs])
+    records = [(now, _raw(name), _raw(value), ()) for name, value in pairs]
+    batch = build_batch(records, codec=codec)
     answer = await client.call(
         ApiKey.PRODUCE,
         _PRODUCE,

@@ -16,9 +16,8 @@ from protocol.records.batch import TIMESTAMP_TYPE_BIT
 from protocol.records.record import read_headers
 from storage.reader.arrow.chunks import LocatedRecords
 from storage.reader.arrow.schema import HEADERS, schema_of
+from storage.reader.columns import Ints
 from storage.reader.scan import ScanTask
-
-Ints = npt.NDArray[np.int64]
 
 
 class Assembler:

@@ -28,6 +28,7 @@ from protocol.records.starts import PAD, PADDING, BadBatch, starts_of_batches
 from storage.reader.columns import (
     INFLATED,
     Columns,
+    Ints,
     batch_columns,
     end_of_group,
     opened_in_pieces,
@@ -35,9 +36,6 @@ from storage.reader.columns import (
 )
 from storage.reader.frames import Frames
 from storage.reader.scan import ScanTask
-
-Ints = npt.NDArray[np.int64]
-
 
 Complain = Callable[[int, int, str], Exception]
 """(base offset of a batch, its position in the file, message) -> the exception to raise."""

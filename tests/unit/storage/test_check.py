@@ -14,7 +14,7 @@ from protocol.types import TopicPartition
 from storage.check import inspect
 from storage.check.findings import ActionKind, PartitionVerdict, Problem, Severity, Verdict
 from storage.check.log_dir import LogDirCheck
-from storage.check.rehearsal import RehearsalFileSystem
+from storage.check.rehearsal import Change, ChangeKind, RehearsalFileSystem
 from storage.check.repair import Repaired
 from storage.checkpoint import OffsetCheckpoint
 from storage.errors import DirectoryLocked
@@ -398,6 +398,24 @@ def test_directories_of_deleted_and_moving_topics_are_notes(bench: Bench) -> Non
     assert verdict.is_sound
 
 
+def test_files_that_are_no_logs_are_notes(bench: Bench) -> None:
+    stranger = bench.directory / "notes.txt"
+    unfinished = bench.directory / "leader-epoch-checkpoint.tmp"
+    for file in (stranger, unfinished):
+        file.write_bytes(b"x")
+    _, verdict = bench.check()
+    assert strangers(verdict) == {str(stranger), str(unfinished)}
+    manager = bench.manager()
+    unfinished.write_bytes(b"x")  # it is about to rename it
+    _, verdict = bench.check()
+    assert strangers(verdict) == {str(stranger)}
+    at_once(manager.shutdown())
+
+
+def strangers(verdict: PartitionVerdict) -> set[str]:
+    return {f.path for f in verdict.findings if f.problem is Problem.UNKNOWN_FILE}
+
+
 def test_a_broker_in_the_directory_may_be_looked_at_and_keeps_repair_out(bench: Bench) -> None:
     manager = bench.manager()
     log = manager.get_log(TP)
@@ -529,3 +547,27 @@ def test_a_rehearsed_file_ends_where_it_was_cut(tmp_path: Path) -> None:
     file.truncate(3)
     assert [file.pread(2, at) for at in (0, 1, 2, 3, 4)] == [b"ab", b"bc", b"c", b"", b""]
     assert FS.read_bytes(path) == b"abcdef"
+
+
+def test_a_rehearsed_file_that_was_written_to_is_cut_and_grows_by_zeros(tmp_path: Path) -> None:
+    path = str(tmp_path / "file")
+    FS.write_atomic(path, (b"abcdef",))
+    file = RehearsalFileSystem(FS).open(path)
+    file.pwrite(b"X", 0)
+    file.truncate(3)
+    assert (file.size(), file.pread(9, 0)) == (3, b"Xbc")
+    file.allocate(5)
+    assert file.pread(9, 0) == b"Xbc\0\0"
+
+
+def test_a_rehearsed_file_that_was_cut_and_renamed_is_still_the_file_of_the_disk(
+    tmp_path: Path,
+) -> None:
+    old, new = str(tmp_path / "old"), str(tmp_path / "new")
+    FS.write_atomic(old, (b"abcdef",))
+    rehearsed = RehearsalFileSystem(FS)
+    rehearsed.open(old).truncate(3)
+    rehearsed.rename(old, new)
+    assert rehearsed.changes() == [
+        Change(kind=ChangeKind.RENAMED, path=old, before=6, after=3, renamed_to=new)
+    ]

@@ -79,6 +79,7 @@ def test_version_0_may_be_nearly_empty(fs: FaultyFileSystem) -> None:
         b"version=1\ncluster.id=c\n",
         b"version=0\nbroker.id=one\n",
         b"version=0\nbroker.id=2147483648\n",
+        b"version=0\nbroker.id=-2147483649\n",
         b"version=0\ndirectory.id=short\n",
         b"version=\\u12\n",
     ],

@@ -340,19 +340,22 @@ def test_s_read_12_leader_epoch_fencing(epoch, code):
     assert only(asked.fetch({0: 0}, current_leader_epoch=epoch)).error_code == code
 
 
-def test_a_follower_that_diverged_is_told_where():
-    asked = Asked(replicas=(1, 2), isr=(1,))
+def test_a_follower_that_diverged_is_told_where_and_has_not_what_it_asks_for():
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
     asked.append(b"a", b"b")
     (partition,) = asked.partitions
     asked.bench.replicas.make_leader(
         partition.topic_partition, partition.topic_id, led(3, (1, 2)), partition.log.config
     )
     asked.append(b"c")
+    assert partition.log.high_watermark == 0
     told = only(asked.fetch({0: 3}, replica=2, last_fetched_epoch=0))
     assert (told.error_code, len(told.records)) == (0, 0)
     assert (told.diverging_epoch.epoch, told.diverging_epoch.end_offset) == (0, 2)
+    assert partition.log.high_watermark == 0
     fine = only(asked.fetch({0: 2}, replica=2, last_fetched_epoch=0))
     assert base_offsets(fine) == [2]
+    assert partition.log.high_watermark == 2
 
 
 def test_a_topic_made_anew_is_not_found_by_its_old_id():

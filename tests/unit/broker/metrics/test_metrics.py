@@ -1,5 +1,6 @@
 """The scrape: names that dashboards know, text that Prometheus' own parser reads, a small HTTP."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace as Stub
 from typing import Any
@@ -11,23 +12,28 @@ from prometheus_client.parser import text_string_to_metric_families
 from broker.coordinator.group.statistics import GroupOffsets
 from broker.metrics.exposition import CHUNK, ProcessFamilies, render
 from broker.metrics.families import all_families
+from broker.metrics.group_families import lag_families
 from broker.metrics.http_listener import parse_address
 from broker.metrics.lines import LINES_A_CHUNK, Lines
-from broker.metrics.partition_families import PARTITIONS_A_STEP
-from broker.metrics.recent import APART_S, Recent
-from broker.replication.topic_statistics import (
-    BrokerTopicStatistics,
+from broker.metrics.partition_families import (
+    cluster_families,
+    log_families,
+    partition_families,
 )
+from broker.metrics.recent import APART_S, Recent
+from broker.metrics.request_families import request_families
+from broker.metrics.topic_families import topic_families
+from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStatistics
 from config.definition import ConfigError
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
-from storage.waits import PAUSE, at_once
+from storage.waits import PAUSE, Wait, Work, at_once
 from tests.support.metric_sources import committed, led, sources
 from tests.support.transaction_harness import T0, T1, TransactionHarness
 
 
 def test_the_cleaners_gauges_have_kafkas_names() -> None:
-    found = parse(b"".join(at_once(render(all_families(sources())))))
+    found = scraped()
     cleaner, manager = "kafka_log_logcleaner_", "kafka_log_logcleanermanager_"
     in_a, in_b = (("logDirectory", "/a"),), (("logDirectory", "/b"),)
     assert {
@@ -48,8 +54,13 @@ def test_the_cleaners_gauges_have_kafkas_names() -> None:
 
 
 def test_without_a_cleaner_there_are_no_gauges_of_it() -> None:
-    found = parse(b"".join(at_once(render(all_families(sources(cleaner=lambda: None))))))
+    found = scraped(cleaner=lambda: None)
     assert not [name for name, _ in found if "logcleaner" in name]
+
+
+def scraped(**changes: Any) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """What Prometheus reads of a broker whose sources have changed so."""
+    return parse(b"".join(at_once(render(at_once(all_families(sources(**changes)))))))
 
 
 def parse(text: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -61,7 +72,7 @@ def parse(text: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 
 def test_names_that_dashboards_for_kafka_ask_for() -> None:
-    found = parse(b"".join(at_once(render(all_families(sources())))))
+    found = scraped()
     messages = "kafka_server_brokertopicmetrics_messagesin_total"
     assert found[messages, ()] == 5
     assert found[messages, (("topic", "t"),)] == 4
@@ -90,14 +101,14 @@ def test_names_that_dashboards_for_kafka_ask_for() -> None:
 
 
 def test_the_loop_is_measured() -> None:
-    found = parse(b"".join(at_once(render(all_families(sources())))))
+    found = scraped()
     assert found["kafka_server_eventloop_longestturn_seconds", ()] == 0.06
     assert found["kafka_server_eventloop_longturns_total", ()] == 2
     assert found["kafka_server_eventloop_longturns_seconds_total", ()] == 0.11
 
 
 def test_what_is_done_aside_is_measured() -> None:
-    found = parse(b"".join(at_once(render(all_families(sources())))))
+    found = scraped()
     assert found["kafka_server_kafkarequesthandlerpool_asides", ()] == 3
     prefix = "kafka_server_batchopening_"
     assert found[prefix + "opened_total", (("where", "thread"),)] == 9
@@ -106,8 +117,7 @@ def test_what_is_done_aside_is_measured() -> None:
     assert found[prefix + "waiting", ()] == 1
 
 
-def test_ten_thousand_partitions_are_gathered_in_short_steps() -> None:
-    """No step reads more than some hundred logs or topics."""
+def test_ten_thousand_partitions_are_gathered_in_short_turns() -> None:
     count = 10_000
     read: list[int] = []
 
@@ -119,12 +129,8 @@ def test_ten_thousand_partitions_are_gathered_in_short_steps() -> None:
         return Stub(topic_partition=TopicPartition("t", number), statistics=statistics)
 
     logs = [log(number) for number in range(count)]
-    most = before = 0
-    for _ in all_families(sources(logs=lambda: logs)):
-        most = max(most, len(read) - before)
-        before = len(read)
+    assert most_in_a_turn(log_families(logs), read) == 1
     assert len(read) == count
-    assert most <= PARTITIONS_A_STEP
 
 
 def test_what_topics_have_counted_is_copied_in_turns() -> None:
@@ -136,7 +142,7 @@ def test_what_topics_have_counted_is_copied_in_turns() -> None:
         assert work.send(None) is PAUSE
         topics.forget(f"t{taken}")
     total, by_topic = at_once(work)
-    assert total.messages_in == sum(range(1000))
+    assert total == TopicStatistics(messages_in=sum(range(1000)))
     assert by_topic["t7"].messages_in == 7
 
 
@@ -151,7 +157,7 @@ def test_transactions_are_measured() -> None:
     broker.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
     broker.init("fails")
     statistics = broker.coordinator.statistics
-    found = parse(b"".join(at_once(render(all_families(sources(transactions=statistics))))))
+    found = scraped(transactions=statistics)
     prefix = "kafka_coordinator_transaction_transactionstatemanager_"
     assert found[prefix + "append_errors_total", ()] == 1
     assert found[prefix + "transactionalids", (("state", "Ongoing"),)] == 1
@@ -165,7 +171,7 @@ def test_transactions_are_measured() -> None:
     assert found[prefix + "written_total", ()] == 1
     broker.log.fail_with = ErrorCode.NONE
     statistics = broker.restarted().coordinator.statistics
-    found = parse(b"".join(at_once(render(all_families(sources(transactions=statistics))))))
+    found = scraped(transactions=statistics)
     prefix = "kafka_server_transaction_coordinator_metrics_"
     assert found[prefix + "loaded_records_total", ()] > 0
     assert found[prefix + "partition_load_time_max", ()] >= 0
@@ -173,7 +179,7 @@ def test_transactions_are_measured() -> None:
 
 
 def test_the_process_is_described() -> None:
-    found = parse(b"".join(at_once(render(ProcessFamilies().collect()))))
+    found = parse(b"".join(at_once(render([*ProcessFamilies().collect()]))))
     assert found["process_resident_memory_bytes", ()] > 1_000_000
 
 
@@ -200,7 +206,7 @@ def test_addresses() -> None:
 
 
 def test_each_phase_of_a_request_has_quantiles() -> None:
-    found = parse(b"".join(at_once(render(all_families(sources())))))
+    found = scraped()
     prefix = "kafka_network_requestmetrics_"
     for phase, low, high in (
         ("totaltimems", 2, 2.5),
@@ -222,7 +228,7 @@ def test_each_phase_of_a_request_has_quantiles() -> None:
 
 
 def test_partitions_have_the_names_of_kafka_and_of_its_exporter() -> None:
-    found = parse(b"".join(at_once(render(all_families(sources())))))
+    found = scraped()
     first, second = ((("partition", index), ("topic", "t")) for index in "01")
     for name, values in (
         ("kafka_cluster_partition_underreplicated", (0, 1)),
@@ -248,12 +254,12 @@ def test_partitions_have_the_names_of_kafka_and_of_its_exporter() -> None:
 def test_a_partition_whose_disk_failed_has_its_log_only() -> None:
     gone = led("t", 0, isr=(1,))
     gone.unavailable = ErrorCode.KAFKA_STORAGE_ERROR
-    found = parse(b"".join(at_once(render(all_families(sources(partitions=lambda: [gone]))))))
+    found = scraped(partitions=lambda: [gone])
     assert not [name for name, _ in found if name.startswith("kafka_cluster_partition_")]
 
 
 def test_how_far_groups_are_behind() -> None:
-    found = parse(b"".join(at_once(render(all_families(sources())))))
+    found = scraped()
     group = ("consumergroup", 'a "group"')
 
     def of(name: str, partition: str) -> float | None:
@@ -268,14 +274,14 @@ def test_how_far_groups_are_behind() -> None:
 
 def test_an_offset_that_was_committed_as_unknown_has_no_lag() -> None:
     groups = [GroupOffsets(group_id="g", members=0, offsets={"t": committed(-1)})]
-    found = parse(b"".join(at_once(render(all_families(sources(group_offsets=lambda: groups))))))
+    found = scraped(group_offsets=lambda: groups)
     key = (("consumergroup", "g"), ("partition", "0"), ("topic", "t"))
     assert found["kafka_consumergroup_lag", key] == -1
     assert found["kafka_consumergroup_lag_sum", (key[0], key[2])] == 0
 
 
 def test_counters_have_the_names_of_both_rules() -> None:
-    found = parse(b"".join(at_once(render(all_families(sources())))))
+    found = scraped()
     for name, value in (
         ("kafka_server_replicamanager_isrshrinks", 3),
         ("kafka_server_replicamanager_isrexpands", 4),
@@ -297,13 +303,12 @@ def test_what_is_idle_shows_from_the_second_scrape_on() -> None:
         was = sources()
         channel = was.channel()
         pool = replace(channel.pool, busy_s=busy_s)
-        changed = sources(
+        return scraped(
             recent=recent,
             loop=lambda: replace(was.loop(), idle_s=idle_s),
             channel=lambda: replace(channel, pool=pool),
             sockets=lambda: replace(was.sockets(), closed={"PLAINTEXT": closed}),
         )
-        return parse(b"".join(at_once(render(all_families(changed)))))
 
     assert (idle, ()) not in scrape(10, 8, 3)
     now += 10
@@ -327,7 +332,7 @@ def test_a_rate_is_of_the_last_minute_whoever_scrapes() -> None:
 
 
 def test_syncs_are_timed() -> None:
-    found = parse(b"".join(at_once(render(all_families(sources())))))
+    found = scraped()
     name = "kafka_log_logflushstats_logflushrateandtimems"
     assert found[name + "_count", ()] == 1
     assert 4 <= found[name, (("quantile", "0.99"),)] <= 5
@@ -342,19 +347,49 @@ def test_many_lines_are_made_a_chunk_at_a_time() -> None:
     assert len(parse(b"".join(chunks))) == 3 * LINES_A_CHUNK
 
 
-def test_a_hundred_thousand_groups_are_gathered_in_short_steps() -> None:
+def test_a_hundred_thousand_groups_are_gathered_in_short_turns() -> None:
     count = 20_000
-    read = 0
+    read: list[int] = []
 
     def groups() -> Any:
-        nonlocal read
         for number in range(count):
-            read += 1
-            yield GroupOffsets(group_id=f"g{number}", members=0, offsets={"t": committed(1)})
+            read.append(number)
+            offsets = {"t": committed(1)} if number % 2 else {}
+            yield GroupOffsets(group_id=f"g{number}", members=0, offsets=offsets)
 
+    assert most_in_a_turn(lag_families(groups(), lambda *_: None), read) == 1
+    assert len(read) == count
+
+
+def test_the_partitions_of_one_group_are_gathered_in_short_turns() -> None:
+    looked_up: list[int] = []
+    many = GroupOffsets(group_id="g", members=0, offsets={"t": committed(*range(5_000))})
+    work = lag_families([many], lambda _, partition: looked_up.append(partition))
+    assert most_in_a_turn(work, looked_up) == 1
+    assert len(looked_up) == 5_000
+
+
+def test_topics_and_partitions_are_gathered_in_short_turns() -> None:
+    counters = {f"t{number}": TopicStatistics() for number in range(1_000)}
+    turns = sum(1 for _ in pauses(topic_families(Stub(topics=counters, all_topics=counters["t0"]))))
+    assert turns == 1_000
+    partitions = [led("t", number, isr=(1,)) for number in range(1_000)]
+    assert sum(1 for _ in pauses(partition_families(partitions))) == 1_000
+    topics = [Stub(name=name, partitions=()) for name in counters]
+    assert sum(1 for _ in pauses(cluster_families(topics, []))) == 1_000
+    was = sources()
+    assert sum(1 for _ in pauses(request_families(was.channel(), was.recent))) == 6, "phases"
+
+
+def pauses(work: Work[Any]) -> Iterator[Wait]:
+    """The pauses of work that waits for nothing else."""
+    return iter(work.__await__())
+
+
+def most_in_a_turn(work: Work[Any], read: list[int]) -> int:
+    """How many things the work reads at most between two pauses."""
     most = before = 0
-    for _ in all_families(sources(group_offsets=groups)):
-        most = max(most, read - before)
-        before = read
-    assert read == count
-    assert most <= 200
+    for _ in pauses(work):
+        most = max(most, len(read) - before)
+        before = len(read)
+    return max(most, len(read) - before)

@@ -22,6 +22,7 @@ from protocol.records.record_validation import Findings, RecordRules, check_batc
 from protocol.records.scan import fields_of
 from protocol.records.scan_fields import RecordFields
 from protocol.records.search import first_at_or_after
+from protocol.records.varint import encode_varint
 
 SMALL_AND_LARGE = [1, 2, 79, 80, 81, 300]
 
@@ -207,6 +208,21 @@ def test_many_headers_in_one_record() -> None:
         for look in (fields_in, check):
             with pytest.raises(InvalidRecord):
                 look(broken)
+
+
+def test_a_run_of_headers_whose_names_have_negative_lengths_is_invalid() -> None:
+    """The first headers of a record are read one by one, the others in runs of one size."""
+    filler = b"".join(encode_record(i + 1, 0, b"k", b"v") for i in range(100))
+    for name in (b"\0", b"\1"):
+        headers = b"\0\1" * 500 + (name + b"\1") * 500
+        record = b"\0\0\0\1\1" + encode_varint(1000) + headers
+        batch = raw_batch(encode_varint(len(record)) + record + filler, 101)
+        for look in (fields_in, check):
+            if name == b"\0":
+                look(batch)
+                continue
+            with pytest.raises(InvalidRecord):
+                look(batch)
 
 
 def test_timestamps_wrap_as_java_longs_do() -> None:

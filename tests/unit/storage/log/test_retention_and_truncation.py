@@ -189,6 +189,17 @@ def test_truncation_restores_the_producers_of_that_point() -> None:
     assert built.append(1, producer_id=9, producer_epoch=0, base_sequence=5).first_offset == 5
 
 
+def test_truncation_restores_the_producers_of_a_log_that_has_no_snapshot_yet() -> None:
+    built = LogBuilder()
+    for at in range(3):
+        built.append(1, producer_id=9, producer_epoch=0, base_sequence=at)
+    assert built.log.producers.latest_snapshot_offset is None
+    built.log.truncate_to(2)
+    entry = built.log.producers.entry(9)
+    assert entry is not None
+    assert entry.last_sequence == 1
+
+
 def test_truncation_below_the_first_segment_starts_over_there() -> None:
     built = LogBuilder()
     built.append(3)

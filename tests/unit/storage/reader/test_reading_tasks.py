@@ -157,6 +157,19 @@ def test_a_torn_batch_is_no_record_of_a_copy_and_damage_below_the_watermark(tmp_
     assert plan(request).tasks == ()  # as for Kafka: nothing is committed
 
 
+def test_a_committed_read_ends_at_the_last_stable_offset_and_tells_it(tmp_path: Path) -> None:
+    sent = build_batch(
+        ROWS, base_offset=4, producer_id=9, producer_epoch=0, base_sequence=0, transactional=True
+    )
+    request = written(tmp_path, build_batch(ROWS), sent)
+    for isolation, stable, end in (
+        (IsolationLevel.READ_UNCOMMITTED, None, 8),
+        (IsolationLevel.READ_COMMITTED, 4, 4),
+    ):
+        (found,) = plan(replace(request, isolation=isolation)).partitions
+        assert (found.last_stable_offset, found.end_offset) == (stable, end)
+
+
 def test_unknown_names(tmp_path: Path) -> None:
     written(tmp_path, build_batch(ROWS))
     with pytest.raises(UnknownTopic, match=r"nope is not in .*; there are t$"):

@@ -83,10 +83,12 @@ def test_who_does_not_hurry_makes_room_for_those_who_wait() -> None:
             for client in stalled:
                 await client.send(frame[:900_000])
             await net.settle()
+            began = net.clock.monotonic()
             honest = await harness.connect()
             async with trio.open_nursery() as sending:
                 sending.start_soon(honest.send, frame)
                 await honest.receive_frame()
+            assert net.clock.monotonic() - began < STALLED_S, "they were told to hurry"
             server = harness.server.statistics()
             assert server.overdue_closed >= 1
             assert sum(server.connections.values()) >= 1

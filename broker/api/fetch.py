@@ -165,6 +165,7 @@ class FetchHandler:
                     await parked.due.parked()
                 finally:
                     parked.abandon()  # if the client has gone
+                    parked.leave()
                 # The request's arrival recorded the follower's offsets: a plain lookup will do.
                 read = FetchRead(params)
                 read.run(targets, self._lookup, self._storage_failed)

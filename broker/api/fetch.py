@@ -152,7 +152,8 @@ class FetchHandler:
         except KafkaError as error:
             return _whole_request(error.code)
         targets = context.targets
-        read = FetchRead(params)
+        shared = self._replicas.shared_reads if version >= FIRST_VERSION_WITH_MAGIC_2 else None
+        read = FetchRead(params, shared)
         if len(targets) > MANY:
             read = await self._read_many(context, params, request.max_wait_ms)
         else:
@@ -167,7 +168,7 @@ class FetchHandler:
                     parked.abandon()  # if the client has gone
                     parked.leave()
                 # The request's arrival recorded the follower's offsets: a plain lookup will do.
-                read = FetchRead(params)
+                read = FetchRead(params, shared)
                 read.run(targets, self._lookup, self._storage_failed)
         reply = self._answer(version, context, params, read)
         if version < FIRST_VERSION_WITH_MAGIC_2:

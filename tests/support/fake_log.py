@@ -110,6 +110,9 @@ class FakeLog:
     def end_base(self, isolation):
         return 0
 
+    def moment(self):
+        return self.log_start_offset, self.last_stable_offset, self.high_watermark, len(self.data)
+
     def _raise(self):
         if self.fail_with is not None:
             error, self.fail_with = self.fail_with, None

@@ -51,21 +51,27 @@ class DelayedFetch(DelayedOperation):
         self._isolation = params.isolation
         self._min_bytes = params.min_bytes
         self._total = first.size + first.withheld
-        by_key: dict[Hashable, FetchTarget] = {}
-        for target in targets:
-            partition = target.partition
-            if partition is not None:
-                by_key[partition.topic_partition] = target
-                target.mark = partition.appended_bytes
-                target.segment_base = partition.log.reader.end_base(self._isolation)
-        self._targets = by_key
+        self._targets: dict[Hashable, FetchTarget] = {
+            target.partition.topic_partition: target
+            for target in targets
+            if target.partition is not None
+        }
         self._counted: dict[Hashable, int] = {}
-        if first.size:
-            for target, _, size in first.entries:
-                partition = target.partition
-                if partition is not None and size:
-                    target.mark -= size
-                    self._counted[partition.topic_partition] = size
+        if params.min_bytes > 1:
+            self._count(first)
+
+    def _count(self, first: FetchRead) -> None:
+        """Note from where on bytes count."""
+        for target in self._targets.values():
+            partition = target.partition
+            assert partition is not None
+            target.mark = partition.appended_bytes
+            target.segment_base = partition.log.reader.end_base(self._isolation)
+        for target, _, size in first.entries:
+            partition = target.partition
+            if partition is not None and size:
+                target.mark -= size
+                self._counted[partition.topic_partition] = size
 
     @property
     def keys(self) -> Collection[Hashable]:

@@ -321,6 +321,8 @@ def handler_fetch(partitions: int, idle: int, session: bool, directory: Path) ->
 
     def serve() -> Any:
         request, _ = parse(frame, view, 0, len(frame))
+        for leader in leaders[:partitions]:
+            leader.last_read.offset = -1  # nobody else has read there
         if kept is not None:
             kept.epoch = 1
         reply = at_once(handler(ctx, request))

@@ -100,6 +100,10 @@ class FakeLog:
             return self.high_watermark
         return min(self.first_unstable, self.high_watermark)
 
+    @property
+    def start(self):
+        return self.log_start_offset
+
     def visible_end(self, isolation):
         return {
             FetchIsolation.LOG_END: self.log_end_offset,

@@ -228,7 +228,7 @@ class FetchRead:
         key = limit, self._min_one, self._isolation, log.reader.moment()
         data = last.data
         if data is not None and last.key == key:
-            self._spend(len(data.records))
+            self._spend(last.size)
             return data
         urgent, self.urgent = self.urgent, False
         data = self._read_records(log, target.fetch_offset, target.max_bytes)

@@ -28,7 +28,7 @@ MOST: Final = 128
 class LastRead:
     """What was read last of one partition."""
 
-    __slots__ = ("data", "key", "offset")
+    __slots__ = ("data", "key", "offset", "size")
 
     def __init__(self) -> None:
         self.offset = -1
@@ -37,6 +37,8 @@ class LastRead:
         """What `data` depends on besides the offset."""
         self.data: PartitionData | None = None
         """What others may have, too; None if it was read once, or must not be kept."""
+        self.size = 0
+        """Bytes of its records."""
 
 
 class SharedReads:
@@ -54,7 +56,7 @@ class SharedReads:
         """Keep `data`, which was just read, with the bytes themselves; not if they are many."""
         last.data = None
         records = data.records
-        if len(records) > LARGEST:
+        if records is None or len(records) > LARGEST:
             return
         if isinstance(records, FileSlice):
             try:
@@ -71,4 +73,4 @@ class SharedReads:
                 del kept[oldest]
                 oldest.data = None
             kept[last] = None
-        last.key, last.data = key, data
+        last.key, last.data, last.size = key, data, len(records)

@@ -27,6 +27,7 @@ Version notes
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from broker.api_facts import Api
@@ -142,7 +143,14 @@ class FetchHandler:
         """The response, as soon as there is one to give."""
         ctx.released = True
         version = ctx.api_version
-        params = self._params(version, request)
+        params = _params(
+            _replica_of(version, request),
+            request.isolation_level,
+            request.min_bytes,
+            request.max_bytes,
+            self._fetch_max_bytes,
+            version < FIRST_VERSION_WITH_MAX_BYTES,
+        )
         named = 0
         for topic in request.topics:
             named += len(topic.partitions)
@@ -152,43 +160,28 @@ class FetchHandler:
         except KafkaError as error:
             return _whole_request(error.code)
         targets = context.targets
-        read = FetchRead(params)
+        shared = self._replicas.shared_reads if version >= FIRST_VERSION_WITH_MAGIC_2 else None
+        read = FetchRead(params, shared)
         if len(targets) > MANY:
             read = await self._read_many(context, params, request.max_wait_ms)
         else:
             self._read(targets, params, read)
             if not read.is_due and request.max_wait_ms > 0:
                 parked = DelayedFetch(targets, params, read)
-                del read  # what was read is not kept while it waits
+                if read.entries:  # what was read is not kept while it waits
+                    read = FetchRead(params, shared)
                 self._purgatory.watch(parked, parked.keys, request.max_wait_ms / 1000)
                 try:
                     await parked.due.parked()
                 finally:
                     parked.abandon()  # if the client has gone
+                    parked.leave()
                 # The request's arrival recorded the follower's offsets: a plain lookup will do.
-                read = FetchRead(params)
                 read.run(targets, self._lookup, self._storage_failed)
         reply = self._answer(version, context, params, read)
         if version < FIRST_VERSION_WITH_MAGIC_2:
             await self._converter.convert(_with_records(read), _magic_of(version), params.max_bytes)
         return reply
-
-    def _params(self, version: int, request: FetchRequest) -> FetchParams:
-        replica_id = _replica_of(version, request)
-        max_bytes = request.max_bytes
-        if not 0 <= max_bytes <= self._fetch_max_bytes:
-            max_bytes = self._fetch_max_bytes if max_bytes > 0 else 0
-        min_bytes = request.min_bytes
-        isolation = isolation_of(
-            is_replica=replica_id >= 0, isolation_level=request.isolation_level
-        )
-        return FetchParams(
-            replica_id=replica_id,
-            isolation=isolation,
-            min_bytes=min_bytes if min_bytes < max_bytes else max_bytes,
-            max_bytes=max_bytes,
-            hard_limit=version < FIRST_VERSION_WITH_MAX_BYTES,
-        )
 
     # ------------------------------------------------------------------ reading
 
@@ -315,6 +308,27 @@ async def _made_in_turns(version: int, request: FetchRequest) -> dict[Key, Fetch
         targets[key] = target
         await PAUSE
     return targets
+
+
+@lru_cache(maxsize=64)
+def _params(
+    replica_id: int,
+    isolation_level: int,
+    min_bytes: int,
+    max_bytes: int,
+    most_bytes: int,
+    hard_limit: bool,
+) -> FetchParams:
+    """The parameters of a request. Most requests of all clients have the same few."""
+    if not 0 <= max_bytes <= most_bytes:
+        max_bytes = most_bytes if max_bytes > 0 else 0
+    return FetchParams(
+        replica_id=replica_id,
+        isolation=isolation_of(is_replica=replica_id >= 0, isolation_level=isolation_level),
+        min_bytes=min_bytes if min_bytes < max_bytes else max_bytes,
+        max_bytes=max_bytes,
+        hard_limit=hard_limit,
+    )
 
 
 def _replica_of(version: int, request: FetchRequest) -> int:

@@ -293,9 +293,9 @@ class ProduceHandler:
         ctx.released = True
         try:
             await settled.parked()
-        except BaseException:  # the client has gone
-            operation.abandon()
-            raise
+        finally:
+            operation.abandon()  # if the client has gone
+            operation.leave()
 
     # ------------------------------------------------------------------ special topics and batches
 

@@ -20,10 +20,14 @@ followers in sync this may count bytes above the watermark, and bytes that did n
 partition that changed is checked, so an append wakes a consumer of a thousand idle partitions as
 cheaply as one of a single partition.
 
+Thousands may wait for the same append, in whose turn each costs a comparison and a signal: a fetch
+that is content with any byte is due as soon as there is one, and nothing is read or removed there
+(`leave` is called when the fetch goes on, in a turn of its own).
+
 Made by `broker.api.fetch`. After `kafka.server.DelayedFetch`.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 
 from broker.replication.partition import Partition
 from broker.replication.purgatory import DelayedOperation
@@ -47,32 +51,38 @@ class DelayedFetch(DelayedOperation):
         self._isolation = params.isolation
         self._min_bytes = params.min_bytes
         self._total = first.size + first.withheld
-        by_key: dict[Hashable, FetchTarget] = {}
-        for target in targets:
-            partition = target.partition
-            if partition is not None:
-                by_key[partition.topic_partition] = target
-                target.mark = partition.appended_bytes
-                target.segment_base = partition.log.reader.end_base(self._isolation)
-        self._targets = by_key
+        self._targets: dict[Hashable, FetchTarget] = {
+            target.partition.topic_partition: target
+            for target in targets
+            if target.partition is not None
+        }
         self._counted: dict[Hashable, int] = {}
-        if first.size:
-            for target, _, size in first.entries:
-                partition = target.partition
-                if partition is not None and size:
-                    target.mark -= size
-                    self._counted[partition.topic_partition] = size
+        if params.min_bytes > 1:
+            self._count(first)
+
+    def _count(self, first: FetchRead) -> None:
+        """Note from where on bytes count."""
+        for target in self._targets.values():
+            partition = target.partition
+            assert partition is not None
+            target.mark = partition.appended_bytes
+            target.segment_base = partition.log.reader.end_base(self._isolation)
+        for target, _, size in first.entries:
+            partition = target.partition
+            if partition is not None and size:
+                target.mark -= size
+                self._counted[partition.topic_partition] = size
 
     @property
-    def keys(self) -> Iterable[Hashable]:
+    def keys(self) -> Collection[Hashable]:
         """The partitions to watch."""
         return self._targets.keys()
 
     def try_complete(self, key: Hashable | None = None) -> bool:
         """Check the partition that changed, or all of them, for cases A to F."""
         if key is not None:
-            return self._is_due(key) and self.force_complete()
-        return any(map(self._is_due, self._targets)) and self.force_complete()
+            return self._is_due(key) and self.announce()
+        return any(map(self._is_due, self._targets)) and self.announce()
 
     def _is_due(self, key: Hashable) -> bool:
         target = self._targets[key]
@@ -83,13 +93,14 @@ class DelayedFetch(DelayedOperation):
             return True
         log = partition.log
         offset = target.fetch_offset
-        if not log.log_start_offset <= offset <= log.log_end_offset:  # C
-            return True
         end = log.offsets.visible_end(self._isolation)
-        if end < offset:  # E
-            return True
-        if end > offset and log.reader.end_base(self._isolation) > target.segment_base:  # E
-            return True
+        if end != offset:
+            if end < offset or self._min_bytes <= 1:  # E, D
+                return True
+            if offset < log.log_start_offset:  # C
+                return True
+            if log.reader.end_base(self._isolation) > target.segment_base:  # E
+                return True
         if target.last_fetched_epoch >= 0 and _diverges(partition, target):  # F
             return True
         if end == offset:

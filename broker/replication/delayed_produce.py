@@ -46,7 +46,10 @@ class DelayedProduce(DelayedOperation):
         self._answer = answer
 
     def try_complete(self, key: Hashable | None = None) -> bool:
-        """Settle what can be settled (cases A to C); True when nothing is left."""
+        """Settle what can be settled (cases A to C); True when nothing is left.
+
+        Its owner calls `leave` when the request goes on.
+        """
         left = []
         for awaited in self._waiting:
             settled, code = awaited.partition.reached(awaited.required_offset)
@@ -55,7 +58,7 @@ class DelayedProduce(DelayedOperation):
             else:
                 left.append(awaited)
         self._waiting = left
-        return self.force_complete() if not left else False
+        return self.announce() if not left else False
 
     def on_expire(self) -> None:
         """Answer the partitions that are not settled with REQUEST_TIMED_OUT."""

@@ -27,6 +27,7 @@ from broker.cluster.image import PartitionImage
 from broker.replication.batch_opening import BatchOpener
 from broker.replication.follower_progress import FollowerProgress
 from broker.replication.partition_state import PartitionState, following, leading
+from broker.replication.shared_reads import LastRead
 from broker.replication.topic_statistics import TopicStatistics
 from broker.replication.truncation import (
     EpochEnd,
@@ -78,6 +79,7 @@ class Partition:
         "appending",
         "broker_id",
         "epoch_start_offset",
+        "last_read",
         "leader_epoch",
         "log",
         "opener",
@@ -110,6 +112,7 @@ class Partition:
         self.threaded_append_bytes = threaded_append_bytes
         self.appended_bytes = 0
         """Bytes appended since it was opened, by which parked fetches measure what arrived."""
+        self.last_read = LastRead()
         self.appending = 0
         """Appends that hold or wait for the lock."""
         self._lock = Lock()

@@ -10,13 +10,15 @@ ways:
 * abandoned: the client is gone (`abandon`); nothing runs and there is no answer.
 
 In every case its watchers and its deadline are removed at once, so none accumulate under keys that
-are never checked (Kafka purges them from time to time instead).
+are never checked (Kafka purges them from time to time instead). One change may complete thousands:
+an operation whose work goes on in a turn of its own only announces itself (`announce`) in the turn
+of whoever made the change, and removes the rest there (`leave`).
 
 Synchronous; event loop only. Used by `broker.replication`, the coordinators' partition writer and
 the handlers in `broker.api`. After Kafka's `DelayedOperation` and `DelayedOperationPurgatory`.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
 from broker.deadlines import Deadlines, Handle
@@ -44,7 +46,7 @@ class DelayedOperation:
     def __init__(self) -> None:
         self.ended = False
         self._purgatory: Purgatory | None = None
-        self._keys: tuple[Hashable, ...] = ()
+        self._keys: Collection[Hashable] = ()
         self._handle: Handle | None = None
 
     def try_complete(self, key: Hashable | None = None) -> bool:
@@ -65,9 +67,21 @@ class DelayedOperation:
         """End it now, whatever its condition; return False if it had ended before."""
         if self.ended:
             return False
+        self.ended = True
         purgatory = self._purgatory
-        self._leave()
         if purgatory is not None:
+            purgatory.parked -= 1
+            purgatory.completed += 1
+        self.leave()
+        self.on_complete()
+        return True
+
+    def announce(self) -> bool:
+        """End it as `force_complete` does, except that `leave` is called later, by its owner."""
+        self.ended = True
+        purgatory = self._purgatory
+        if purgatory is not None:
+            purgatory.parked -= 1
             purgatory.completed += 1
         self.on_complete()
         return True
@@ -76,47 +90,52 @@ class DelayedOperation:
         """The client is gone: end the operation without an answer."""
         if self.ended:
             return
+        self.ended = True
         purgatory = self._purgatory
-        self._leave()
         if purgatory is not None:
+            purgatory.parked -= 1
             purgatory.abandoned += 1
+        self.leave()
+
+    def leave(self) -> None:
+        """Remove the watchers and the deadline of an operation that has ended."""
+        purgatory = self._purgatory
+        if purgatory is not None:
+            self._purgatory = None
+            purgatory.forget(self, self._keys)
+            if self._handle is not None:
+                self._handle.cancel()
+                self._handle = None
 
     def _expire(self) -> None:
         if self.ended:
             return
+        self.ended = True
         purgatory = self._purgatory
-        self._leave()
         if purgatory is not None:
+            purgatory.parked -= 1
             purgatory.expired += 1
+        self.leave()
         self.on_expire()
         self.on_complete()
-
-    def _leave(self) -> None:
-        self.ended = True
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-        if self._purgatory is not None:
-            self._purgatory.forget(self, self._keys)
-            self._purgatory = None
 
 
 class Purgatory:
     """The operations that wait for one kind of event, by key."""
 
-    __slots__ = ("_deadlines", "_parked", "_watchers", "abandoned", "completed", "expired", "name")
+    __slots__ = ("_deadlines", "_watchers", "abandoned", "completed", "expired", "name", "parked")
 
     def __init__(self, name: str, deadlines: Deadlines) -> None:
         self.name = name
         self._deadlines = deadlines
         self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
-        self._parked: dict[DelayedOperation, None] = {}
+        self.parked = 0
         self.completed = 0
         self.expired = 0
         self.abandoned = 0
 
     def watch(
-        self, operation: DelayedOperation, keys: Iterable[Hashable], timeout_s: float
+        self, operation: DelayedOperation, keys: Collection[Hashable], timeout_s: float
     ) -> None:
         """Park `operation` under `keys` for at most `timeout_s` seconds.
 
@@ -125,18 +144,18 @@ class Purgatory:
         """
         watchers = self._watchers
         operation._purgatory = self
-        operation._keys = tuple(dict.fromkeys(keys))
-        for key in operation._keys:
+        operation._keys = keys
+        for key in keys:
             waiting = watchers.get(key)
             if waiting is None:
                 watchers[key] = {operation: None}
             else:
                 waiting[operation] = None
-        self._parked[operation] = None
+        self.parked += 1
         operation._handle = self._deadlines.schedule(timeout_s, operation._expire)
 
     def try_complete_else_watch(
-        self, operation: DelayedOperation, keys: Iterable[Hashable], timeout_s: float
+        self, operation: DelayedOperation, keys: Collection[Hashable], timeout_s: float
     ) -> bool:
         """End `operation` if its condition holds, else park it; return whether it has ended."""
         if operation.try_complete():
@@ -146,18 +165,24 @@ class Purgatory:
 
     def check(self, key: Hashable) -> int:
         """Have all operations watched under `key` try to end; return how many ended."""
-        waiting = self._watchers.get(key)
+        watchers = self._watchers
+        waiting = watchers.get(key)
         if waiting is None:
             return 0
-        ended = 0
-        for operation in list(waiting):
-            if not operation.ended and operation.try_complete(key):
-                ended += 1
-        return ended
+        ended = [
+            operation
+            for operation in list(waiting)
+            if not operation.ended and operation.try_complete(key)
+        ]
+        # Those that only announced themselves: the next check does not meet them again.
+        for operation in ended:
+            waiting.pop(operation, None)
+        if not waiting and watchers.get(key) is waiting:
+            del watchers[key]
+        return len(ended)
 
-    def forget(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> None:
+    def forget(self, operation: DelayedOperation, keys: Collection[Hashable]) -> None:
         """Drop the watchers of an operation that has ended. For `DelayedOperation` only."""
-        self._parked.pop(operation, None)
         watchers = self._watchers
         for key in keys:
             waiting = watchers.get(key)
@@ -169,7 +194,7 @@ class Purgatory:
     def statistics(self) -> PurgatoryStatistics:
         """Counts for metrics."""
         return PurgatoryStatistics(
-            parked=len(self._parked),
+            parked=self.parked,
             watched_keys=len(self._watchers),
             watchers=sum(map(len, self._watchers.values())),
             completed=self.completed,

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.replication.partition import Partition
+from broker.replication.shared_reads import SharedReads
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from protocol.types import ZERO_UUID
@@ -111,6 +112,7 @@ class FetchRead:
         "_left",
         "_min_bytes",
         "_min_one",
+        "_shared",
         "entries",
         "is_due",
         "served",
@@ -119,7 +121,9 @@ class FetchRead:
         "withheld",
     )
 
-    def __init__(self, params: FetchParams) -> None:
+    def __init__(self, params: FetchParams, shared: SharedReads | None = None) -> None:
+        """`shared`: reads that others may have, too; None if the caller changes what it gets."""
+        self._shared = shared
         self._left = params.max_bytes
         self._aborted = 0
         self._hard_limit = params.hard_limit
@@ -177,18 +181,24 @@ class FetchRead:
         if 0 <= target.leader_epoch != partition.leader_epoch:
             partition.check_leader_epoch(target.leader_epoch)
         log = partition.log
-        high_watermark = log.high_watermark
-        log_start = log.log_start_offset
+        offsets = log.offsets
+        high_watermark = offsets.high_watermark
+        log_start = offsets.start
         offset = target.fetch_offset
         isolation = self._isolation
         # The high watermark is at hand: most reads that find nothing new need not ask the log.
         at_end = offset == (
-            high_watermark if isolation is _HIGH_WATERMARK else log.offsets.visible_end(isolation)
+            high_watermark if isolation is _HIGH_WATERMARK else offsets.visible_end(isolation)
         )
         diverging = None
         if target.last_fetched_epoch >= 0:
             diverging = _diverging(partition, target, log_start)
         if diverging is None and not at_end:
+            if self._shared is not None:
+                last = partition.last_read
+                if last.offset == offset:
+                    return self._read_shared(self._shared, target, partition)
+                last.offset, last.data = offset, None
             data = self._read_records(log, offset, target.max_bytes)
         elif (
             diverging is None
@@ -208,6 +218,35 @@ class FetchRead:
             data.diverging_epoch = diverging
             self.urgent = True
         return data
+
+    def _read_shared(
+        self, shared: SharedReads, target: FetchTarget, partition: Partition
+    ) -> PartitionData:
+        """Read where somebody has read just before: the same `PartitionData`, if it may be."""
+        log, last = partition.log, partition.last_read
+        limit = target.max_bytes if target.max_bytes < self._left else self._left
+        key = limit, self._min_one, self._isolation, log.reader.moment()
+        data = last.data
+        if data is not None and last.key == key:
+            self._spend(last.size)
+            return data
+        urgent, self.urgent = self.urgent, False
+        data = self._read_records(log, target.fetch_offset, target.max_bytes)
+        data.partition_index = target.index
+        data.high_watermark = log.high_watermark
+        data.last_stable_offset = -1 if self._isolation is _LOG_END else log.last_stable_offset
+        data.log_start_offset = log.log_start_offset
+        if data.records and not data.aborted_transactions and not self.urgent:
+            shared.keep(last, key, data)
+        self.urgent |= urgent
+        return data
+
+    def _spend(self, size: int) -> None:
+        """The answer holds `size` bytes of records more."""
+        left = self._left
+        self.size += size
+        self._min_one = False
+        self._left = left - size if left > size else 0
 
     def _read_records(self, log: "Log", offset: int, max_bytes: int) -> PartitionData:
         """Return a `PartitionData` with the records from `offset` on that the budget allows."""
@@ -233,9 +272,7 @@ class FetchRead:
         data.records = records = info.records
         size = len(records)
         if size:
-            self.size += size
-            self._min_one = False
-            self._left = left - size if left > size else 0
+            self._spend(size)
         return data
 
 

@@ -28,6 +28,7 @@ from broker.replication.batch_opening import BatchOpener
 from broker.replication.delta_application import apply_delta
 from broker.replication.partition import THREADED_APPEND_BYTES, Partition
 from broker.replication.purgatory import Purgatory, PurgatoryStatistics
+from broker.replication.shared_reads import SharedReads
 from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStatistics
 from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
@@ -103,6 +104,7 @@ class ReplicaManager:
         self._workers = workers
         self.opener = BatchOpener(clock.monotonic)
         """Opens produced batches that cannot be checked at a glance."""
+        self.shared_reads = SharedReads()
         self._shortages = Seldom(clock)
         self.topic_statistics = BrokerTopicStatistics()
         self._partitions: dict[tuple[str, int], Partition] = {}

@@ -322,6 +322,8 @@ def handler_fetch(partitions: int, idle: int, session: bool, directory: Path) ->
 
     def serve() -> Any:
         request, _ = parse(frame, view, 0, len(frame))
+        for leader in leaders[:partitions]:
+            leader.last_read.offset = -1  # nobody else has read there
         if kept is not None:
             kept.epoch = 1
         reply = at_once(handler(ctx, request))
@@ -355,6 +357,46 @@ def handler_long_poll(partitions: int, directory: Path) -> Run:
     return each(poll)
 
 
+def handler_followers(followers: int, directory: Path) -> Run:
+    """Fetches of one tail, each with a session of its own: parked, woken by one append, answered.
+
+    An operation is one delivery: its share of the append, and its request and reply as bytes.
+    """
+    bench = bench_of(directory)
+    leader = bench.topic("topic-0", 1)[0]
+    records = build_batch([(NOW, None, b"x" * 100, ())])
+    ctx, handler = context(FETCH), bench.fetch_handler
+    codec, build = fetch.FetchRequest.codec(FETCH), fetch.FetchResponse.codec(FETCH).build_into
+    sessions = []
+    for _ in range(followers):
+        first = at_once(handler(ctx, fetch_request(1, {0: 0}, session_epoch=0)))
+        sessions.append(bench.sessions.get(first.session_id))
+
+    def poll() -> None:
+        asked = {0: leader.log.log_end_offset}
+        parked = []
+        for session in sessions:
+            fields = {"session_id": session.id, "session_epoch": session.epoch, "max_wait_ms": 500}
+            frame = bytearray(codec.build(fetch_request(1, asked, **fields)))
+            view = memoryview(frame)
+            request, _ = codec.parse_at(frame, view, 0, len(frame))
+            parked.append(begin(handler(ctx, request)))
+        leader.append_as_leader_nowait(bytearray(records))
+        bench.replicas.wake(leader)
+        for work in parked:
+            pieces: list[Any] = []
+            build(work.reply, pieces.append)
+            for piece in pieces:
+                if isinstance(piece, FileSlice) and piece.is_cached():
+                    piece.read()
+
+    def run(count: int) -> None:
+        for _ in range(-(-count // followers)):
+            poll()
+
+    return run
+
+
 CASES |= {
     "handler/produce 100 B x 1": partial(handler_produce, 100, 1),
     "handler/produce 16000 B x 1": partial(handler_produce, 16_000, 1),
@@ -365,6 +407,7 @@ CASES |= {
     "handler/fetch 1 of 50 partitions, session": partial(handler_fetch, 1, 49, True),
     "handler/long poll, 1 partition": partial(handler_long_poll, 1),
     "handler/long poll, 1 of 50 partitions": partial(handler_long_poll, 50),
+    "handler/long poll, 1 of 100 followers": partial(handler_followers, 100),
 }
 
 

@@ -10,7 +10,8 @@ exposed is not returned.
 Only `Log` and its parts use this.
 """
 
-from typing import TYPE_CHECKING, Final
+from itertools import count
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from protocol.records.errors import RecordsError
 from storage.errors import IndexInDoubt, OffsetOutOfRange
@@ -32,11 +33,15 @@ _REMEMBERED: Final = 64
 
 _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
+_next_form: Final = count().__next__
+
+Moment: TypeAlias = tuple[int, int, int, int, int]
+
 
 class LogReader:
     """Reads over the segments of one log."""
 
-    __slots__ = ("_ends", "_guard", "_mender", "_offsets", "_segments")
+    __slots__ = ("_ends", "_form", "_guard", "_mender", "_offsets", "_segments")
 
     def __init__(
         self, segments: LogSegments, offsets: LogOffsets, guard: DiskGuard, mender: IndexMender
@@ -46,9 +51,23 @@ class LogReader:
         self._offsets = offsets
         self._guard = guard
         self._ends: dict[int, Place] = {}
+        self._form = _next_form()
+        """Another number, of all logs, whenever segments were cut, replaced or removed."""
+
+    def moment(self) -> Moment:
+        """What the result of a read depends on: as long as it is equal, so is the result."""
+        offsets = self._offsets
+        return (
+            self._form,
+            offsets.start,
+            offsets.high_watermark,
+            offsets.end,
+            self._segments.active.base_offset,
+        )
 
     def forget(self) -> None:
         """Drop remembered places: segments were cut, replaced or removed."""
+        self._form = _next_form()
         self._ends.clear()
         self._offsets.high_watermark_place = None
 

@@ -100,6 +100,10 @@ class FakeLog:
             return self.high_watermark
         return min(self.first_unstable, self.high_watermark)
 
+    @property
+    def start(self):
+        return self.log_start_offset
+
     def visible_end(self, isolation):
         return {
             FetchIsolation.LOG_END: self.log_end_offset,
@@ -109,6 +113,9 @@ class FakeLog:
 
     def end_base(self, isolation):
         return 0
+
+    def moment(self):
+        return self.log_start_offset, self.last_stable_offset, self.high_watermark, len(self.data)
 
     def _raise(self):
         if self.fail_with is not None:

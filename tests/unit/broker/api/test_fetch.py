@@ -295,9 +295,45 @@ def test_a_bug_in_a_parked_fetch_does_not_reach_the_producer_that_woke_it():
 
     asked.partitions[0].log.read = broken
     asked.append()
-    asked.nothing_is_parked()
     with pytest.raises(ZeroDivisionError):  # what the connection answers
         _ = pending.reply
+    asked.nothing_is_parked()
+
+
+def test_the_turn_of_the_append_reads_nothing_for_the_followers_that_it_wakes():
+    asked = Asked(partitions=2)
+    followers = [asked.park({0: 0, 1: 0}) for _ in range(5)]
+    reads, read = [], asked.partitions[0].log.read
+
+    def noted(*how):
+        reads.append(how)
+        return read(*how)
+
+    asked.partitions[0].log.read = noted
+    asked.append()
+    asked.append()
+    statistics = asked.bench.purgatories.fetch.statistics()
+    assert (statistics.completed, statistics.parked, reads) == (5, 0, [])
+    for pending in followers:
+        assert all(data.records for data in only_with_records(asked.done(pending)))
+    assert reads
+    asked.nothing_is_parked()
+
+
+def only_with_records(response):
+    answered = [data for topic in response.responses for data in topic.partitions]
+    assert [data.partition_index for data in answered] == [0, 1]
+    return answered[:1]
+
+
+def test_a_fetch_that_was_woken_is_not_timed_out_before_it_goes_on():
+    asked = Asked()
+    pending = asked.park(max_wait=500)
+    asked.append()
+    asked.bench.advance(1)
+    assert only(asked.done(pending)).records
+    statistics = asked.bench.purgatories.fetch.statistics()
+    assert (statistics.completed, statistics.expired) == (1, 0)
 
 
 def test_a_read_error_of_the_disk_is_answered_and_takes_the_directory_offline():

@@ -159,3 +159,18 @@ def test_subscribed_topics_are_known_of_readable_consumers_only() -> None:
     group.compute_subscribed_topics(read)
     assert group.subscribed_topics is None
     assert group.is_subscribed_to("other")
+
+
+def test_a_subscription_that_many_members_have_is_read_once() -> None:
+    reads = []
+
+    def read(metadata: bytes) -> frozenset[str]:
+        reads.append(metadata)
+        return frozenset({metadata.decode()})
+
+    group = ClassicGroup("g")
+    for number in range(5):
+        group.add(member(f"m{number}", "range"))
+    group.protocol_name = "range"
+    group.compute_subscribed_topics(read)
+    assert (group.subscribed_topics, reads) == (frozenset({"range"}), [b"range"])

@@ -126,3 +126,31 @@ def test_try_complete_else_watch_does_not_park_what_is_ready():
     operation.ready = True
     assert purgatory.try_complete_else_watch(operation, ["a"], 5)
     assert purgatory.statistics().parked == 0
+
+
+def test_what_is_announced_is_not_checked_again_and_leaves_when_its_owner_says_so():
+    clock, deadlines, purgatory = make()
+
+    class Announced(Waiting):
+        def try_complete(self, key=None):
+            super().try_complete(key)
+            return self.announce()
+
+    operation, other = Announced(), Waiting()
+    purgatory.watch(operation, ["a", "b"], 5)
+    purgatory.watch(other, ["a"], 5)
+    assert (purgatory.check("a"), purgatory.check("a"), purgatory.check("b")) == (1, 0, 0)
+    assert operation.told == ["try a", "complete"]
+    assert other.told == ["try a", "try a"]
+    statistics = purgatory.statistics()
+    assert (statistics.parked, statistics.watchers, statistics.completed) == (1, 2, 1)
+    assert deadlines.statistics().active == 2
+    clock.advance(6)
+    deadlines.run_due()
+    operation.leave()
+    operation.leave()
+    operation.abandon()
+    assert operation.told == ["try a", "complete"]
+    statistics = purgatory.statistics()
+    assert (statistics.parked, statistics.watchers, statistics.watched_keys) == (0, 0, 0)
+    assert (statistics.completed, statistics.expired, statistics.abandoned) == (1, 1, 0)

@@ -19,6 +19,8 @@ from storage.waits import PAUSE
 BUILT_PER_PAUSE: Final = 4
 """Elements between two pauses; one element may be a hundred configs."""
 
+_BYTES: Final = frozenset((bytes, bytearray, memoryview))
+
 _HEADER_V0: Final = struct.Struct(">ii").pack
 _HEADER_V1: Final = struct.Struct(">iiB").pack
 
@@ -45,7 +47,7 @@ class Replies:
         self._disk = disk
         self._monotonic = clock.monotonic
         self._out: list[Any] = []  # pieces, in order
-        self._slices = False  # some of them may be slices of files
+        self._slices = False  # some of them are slices of files
         self.turn: list[RequestMetrics] = []
         """The metrics of each request of the turn, also of those without a reply."""
         self._ready: list[float] = []
@@ -63,16 +65,17 @@ class Replies:
                 out.append(b"")
                 try:
                     route.build_into(reply, out.append)
-                    size = sum(map(len, out[first + 1 :]))
-                    out[first] = _frame_head(route, size, correlation_id)
+                    pieces = out[first + 1 :]
+                    out[first] = _frame_head(route, sum(map(len, pieces)), correlation_id)
                 except Exception:
                     del out[first:]
                     raise
-                self._slices = True
+                if not _BYTES.issuperset(map(type, pieces)):
+                    self._slices = True
             else:
-                pieces: list[bytes] = []
-                route.build_into(reply, pieces.append)
-                body = b"".join(pieces)
+                parts: list[bytes] = []
+                route.build_into(reply, parts.append)
+                body = b"".join(parts)
                 out.append(_frame_head(route, len(body), correlation_id) + body)
         self.turn.append(route.metrics)
         self._ready.append(self._activity.last)

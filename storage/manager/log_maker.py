@@ -16,6 +16,7 @@ from storage.log.log import Log
 from storage.log_dir import write_partition_metadata
 from storage.manager.directories import LogDirectories
 from storage.manager.log_table import LogTable
+from storage.new_log import new_log
 from storage.paths import DirState, join, parent_dir, partition_dir_name, state_dir_name
 from storage.recovery import LoadOptions, load_log
 
@@ -98,7 +99,7 @@ class LogMaker:
                 # Whatever fails now, no other log directory is tried: with a second directory the
                 # next start would not know which of them is the partition.
                 try:
-                    log = self._fill(directory, topic_partition, topic_id, config)
+                    log = self._fill(directory, topic_partition, topic_id, config, is_new=is_new)
                 except OutOfResources:
                     if is_new:
                         self._unmake(directory)
@@ -124,6 +125,7 @@ class LogMaker:
             source.topic_partition,
             source.topic_id,
             source.config,
+            is_new=False,
             log_start_offset=source.log_start_offset,
         )
         self._table.adopt_future(future)
@@ -136,21 +138,32 @@ class LogMaker:
         topic_id: bytes,
         config: TopicConfig,
         *,
+        is_new: bool,
         log_start_offset: int = 0,
     ) -> Log:
-        """A log in a new partition directory. Raises StorageError."""
-        options = LoadOptions(
-            config=config,
-            clean=False,  # if the directory has files, recover them
-            log_start_offset=log_start_offset,
-            topic_id=topic_id,
-            producer_expiration_ms=self.producer_expiration_ms,
-        )
+        """A log in a partition directory, which is empty if `is_new`. Raises StorageError."""
         self._before_new(parent_dir(directory), topic_partition)
+        around = self._fs, self._clock, directory, topic_partition
         with self._directories.writing(directory):
             if topic_id != ZERO_UUID:
                 write_partition_metadata(self._fs, directory, topic_id, sync=False)
-            log = load_log(self._fs, self._clock, directory, topic_partition, options, self._random)
+            if is_new:
+                log = new_log(
+                    *around,
+                    config,
+                    self._random,
+                    topic_id=topic_id,
+                    producer_expiration_ms=self.producer_expiration_ms,
+                )
+            else:
+                options = LoadOptions(
+                    config=config,
+                    clean=False,  # if the directory has files, recover them
+                    log_start_offset=log_start_offset,
+                    topic_id=topic_id,
+                    producer_expiration_ms=self.producer_expiration_ms,
+                )
+                log = load_log(*around, options, self._random)
         _log.info("Created log for partition %s in %s", topic_partition, directory)
         return log
 

@@ -70,7 +70,8 @@ class TopicCreation:
         """
         check_partitions_wished(wishes, self._configs.broker)
         results: dict[str, TopicImage | KafkaError] = {}
-        for some in batches(wishes, self._configs.broker.num_partitions):
+        default = self._configs.broker.num_partitions
+        for some in batches(wishes, lambda wish: wish.partitions_wished(default)):
             async with self._changes.one_at_a_time:
                 planned: dict[str, TopicImage] = {}
                 for wish in some:

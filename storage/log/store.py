@@ -130,16 +130,6 @@ class SegmentStore:
                 self.fs.unlink(path)
         return self._begin(segment)
 
-    def begin(self, base_offset: int) -> LogSegment:
-        """The first segment, active and empty, in a directory that has no files of segments.
-
-        Not preallocated, as it may never be written to.
-        """
-        segment = self.open_segment(base_offset, size=0)
-        segment.ensure_files()
-        self.segments.add(segment)
-        return segment
-
     def _begin(self, segment: LogSegment) -> LogSegment:
         """Make the files of an empty segment and add it to the log."""
         segment.ensure_files()

@@ -10,8 +10,11 @@ from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from storage.filesystem import FileSystem
 from storage.log.log import Log
-from storage.new_log import new_log
+from storage.log_dir import write_partition_metadata
+from storage.log_manager import LogManager
+from storage.new_log import make_files, new_log
 from storage.recovery import LoadOptions, load_log
+from storage.waits import at_once
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
@@ -24,6 +27,7 @@ NOT_COMPARED = ("__weakref__", "known_indexes")
 
 
 def made(fs: FileSystem, directory: str, config: TopicConfig) -> Log:
+    make_files(fs, directory, TOPIC_ID)
     return new_log(
         fs,
         ManualClock(),
@@ -37,6 +41,7 @@ def made(fs: FileSystem, directory: str, config: TopicConfig) -> Log:
 
 
 def loaded(fs: FileSystem, directory: str, config: TopicConfig) -> Log:
+    write_partition_metadata(fs, directory, TOPIC_ID, sync=False)
     options = LoadOptions(
         config=config, clean=False, topic_id=TOPIC_ID, producer_expiration_ms=EXPIRATION_MS
     )
@@ -81,15 +86,61 @@ def test_a_new_log_is_as_recovery_opens_it_in_an_empty_directory(preallocate: bo
     assert outcomes[0] == outcomes[1]
 
 
+def managed(fs: FileSystem, log_dirs: str = "/a") -> LogManager:
+    config = BrokerConfig.parse({"log.dirs": log_dirs, "broker.id": "1"})
+    logs = log_manager(config, ManualClock(), fs)
+    logs.startup(lambda _: TopicConfig())
+    return logs
+
+
 def test_what_a_directory_of_that_name_holds_is_recovered_not_overwritten() -> None:
     fs = FaultyFileSystem()
-    fs.make_dirs("/a/t-0")
-    fs.write_bytes("/a/t-0/00000000000000000007.log", b"")
-    logs = log_manager(BrokerConfig.parse({"log.dirs": "/a", "broker.id": "1"}), ManualClock(), fs)
-    logs.startup(lambda _: TopicConfig())
-    fs.make_dirs("/a/u-0")
-    fs.write_bytes("/a/u-0/00000000000000000007.log", b"")
-    found = logs.get_or_create_log(TopicPartition("u", 0), TOPIC_ID, TopicConfig(), True)
-    assert found.segments.base_offsets == [7]
-    fresh = logs.get_or_create_log(TopicPartition("v", 0), TOPIC_ID, TopicConfig(), True)
-    assert fresh.segments.base_offsets == [0]
+    logs = managed(fs)
+    for name in ("u-0", "w-0"):
+        fs.make_dirs(f"/a/{name}")
+        fs.write_bytes(f"/a/{name}/00000000000000000007.log", b"")
+    wanted = {name: TopicPartition(name, 0) for name in "uvwx"}
+    at_once(logs.prepare((wanted[name], TOPIC_ID) for name in "wx"))
+    bases = {
+        name: logs.get_or_create_log(tp, TOPIC_ID, TopicConfig(), True).segments.base_offsets
+        for name, tp in wanted.items()
+    }
+    assert bases == {"u": [7], "v": [0], "w": [7], "x": [0]}
+
+
+def test_files_made_ahead_are_those_of_the_log_and_go_if_none_is_opened() -> None:
+    fs = FaultyFileSystem()
+    logs = managed(fs, "/a,/b")
+    wanted = [TopicPartition("t", index) for index in range(200)]
+    log = logs.get_or_create_log(wanted[0], TOPIC_ID, TopicConfig(), True)
+    kept = log.dir
+    at_once(logs.prepare((tp, TOPIC_ID) for tp in wanted))
+    # On the directory with the fewest logs each, and once: the first has its log.
+    names = {directory: set(fs.list_dir(directory)) for directory in ("/a", "/b")}
+    found = [name for some in names.values() for name in some if name.startswith("t-")]
+    assert sorted(found) == sorted(f"t-{index}" for index in range(200))
+    assert {directory: sum("t-" in name for name in some) for directory, some in names.items()} == {
+        "/a": 100,
+        "/b": 100,
+    }
+    before = len(fs.operations)
+    opened = logs.get_or_create_log(wanted[1], TOPIC_ID, TopicConfig(), True)
+    other = logs.get_or_create_log(wanted[2], b"o" * 16, TopicConfig(), True)
+    assert opened.topic_id == TOPIC_ID
+    assert other.topic_id == b"o" * 16
+    asked = {name for _, name in fs.operations[before:] if name.startswith(opened.dir)}
+    assert asked == {f"{opened.dir}/leader-epoch-checkpoint"}
+    at_once(logs.discard_prepared())
+    left = {f"{d}/{name}" for d in ("/a", "/b") for name in fs.list_dir(d) if "t-" in name}
+    assert left == {kept, opened.dir, other.dir}
+
+
+def test_files_that_cannot_be_made_ahead_are_left_to_the_log() -> None:
+    fs = FaultyFileSystem()
+    logs = managed(fs)
+    wanted = [TopicPartition("t", index) for index in range(3)]
+    fs.fail("open", "/a/t-1/*.index")
+    at_once(logs.prepare((tp, TOPIC_ID) for tp in wanted))
+    assert {name for name in fs.list_dir("/a") if "t-" in name} == {"t-0"}
+    for tp in wanted:
+        assert logs.get_or_create_log(tp, TOPIC_ID, TopicConfig(), True).log_end_offset == 0

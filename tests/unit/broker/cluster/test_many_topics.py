@@ -8,6 +8,7 @@ from broker.cluster.image_delta import DeltaOutcome, TopicDelta
 from broker.cluster.metadata_store import Create, StoreUnavailableError, TreeOperation
 from broker.cluster.topic_batches import PARTITIONS_AT_ONCE, TOPICS_AT_ONCE
 from broker.cluster.topic_plan import MAX_PARTITIONS_PER_REQUEST, NewTopic
+from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -271,3 +272,12 @@ def test_a_store_that_fails_leaves_the_other_topics_to_be_deleted(
         assert cluster.image.topic_count() == TOPICS_AT_ONCE
 
     at_once(scenario())
+
+
+def test_topics_without_configs_of_their_own_share_the_brokers() -> None:
+    broker = BrokerConfig.parse({"broker.id": "1", "log.retention.ms": "5"})
+    other = BrokerConfig.parse({"broker.id": "1", "log.retention.ms": "6"})
+    assert TopicConfig.from_broker(broker, {}) is TopicConfig.from_broker(broker, {})
+    assert TopicConfig.from_broker(other, {}).retention_ms == 6
+    assert TopicConfig.from_broker(broker, {}).retention_ms == 5
+    assert TopicConfig.from_broker(broker, {"retention.ms": "7"}).retention_ms == 7

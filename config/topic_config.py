@@ -67,8 +67,8 @@ class TopicConfig:
     def from_broker(broker: BrokerConfig, overrides: Mapping[str, str]) -> "TopicConfig":
         """Lay a topic's own configs over the broker's values.
 
-        Topics that set nothing share one value. Raises ConfigError for an unknown name, a bad value,
-        or values that contradict each other.
+        Topics that set nothing share one value. Raises ConfigError for an unknown name, a bad
+        value, or values that contradict each other.
         """
         return _merged(broker, overrides) if overrides else _defaults(broker)
 

@@ -94,6 +94,7 @@ class Components:
             store=store,
             image=self.image,
             replicas=self.replica_manager,
+            logs=log_manager,
             configs=topic_configs,
             broker_id=config.broker_id,
         )

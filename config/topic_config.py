@@ -6,6 +6,7 @@ the topic does not set (S-CFG-2). Names and rules are in `topic_keys`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from config.broker_config import BrokerConfig
@@ -62,21 +63,31 @@ class TopicConfig:
         """Whether records get the broker's time instead of the producer's."""
         return self.message_timestamp_type == "LogAppendTime"
 
-    @classmethod
-    def from_broker(cls, broker: BrokerConfig, overrides: Mapping[str, str]) -> "TopicConfig":
+    @staticmethod
+    def from_broker(broker: BrokerConfig, overrides: Mapping[str, str]) -> "TopicConfig":
         """Lay a topic's own configs over the broker's values.
 
-        Raises ConfigError for an unknown name, a bad value, or values that contradict each other.
+        Topics that set nothing share one value. Raises ConfigError for an unknown name, a bad
+        value, or values that contradict each other.
         """
-        fields = {attribute: getattr(broker, synonym) for attribute, synonym in _BROKER_ATTRIBUTES}
-        for name, text in overrides.items():
-            key = topic_key(name)
-            fields[key.attribute] = key.parse(text)
-        _apply_timestamp_difference(fields, overrides)
-        fields["cleanup_policy"] = frozenset(fields["cleanup_policy"])
-        result = cls(**{name: value for name, value in fields.items() if name in _FIELDS})
-        _check_together(result, fields)
-        return result
+        return _merged(broker, overrides) if overrides else _defaults(broker)
+
+
+@lru_cache(maxsize=1)
+def _defaults(broker: BrokerConfig) -> TopicConfig:
+    return _merged(broker, {})
+
+
+def _merged(broker: BrokerConfig, overrides: Mapping[str, str]) -> TopicConfig:
+    fields = {attribute: getattr(broker, synonym) for attribute, synonym in _BROKER_ATTRIBUTES}
+    for name, text in overrides.items():
+        key = topic_key(name)
+        fields[key.attribute] = key.parse(text)
+    _apply_timestamp_difference(fields, overrides)
+    fields["cleanup_policy"] = frozenset(fields["cleanup_policy"])
+    result = TopicConfig(**{name: value for name, value in fields.items() if name in _FIELDS})
+    _check_together(result, fields)
+    return result
 
 
 _FIELDS = frozenset(TopicConfig.__dataclass_fields__)

@@ -40,6 +40,8 @@ HOMES = {
     "ArrayField": "protocol.schema.fields",
     "Blob": "protocol.schema.fields",
     "Elements": "protocol.schema.lazy",
+    "Encoded": "protocol.schema",
+    "EncodedArrayField": "protocol.schema.fields",
     "Group": "protocol.schema",
     "Message": "protocol.schema",
     "NullableArrayField": "protocol.schema.fields",
@@ -127,6 +129,9 @@ def _types(rule: V, names: dict[Group, str], parsed: bool) -> tuple[str, str]:
     element = _plain(declaration.element, names)
     if element in ("int", "bool", "float"):  # build_code packs slices of these arrays
         return (f"Sequence[{element}]{null}",) * 2
+    if declaration.may_be_encoded:
+        assert not nullable, "a nullable array of encoded elements has no type yet"
+        return f"EncodedArrayField[{element}]", f"Elements[{element} | Encoded]"
     kind = "NullableArrayField" if nullable else "ArrayField"
     return f"{kind}[{element}]", f"Elements[{element}]{null}"
 

@@ -254,6 +254,18 @@ class LogManager:
 
     # Topics come, change and go.
 
+    async def prepare(self, wanted: Iterable[tuple[TopicPartition, bytes]]) -> None:
+        """Make the directories and files of new logs in threads, as that may take milliseconds.
+
+        `wanted`: partitions with their topics' ids. `get_or_create_log` then opens them; what could
+        not be made is left to it. Afterwards call `discard_prepared`.
+        """
+        await self._maker.prepare(wanted)
+
+    async def discard_prepared(self) -> None:
+        """Remove the directories that were prepared and that no log was opened in."""
+        await self._maker.discard_prepared()
+
     def get_or_create_log(
         self,
         topic_partition: TopicPartition,

@@ -15,6 +15,7 @@ Version notes
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache, partial
 from typing import Final, Protocol
 
 from broker import many
@@ -93,35 +94,40 @@ class CreateTopicsHandler:
         except KafkaError as error:  # the request as a whole is refused
             return _refuse_all(asked, error.code, str(error))
 
+        # Mostly all topics of a request have the same configs.
+        described = lru_cache(maxsize=1)(partial(self._described, ctx.api_version))
+
         def result(name: str) -> CreatableTopicResult:
             found = refused.get(name) or results[name]
             if isinstance(found, KafkaError):
                 return _refusal(name, found.code, str(found))
-            return self._made(ctx.api_version, found, validate_only=request.validate_only)
+            return CreatableTopicResult(
+                name=name,
+                topic_id=ZERO_UUID if request.validate_only else found.topic_id,
+                error_code=ErrorCode.NONE,
+                num_partitions=len(found.partitions),
+                replication_factor=len(found.partitions[0].replicas),
+                configs=described(tuple(found.config.items())),
+            )
 
         ctx.large |= len(asked) > many.MANY
         return CreateTopicsResponse(topics=many.results(list(asked), result))
 
-    def _made(self, version: int, made: TopicImage, *, validate_only: bool) -> CreatableTopicResult:
+    def _described(
+        self, version: int, own: tuple[tuple[str, str], ...]
+    ) -> list[CreatableTopicConfigs]:
+        """Describe all configs of a topic that sets `own` itself."""
         told = version >= _FIRST_VERSION_WITH_CONFIGS
-        entries = topic_entries(made.config, self._configs) if told else ()
-        return CreatableTopicResult(
-            name=made.name,
-            topic_id=ZERO_UUID if validate_only else made.topic_id,
-            error_code=ErrorCode.NONE,
-            num_partitions=len(made.partitions),
-            replication_factor=len(made.partitions[0].replicas),
-            configs=[
-                CreatableTopicConfigs(
-                    name=entry.name,
-                    value=entry.value,
-                    read_only=entry.read_only,
-                    config_source=entry.source,
-                    is_sensitive=entry.sensitive,
-                )
-                for entry in entries
-            ],
-        )
+        return [
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.sensitive,
+            )
+            for entry in (topic_entries(dict(own), self._configs) if told else ())
+        ]
 
     def error_response(
         self, ctx: RequestContext, request: CreateTopicsRequest, code: ErrorCode

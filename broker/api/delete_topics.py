@@ -13,10 +13,11 @@ Version notes
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 from broker.api_facts import Api
-from broker.cluster.image import MetadataImage
+from broker.cluster.image import MetadataImage, TopicImage
 from broker.request import RequestContext
 from broker.security.access import Access, Operation, ResourceType, by_version, each
 from protocol.api_keys import ApiKey
@@ -52,8 +53,8 @@ _FIRST_VERSION_WITH_DELETION_DISABLED = 3
 class TopicRemover(Protocol):
     """The part of `broker.cluster.controller.Controller` that is used here."""
 
-    async def delete_topic(self, name: str) -> None:
-        """Remove the topic. Raises KafkaError."""
+    async def delete_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
+        """Remove different topics; return the errors of those that were refused."""
         ...
 
 
@@ -63,7 +64,7 @@ class _Asked(NamedTuple):
 
 
 class DeleteTopicsHandler:
-    """Has the controller delete topics by name or id, one after the other."""
+    """Has the controller delete topics by name or id."""
 
     def __init__(self, controller: TopicRemover, image: MetadataImage) -> None:
         self._controller = controller
@@ -74,33 +75,30 @@ class DeleteTopicsHandler:
     ) -> DeleteTopicsResponse:
         """The response, when all topics are gone."""
         asked = _asked(ctx, request)
-        named: Counter[str | None] = Counter()
+        names: list[str | None] = []
         for topic in asked:
-            named[self._resolved_name(topic)] += 1
+            names.append(self._resolved_name(topic))
             await PAUSE
+        named = Counter(names)
+        found: dict[str, TopicImage | None] = {}
+        flaws: list[KafkaError | None] = []
+        for topic, name in zip(asked, names, strict=True):
+            flaw = _flaw(topic, name)
+            if name is not None and named[name] > 1:
+                flaw = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            elif name is not None and flaw is None:
+                found[name] = self._image.topic(name)
+            flaws.append(flaw)
+            await PAUSE
+        refused = await self._controller.delete_topics(list(found))
         results = []
-        for topic in asked:
-            code, message = ErrorCode.NONE, None
-            name, topic_id = self._resolved_name(topic), topic.topic_id
-            found = None if name is None else self._image.topic(name)
-            try:
-                if named[name] > 1 and name is not None:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                await self._delete(topic, name)
-                if found is not None:
-                    topic_id = found.topic_id
-            except KafkaError as error:
-                code, message = error.code, str(error)
-                if (
-                    code == ErrorCode.TOPIC_DELETION_DISABLED
-                    and ctx.api_version < _FIRST_VERSION_WITH_DELETION_DISABLED
-                ):
-                    code = ErrorCode.INVALID_REQUEST
-            results.append(
-                DeletableTopicResult(
-                    name=name, topic_id=topic_id, error_code=code, error_message=message
-                )
-            )
+        for topic, name, flaw in zip(asked, names, flaws, strict=True):
+            error, topic_id = flaw, topic.topic_id
+            if name is not None and flaw is None:
+                error, gone = refused.get(name), found[name]
+                if error is None and gone is not None:
+                    topic_id = gone.topic_id
+            results.append(_result(ctx, name, topic_id, error))
             await PAUSE
         return DeleteTopicsResponse(responses=results)
 
@@ -109,19 +107,6 @@ class DeleteTopicsHandler:
             return topic.name
         found = self._image.topic_by_id(topic.topic_id)
         return None if found is None else found.name
-
-    async def _delete(self, topic: _Asked, name: str | None) -> None:
-        if topic.name is not None and topic.topic_id != ZERO_UUID:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
-            )
-        if name is None:
-            if topic.topic_id == ZERO_UUID:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified."
-                )
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
-        await self._controller.delete_topic(name)
 
     def error_response(
         self, ctx: RequestContext, request: DeleteTopicsRequest, code: ErrorCode
@@ -134,6 +119,35 @@ class DeleteTopicsHandler:
             for topic in _asked(ctx, request)
         ]
         return DeleteTopicsResponse(responses=results)
+
+
+def _flaw(topic: _Asked, name: str | None) -> KafkaError | None:
+    """Return why the topic cannot be looked for; `name` is None if there is none of its id."""
+    if topic.name is not None and topic.topic_id != ZERO_UUID:
+        return KafkaError(
+            ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+        )
+    if name is not None:
+        return None
+    if topic.topic_id == ZERO_UUID:
+        return KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+
+
+def _result(
+    ctx: RequestContext, name: str | None, topic_id: bytes, error: KafkaError | None
+) -> DeletableTopicResult:
+    if error is None:
+        return DeletableTopicResult(name=name, topic_id=topic_id, error_code=ErrorCode.NONE)
+    code = error.code
+    if (
+        code == ErrorCode.TOPIC_DELETION_DISABLED
+        and ctx.api_version < _FIRST_VERSION_WITH_DELETION_DISABLED
+    ):
+        code = ErrorCode.INVALID_REQUEST
+    return DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=code, error_message=str(error)
+    )
 
 
 def _asked(ctx: RequestContext, request: DeleteTopicsRequest) -> list[_Asked]:

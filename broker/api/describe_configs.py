@@ -16,7 +16,9 @@ Version notes
 * v3+: types, and documentation on request.
 """
 
-from typing import Final
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from broker import many
 from broker.api_facts import Api
@@ -61,6 +63,17 @@ FEW: Final = 4
 """Resources that are described in one go: each may have three hundred configs."""
 
 
+class _Known(NamedTuple):
+    """Entries of one request's resources that may be answered again."""
+
+    others: dict[tuple[int, bool], list[ConfigEntry]]
+    """Those of brokers and loggers, which cost most, for a request that names them again with other
+    keys."""
+    topic: Callable[[tuple[tuple[str, str], ...]], list[ConfigEntry]]
+    """Those of a topic that sets these configs: the last are kept, as mostly all topics set the
+    same."""
+
+
 class DescribeConfigsHandler:
     """Describes the configs of topics, brokers and loggers: values, sources, documentation."""
 
@@ -77,7 +90,7 @@ class DescribeConfigsHandler:
             keys = tuple(one.configuration_keys or ())
             different[one.resource_type, one.resource_name, keys] = one
             await PAUSE
-        known: dict[tuple[int, bool], list[ConfigEntry]] = {}
+        known = _Known({}, lru_cache(maxsize=1)(self._topic_entries))
         resources = list(different.values())
         response = DescribeConfigsResponse()
         if len(resources) <= FEW:
@@ -91,20 +104,19 @@ class DescribeConfigsHandler:
         self,
         resource: DescribeConfigsResource,
         request: DescribeConfigsRequest,
-        known: dict[tuple[int, bool], list[ConfigEntry]],
+        known: "_Known",
     ) -> DescribeConfigsResult:
-        """Describe one resource. `known` keeps the entries of brokers and loggers, which cost most,
-        for a request that names them again with other keys."""
+        """Describe one resource."""
         which = (resource.resource_type, resource.resource_name)
         kind = (resource.resource_type, bool(resource.resource_name))
-        entries = known.get(kind) if self._is_this_broker(resource) else None
+        entries = known.others.get(kind) if self._is_this_broker(resource) else None
         if entries is None:
             try:
-                entries = self._entries(*which)
+                entries = self._entries(*which, known)
             except KafkaError as error:
                 return _result(resource, error.code, str(error), [])
             if resource.resource_type != ConfigResourceType.TOPIC:
-                known[kind] = entries
+                known.others[kind] = entries
         wanted = set(resource.configuration_keys or ())
         chosen = [entry for entry in entries if not wanted or entry.name in wanted]
         configs = Lazy(chosen, lambda entry: _describe(entry, request))
@@ -121,7 +133,7 @@ class DescribeConfigsHandler:
         except ValueError:
             return False
 
-    def _entries(self, resource_type: int, name: str) -> list[ConfigEntry]:
+    def _entries(self, resource_type: int, name: str, known: "_Known") -> list[ConfigEntry]:
         if resource_type == ConfigResourceType.TOPIC:
             reason = invalid_name_reason(name)
             if reason is not None:
@@ -132,7 +144,7 @@ class DescribeConfigsHandler:
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
                 )
             try:
-                return topic_entries(topic.config, self._configs)
+                return known.topic(tuple(topic.config.items()))
             except ConfigError as error:
                 # Valid with the server.properties it was stored under, but not with this one.
                 raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from error
@@ -147,6 +159,9 @@ class DescribeConfigsHandler:
             check_broker_name(name, self._configs.current.broker_id, may_be_empty=False)
             return logger_entries(log_levels.levels())
         raise unsupported(resource_type)
+
+    def _topic_entries(self, own: tuple[tuple[str, str], ...]) -> list[ConfigEntry]:
+        return topic_entries(dict(own), self._configs)
 
     def error_response(
         self, ctx: RequestContext, request: DescribeConfigsRequest, code: ErrorCode

@@ -10,6 +10,9 @@ Behaviour (S-META-1)
   without that listener is LISTENER_NOT_FOUND (before v6 LEADER_NOT_AVAILABLE).
 * Authorized operations are INT_MIN unless the request asks for them.
 
+A topic is described once for all who ask alike: its bytes are kept with its image, so a change of
+the topic drops them, and are put together in the reply.
+
 Version notes
 * v0: an empty list means all topics. v1+: null means all, an empty list none.
 * v4+: the request says whether topics may be created; before, only the broker's configuration does.
@@ -19,7 +22,8 @@ Version notes
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from functools import cache
+from typing import Final, NamedTuple, TypeVar
 
 from broker import many
 from broker.api_facts import Api
@@ -48,14 +52,35 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.schema.lazy import Chained, Elements, Lazy
+from protocol.schema import Codec, Encoded
+from protocol.schema.lazy import Chained, Elements
 from protocol.types import ZERO_UUID
 from storage.waits import PAUSE
 
 _FIRST_VERSION_WITH_IDS = 12
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 
+_MOST_FORMS: Final = 4
+"""Clients of a cluster ask in few versions, so few forms of a topic are kept."""
+_LARGE_BYTES: Final = 1 << 20
+"""A reply of more bytes is put together in turns."""
+
 _Key = TypeVar("_Key")
+
+
+class _Form(NamedTuple):
+    """What a description of a topic depends on beside the topic's image."""
+
+    version: int
+    reachable: frozenset[int]
+    """The brokers that have an address for the client's listener."""
+    operations: int
+    """The topic's authorized operations."""
+
+
+@cache
+def _codec_of_topic(version: int) -> Codec[MetadataResponseTopic]:
+    return MetadataResponse.element_codec("topics", version)
 
 
 def _described(ctx: RequestContext, request: MetadataRequest) -> Iterable[Name]:
@@ -86,7 +111,7 @@ class MetadataHandler:
         """The response, when the topics that must be created first exist."""
         asked = request.topics
         if asked is None or (ctx.api_version == 0 and not asked):
-            return self._response(ctx, request, list(self._image.topics()), [])
+            return await self._response(ctx, request, list(self._image.topics()), [])
         names: dict[str, None] = {}
         ids: dict[bytes, None] = {}
         missing = []
@@ -135,7 +160,7 @@ class MetadataHandler:
                 found.append(topic)
             if ctx.large:
                 await PAUSE
-        return self._response(ctx, request, found, many.results(others, unknown))
+        return await self._response(ctx, request, found, many.results(others, unknown))
 
     async def _create(self, missing: list[str]) -> dict[str, ErrorCode]:
         """Have topics made; return the codes of those that were refused.
@@ -150,7 +175,7 @@ class MetadataHandler:
             return {}  # they stay missing: UNKNOWN_TOPIC_OR_PARTITION
         return {name: error.code for name, error in refused.items()}
 
-    def _response(
+    async def _response(
         self,
         ctx: RequestContext,
         request: MetadataRequest,
@@ -179,15 +204,14 @@ class MetadataHandler:
             cluster_id=self._image.cluster_id,
             controller_id=self._image.controller_id,
         )
-        partitions = sum(len(topic.partitions) for topic in topics)
-        ctx.large |= partitions + len(topics) > many.MANY
-        if ctx.large:
-            found = Lazy(topics, lambda topic: _describe(ctx, topic, endpoints, operations))
-            response.topics = Chained(found, errors)
-        else:
-            described = [_describe(ctx, topic, endpoints, operations) for topic in topics]
-            described += errors
-            response.topics = described
+        form = _Form(ctx.api_version, frozenset(endpoints), operations)
+        found: list[Encoded] = []
+        for start in range(0, len(topics), many.MANY):
+            some = topics[start : start + many.MANY]
+            found += [topic.encoded.get(form) or await _encode(topic, form) for topic in some]
+            await PAUSE
+        ctx.large |= sum(map(len, found)) > _LARGE_BYTES
+        response.topics = Chained(found, errors)
         if request.include_cluster_authorized_operations:
             response.cluster_authorized_operations = authorized_operations.CLUSTER
         return response
@@ -224,30 +248,38 @@ def _unknown_name(name: str, refused: Mapping[str, ErrorCode]) -> MetadataRespon
     return MetadataResponseTopic(error_code=code, name=name, partitions=[])
 
 
-def _describe(
-    ctx: RequestContext, topic: TopicImage, endpoints: dict[int, Endpoint], operations: int
-) -> MetadataResponseTopic:
+async def _encode(topic: TopicImage, form: _Form) -> Encoded:
+    """Describe a topic, and keep the bytes with its image for the next request."""
+    content = bytearray()
+    codec = _codec_of_topic(form.version)
+    for _ in codec.build_steps(_describe(topic, form), content.extend):
+        await PAUSE
+    encoded = Encoded(content)
+    if len(topic.encoded) >= _MOST_FORMS:
+        del topic.encoded[next(iter(topic.encoded))]
+    topic.encoded[form] = encoded
+    return encoded
+
+
+def _describe(topic: TopicImage, form: _Form) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=many.results(
-            list(topic.partitions.items()),
-            lambda item: _describe_partition(ctx, item, endpoints),
+            list(topic.partitions.items()), lambda item: _describe_partition(item, form)
         ),
-        topic_authorized_operations=operations,
+        topic_authorized_operations=form.operations,
     )
 
 
-def _describe_partition(
-    ctx: RequestContext, item: tuple[int, PartitionImage], endpoints: dict[int, Endpoint]
-) -> MetadataResponsePartition:
+def _describe_partition(item: tuple[int, PartitionImage], form: _Form) -> MetadataResponsePartition:
     index, partition = item
     code, leader = ErrorCode.NONE, partition.leader
-    if leader not in endpoints:
+    if leader not in form.reachable:
         code = ErrorCode.LEADER_NOT_AVAILABLE
-        if leader != NO_LEADER and ctx.api_version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND:
+        if leader != NO_LEADER and form.version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND:
             code = ErrorCode.LISTENER_NOT_FOUND
         leader = NO_LEADER
     return MetadataResponsePartition(

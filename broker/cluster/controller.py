@@ -39,6 +39,7 @@ from broker.cluster.refusals import (
     store_errors_told,
     unknown_topic,
 )
+from broker.cluster.topic_batches import batches
 from broker.cluster.topic_creation import TopicCreation
 from broker.cluster.topic_deletion import TopicDeletions
 from broker.cluster.topic_log_configs import TopicLogConfigs
@@ -176,20 +177,48 @@ class Controller:
         """See `TopicCreation`. Raises KafkaError."""
         return await self._creation.ensure_topic(name)
 
-    async def delete_topic(self, name: str) -> None:
-        """Remove a topic and its logs. Raises KafkaError.
+    async def delete_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
+        """Remove different topics and their logs; return the errors of those that were refused.
 
-        When this returns clients no longer see the topic and its name may be used again; its files
-        are removed `file.delete.delay.ms` later (S-RET-8).
+        When this returns clients no longer see the topics and their names may be used again; their
+        files are removed `file.delete.delay.ms` later (S-RET-8). Other changes may come in between.
         """
         if not self._configs.broker.delete_topic_enable:
-            raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-        async with self._changes.one_at_a_time:
-            if self._image.topic(name) is None:
-                raise unknown_topic()
+            disabled = KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+            return dict.fromkeys(names, disabled)
+        refused: dict[str, KafkaError] = {}
+        for some in batches(names, self._partitions_of):
+            async with self._changes.one_at_a_time:
+                known = []
+                for name in some:
+                    if self._image.topic(name) is None:
+                        refused[name] = unknown_topic()
+                    else:
+                        known.append(name)
+                refused |= await self._delete(known)
+        return refused
+
+    def _partitions_of(self, name: str) -> int:
+        topic = self._image.topic(name)
+        return 0 if topic is None else len(topic.partitions)
+
+    async def _delete(self, names: Sequence[str]) -> dict[str, KafkaError]:
+        refused: dict[str, KafkaError] = {}
+        try:
             with store_errors_told():
-                await self._deletions.delete(name)
-        log.info("Deleted topic %s", name)
+                errors = await self._deletions.delete(names) if names else {}
+        except KafkaError as error:
+            return dict.fromkeys(names, error)
+        for name in names:
+            try:
+                with store_errors_told():
+                    if name in errors:
+                        raise errors[name]
+            except KafkaError as error:
+                refused[name] = error
+            else:
+                log.info("Deleted topic %s", name)
+        return refused
 
     async def create_partitions(
         self,

@@ -80,15 +80,15 @@ class EmbeddedStore:
 
     async def _tell(self, events: Sequence[NodeEvent]) -> None:
         """Call the watches, holding the write lock, so that they get changes in their order."""
-        watches: list[tuple[str, Watcher, list[NodeEvent]]] = [
-            (path, watcher, []) for path, watcher in self._watchers
+        watches: list[tuple[str, str, Watcher, list[NodeEvent]]] = [
+            (path, path + "/", watcher, []) for path, watcher in self._watchers
         ]
         for event in events:
-            for watched, _, told in watches:
-                if event.path == watched or event.path.startswith(watched + "/"):
+            for watched, below, _, told in watches:
+                if event.path.startswith(below) or event.path == watched:
                     told.append(event)
             await PAUSE
-        for _, watcher, told in watches:
+        for _, _, watcher, told in watches:
             if told:
                 watcher(told)
 

@@ -4,10 +4,11 @@ Values are frozen; the image swaps whole topics, so a `TopicImage` that a reader
 of the topic. Only the `ImageApplier` writes topics, and only the controller the brokers.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from config.listener import Listener
+from protocol.schema import Encoded
 from protocol.types import OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicPartition
 
 NO_LEADER = -1
@@ -36,6 +37,10 @@ class TopicImage:
     """By number, 0 to n-1 in order."""
     config: Mapping[str, str] = field(default_factory=dict)
     """The topic's own configs; the others come from the broker."""
+    encoded: dict[Hashable, Encoded] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """Parts of replies that say what this image says, few, by what else they depend on."""
 
     @property
     def is_internal(self) -> bool:

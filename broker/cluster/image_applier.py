@@ -1,7 +1,8 @@
 """Brings a broker from one image of the metadata to the next, driven by a watch of the tree.
 
 The controller only writes the tree. The watch notifies the applier, which reads what has changed,
-computes the delta (`image_delta`) and carries it out, topic by topic, in this order
+computes the delta (`image_delta`), has the files of new logs made, and carries the delta out, topic
+by topic, in this order
 
 1. remove a deleted topic from the image, delete its logs, notify the coordinators;
 2. make and open logs, lead or resign partitions (`ReplicaManager.apply`);
@@ -20,7 +21,7 @@ applies those of other writers. After Kafka's `BrokerMetadataPublisher` (decisio
 """
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, Protocol
@@ -34,6 +35,7 @@ from broker.cluster.tree_reader import TopicReader
 from broker.cluster.tree_values import DELETE_TOPICS, deletion_path
 from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
+from protocol.types import TopicPartition
 from storage.waits import Lock, Signal
 
 log = logging.getLogger(__name__)
@@ -49,6 +51,18 @@ class Replicas(Protocol):
 
         `config` is for logs that are opened; None when none is.
         """
+        ...
+
+
+class NewLogs(Protocol):
+    """The part of `storage.log_manager.LogManager` that is used here."""
+
+    async def prepare(self, wanted: Iterable[tuple[TopicPartition, bytes]]) -> None:
+        """Make the files of new logs, given with their topics' ids, for `Replicas.apply`."""
+        ...
+
+    async def discard_prepared(self) -> None:
+        """Remove those that were not used."""
         ...
 
 
@@ -77,6 +91,7 @@ class ImageApplier:
         store: MetadataStore,
         image: MetadataImage,
         replicas: Replicas,
+        logs: NewLogs,
         configs: TopicLogConfigs,
         broker_id: int,
     ) -> None:
@@ -85,6 +100,7 @@ class ImageApplier:
         self._store = store
         self._image = image
         self._replicas = replicas
+        self._logs = logs
         self._configs = configs
         self._broker_id = broker_id
         self._reader = TopicReader(store)
@@ -140,13 +156,33 @@ class ImageApplier:
             while self._told:
                 news: dict[str, TopicNews] = {}
                 await self._gather(news)
+                deltas: list[TopicDelta] = []
                 for name, told in news.items():
-                    try:
-                        outcome = await self._apply(await self._delta(name, told))
-                    except _FORESEEN as error:
-                        log.error("Topic %s does not follow the metadata: %s", name, error)
-                        outcome = DeltaOutcome(refused=error)
-                    self._tell(name, outcome)
+                    with self._refusing(name):
+                        deltas.append(await self._delta(name, told))
+                await self._logs.prepare(self._made_here(deltas))
+                for delta in deltas:
+                    with self._refusing(delta.name):
+                        self._tell(delta.name, await self._apply(delta))
+                await self._logs.discard_prepared()
+
+    @contextmanager
+    def _refusing(self, name: str) -> Iterator[None]:
+        """Answer a foreseen error of the block as the outcome of the topic."""
+        try:
+            yield
+        except _FORESEEN as error:
+            log.error("Topic %s does not follow the metadata: %s", name, error)
+            self._tell(name, DeltaOutcome(refused=error))
+
+    def _made_here(self, deltas: Iterable[TopicDelta]) -> Iterator[tuple[TopicPartition, bytes]]:
+        """Yield the new partitions that this broker leads, with their topics' ids."""
+        for delta in deltas:
+            topic = delta.topic
+            if topic is not None:
+                for index in delta.new:
+                    if topic.partitions[index].leader == self._broker_id:
+                        yield TopicPartition(delta.name, index), topic.topic_id
 
     @contextmanager
     def heard(self) -> Iterator[dict[str, DeltaOutcome]]:

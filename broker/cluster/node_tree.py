@@ -7,6 +7,7 @@ two the embedded store writes to the disk, so memory is never ahead of it.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from broker.cluster.metadata_store import (
     ANY_VERSION,
@@ -22,6 +23,9 @@ from broker.cluster.metadata_store import (
     VersionMismatchError,
 )
 from storage.waits import PAUSE
+
+_NODES_AT_ONCE: Final = 1024
+"""Nodes marked as deleted between two pauses: less than a tenth of a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +174,14 @@ class Planning:
             found.extend(alive)
             pending.extend(alive)
             await PAUSE
-        for path in reversed(found):  # deepest first
-            self.changes[path] = None
+        found.reverse()  # deepest first
+        for at in range(0, len(found), _NODES_AT_ONCE):
+            self.changes |= dict.fromkeys(found[at : at + _NODES_AT_ONCE])
             await PAUSE
 
     def _alive_below(self, path: str) -> Iterator[str]:
-        known = (f"{path}/{name}" for name in self._tree.names_below(path))
-        for child in dict.fromkeys((*known, *self._added.get(path, ()))):
-            if self._current(child) is not None:
-                yield child
+        names, added = self._tree.names_below(path), self._added.get(path, ())
+        if names or added:  # mostly not: a leaf
+            for child in dict.fromkeys((*(f"{path}/{name}" for name in names), *added)):
+                if self._current(child) is not None:
+                    yield child

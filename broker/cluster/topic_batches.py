@@ -1,25 +1,25 @@
-"""Cuts many new topics into batches: one sync per batch, and other changes may come in between."""
+"""Cuts many topics into batches: one sync per batch, and other changes may come in between."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeVar
 
-from broker.cluster.topic_plan import NewTopic
-
-TOPICS_AT_ONCE: Final = 64
+TOPICS_AT_ONCE: Final = 128
 PARTITIONS_AT_ONCE: Final = 256
 """The most partitions of a batch of several topics."""
 
+T = TypeVar("T")
 
-def batches(wishes: Sequence[NewTopic], default: int) -> Iterator[list[NewTopic]]:
-    """Cut `wishes`; a topic without a number of partitions counts `default`."""
-    batch: list[NewTopic] = []
-    partitions = 0
-    for wish in wishes:
-        wished = len(wish.assignment) or (default if wish.partitions < 0 else wish.partitions)
-        if batch and (len(batch) == TOPICS_AT_ONCE or partitions + wished > PARTITIONS_AT_ONCE):
+
+def batches(topics: Iterable[T], partitions_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """Cut `topics`, in order, by the number of partitions of each."""
+    batch: list[T] = []
+    total = 0
+    for topic in topics:
+        partitions = partitions_of(topic)
+        if batch and (len(batch) == TOPICS_AT_ONCE or total + partitions > PARTITIONS_AT_ONCE):
             yield batch
-            batch, partitions = [], 0
-        batch.append(wish)
-        partitions += wished
+            batch, total = [], 0
+        batch.append(topic)
+        total += partitions
     if batch:
         yield batch

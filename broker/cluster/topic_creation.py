@@ -70,12 +70,14 @@ class TopicCreation:
         """
         check_partitions_wished(wishes, self._configs.broker)
         results: dict[str, TopicImage | KafkaError] = {}
-        for some in batches(wishes, self._configs.broker.num_partitions):
+        default = self._configs.broker.num_partitions
+        for some in batches(wishes, lambda wish: wish.partitions_wished(default)):
             async with self._changes.one_at_a_time:
                 planned: dict[str, TopicImage] = {}
+                by_metric: dict[str, str] = {}
                 for wish in some:
                     try:
-                        planned[wish.name] = results[wish.name] = self._plan(wish, planned)
+                        planned[wish.name] = results[wish.name] = self._plan(wish, by_metric)
                     except KafkaError as error:
                         results[wish.name] = error
                     await PAUSE
@@ -83,8 +85,12 @@ class TopicCreation:
                     results.update(await self._make(planned))
         return results
 
-    def _plan(self, wish: NewTopic, planned: Mapping[str, TopicImage]) -> TopicImage:
-        """Plan a topic, to be written together with those in `planned`. Raises KafkaError."""
+    def _plan(self, wish: NewTopic, by_metric: dict[str, str]) -> TopicImage:
+        """Plan a topic. Raises KafkaError.
+
+        `by_metric`: the names of those that are written together with it, by the name with `.`
+        written as `_`; this one is added.
+        """
         if wish.name in self._deletions:
             raise KafkaError(
                 ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wish.name}' is marked for deletion."
@@ -93,13 +99,13 @@ class TopicCreation:
             expect_uncordoned_dirs(self._logs)
         topic = plan_topic(wish, self._new_topic_id(), self._image, self._configs.broker)
         alike = wish.name.replace(".", "_")
-        for other in planned:
-            if other.replace(".", "_") == alike:
-                raise KafkaError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    f"Topic '{wish.name}' collides with existing topic: {other}",
-                )
+        if alike in by_metric:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{wish.name}' collides with existing topic: {by_metric[alike]}",
+            )
         expect_no_logs(topic.name, topic.partitions, self._logs)
+        by_metric[alike] = wish.name
         return topic
 
     async def _make(

@@ -5,6 +5,8 @@ A deletion is marked in the tree before the first log is deleted, and the mark m
 (the controller) makes one change at a time. After Kafka's `TopicDeletionManager`.
 """
 
+from collections.abc import Sequence
+
 from broker.cluster.image_applier import ImageApplier
 from broker.cluster.metadata_store import Create, Delete, MetadataStore
 from broker.cluster.tree_values import (
@@ -35,28 +37,30 @@ class TopicDeletions:
 
     async def finish_all(self) -> None:
         """Remove the nodes of those topics; `ImageApplier.open_all` has deleted their logs."""
-        for name in sorted(self._marked):
-            await self._forget(name)
+        await self._forget(sorted(self._marked))
 
-    async def delete(self, name: str) -> None:
-        """Delete an existing topic and its logs. Raises MetadataStoreError, KafkaError."""
+    async def delete(self, names: Sequence[str]) -> dict[str, Exception]:
+        """Delete existing topics and their logs; return the errors of those that were refused.
+
+        Raises MetadataStoreError.
+        """
         with self._applier.heard() as outcomes:
-            await self._store.apply([Create(deletion_path(name))])
-            self._marked.add(name)
+            await self._store.apply([Create(deletion_path(name)) for name in names])
+            self._marked.update(names)
             await self._applier.catch_up()
-        refused = outcomes[name].refused
-        if refused is not None:
-            raise refused
-        await self._forget(name)
+        refused = {name: error for name in names if (error := outcomes[name].refused) is not None}
+        await self._forget([name for name in names if name not in refused])
+        return refused
 
-    async def _forget(self, name: str) -> None:
+    async def _forget(self, names: Sequence[str]) -> None:
+        if not names:
+            return
+        paths = [
+            path
+            for name in names
+            for path in (topic_path(name), topic_config_path(name), deletion_path(name))
+        ]
         with self._applier.heard():
-            await self._store.apply(
-                [
-                    Delete(topic_path(name), recursive=True),
-                    Delete(topic_config_path(name), recursive=True),
-                    Delete(deletion_path(name), recursive=True),
-                ]
-            )
-            self._marked.discard(name)
+            await self._store.apply([Delete(path, recursive=True) for path in paths])
+            self._marked.difference_update(names)
             await self._applier.catch_up()

@@ -39,21 +39,19 @@ class NewTopic:
     """Replicas by partition; then the two numbers above must be -1."""
     config: Mapping[str, str | None] = field(default_factory=dict)
 
+    def partitions_wished(self, default: int) -> int:
+        """How many partitions it asks for; `default`: the broker's number."""
+        if self.assignment:
+            return len(self.assignment)
+        return default if self.partitions == USE_DEFAULT else max(self.partitions, 0)
+
 
 def check_partitions_wished(wishes: Iterable[NewTopic], broker: BrokerConfig) -> None:
     """Raise KafkaError POLICY_VIOLATION if the topics of one request have too many partitions.
 
     Checked before anything is planned, as in Kafka, so that a large number costs nothing.
     """
-    default = broker.num_partitions
-    check_partitions_added(
-        len(wish.assignment)
-        if wish.assignment
-        else default
-        if wish.partitions == USE_DEFAULT
-        else max(wish.partitions, 0)
-        for wish in wishes
-    )
+    check_partitions_added(wish.partitions_wished(broker.num_partitions) for wish in wishes)
 
 
 def check_partitions_added(counts: Iterable[int]) -> None:

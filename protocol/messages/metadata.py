@@ -65,7 +65,7 @@ MetadataResponse = Api(
     "brokers"                       / V("0+",   Array(MetadataResponseBroker)),
     "cluster_id"                    / V("2+",   Str, nullable="2+"),
     "controller_id"                 / V("1+",   Int32, default=-1),
-    "topics"                        / V("0+",   Array(MetadataResponseTopic)),
+    "topics"                        / V("0+",   Array(MetadataResponseTopic, may_be_encoded=True)),
     "cluster_authorized_operations" / V("8-10", Int32, default=-2147483648),
     "error_code"                    / V("13+",  Int16),
 )

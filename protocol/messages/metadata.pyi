@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from protocol.schema import Api, Group, Message, Value
-from protocol.schema.fields import ArrayField, NullableArrayField
+from protocol.schema import Api, Encoded, Group, Message, Value
+from protocol.schema.fields import ArrayField, EncodedArrayField, NullableArrayField
 from protocol.schema.lazy import Elements
 
 class MetadataRequestTopic(Value, metaclass=Group):
@@ -87,7 +87,7 @@ class MetadataResponse(Message, metaclass=Api):
     brokers: ArrayField[MetadataResponseBroker]
     cluster_id: str | None
     controller_id: int
-    topics: ArrayField[MetadataResponseTopic]
+    topics: EncodedArrayField[MetadataResponseTopic]
     cluster_authorized_operations: int
     error_code: int
     def __init__(
@@ -97,7 +97,7 @@ class MetadataResponse(Message, metaclass=Api):
         brokers: Elements[MetadataResponseBroker] = ...,
         cluster_id: str | None = ...,
         controller_id: int = ...,
-        topics: Elements[MetadataResponseTopic] = ...,
+        topics: Elements[MetadataResponseTopic | Encoded] = ...,
         cluster_authorized_operations: int = ...,
         error_code: int = ...,
     ) -> None: ...

@@ -31,7 +31,7 @@ from protocol.schema.declaration import (
     Uuid,
     V,
 )
-from protocol.schema.values import Value
+from protocol.schema.values import Encoded, Value
 
 if TYPE_CHECKING:
 
@@ -46,6 +46,7 @@ __all__ = [
     "Bool",
     "Bytes",
     "Codec",
+    "Encoded",
     "Float64",
     "Group",
     "Int8",

@@ -6,7 +6,8 @@ slice of a file stays one, so that the network can send it without reading it.
 
 `build_steps(value, w)` does the same as a generator that yields between two elements of an array,
 so that other tasks can run. An array may be anything that has a length and can be iterated; it may
-make its elements while they are built (`protocol.schema.lazy`).
+make its elements while they are built (`protocol.schema.lazy`). Where the declaration says so, an
+element may be `Encoded`: a piece that was built before.
 
 A run of fixed-size fields, and an empty tagged tail behind it, is one `pack`; a tagged field that
 holds its default costs one comparison.
@@ -21,10 +22,12 @@ from typing import Any
 
 from protocol.schema.constructs import ArrayOf, Fields, Prefixed, Tagged, Text, UuidBytes, Wire
 from protocol.schema.source import NUMBERS_PER_STEP, Source
+from protocol.schema.values import Encoded
 from protocol.schema.wire import SHORT_VARINTS, long_string_prefix, uvarint
 
 ARGUMENTS = "message, w"
 GLOBALS: dict[str, Any] = {
+    "Encoded": Encoded,
     "SHORT": SHORT_VARINTS,
     "uvarint": uvarint,
     "long_string_prefix": long_string_prefix,
@@ -121,18 +124,25 @@ def _prefixed(source: _Building, node: Prefixed, value: str) -> None:
     source.line(f"n = len({value})")
     _length(source, node)
     if isinstance(node, ArrayOf):
-        _elements(source, node.element, value)
+        _elements(source, node, value)
     else:
         source.line(f"w({value})")
 
 
-def _elements(source: _Building, element: Wire, value: str) -> None:
+def _elements(source: _Building, node: ArrayOf, value: str) -> None:
+    element = node.element
     if element.code is not None and not isinstance(element, UuidBytes):
         source.numbers(value, element.code)
         return
     item = source.name()
     with source.block(f"for {item} in {value}:"):
-        _any(source, element, item)
+        if node.may_be_encoded:
+            with source.block(f"if {item}.__class__ is Encoded:"):
+                source.line(f"w({item})")
+            with source.block("else:"):
+                _any(source, element, item)
+        else:
+            _any(source, element, item)
         source.step()
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from construct import Construct, FormatField, StreamError
 from construct.core import stream_read
 
-from protocol.schema.values import Value
+from protocol.schema.values import Encoded, Value
 from protocol.schema.wire import MAX_STRING, MAX_VARINT, uvarint
 
 
@@ -147,9 +147,12 @@ class Blob(Prefixed):
 class ArrayOf(Prefixed):
     """A counted sequence of one kind of element."""
 
-    def __init__(self, element: Wire, *, compact: bool, nullable: bool) -> None:
+    def __init__(
+        self, element: Wire, *, compact: bool, nullable: bool, may_be_encoded: bool
+    ) -> None:
         super().__init__(compact=compact, nullable=nullable)
         self.element = element
+        self.may_be_encoded = may_be_encoded
 
     def _parse(self, stream: Any, context: Any, path: str) -> list[Any] | None:
         count = self.read_length(stream, path)
@@ -160,7 +163,10 @@ class ArrayOf(Prefixed):
     def _build(self, value: Any, stream: Any, context: Any, path: str) -> Any:
         self.write_length(None if value is None else len(value), stream)
         for element in value or ():
-            self.element._build(element, stream, context, path)
+            if self.may_be_encoded and isinstance(element, Encoded):
+                stream.write(element)
+            else:
+                self.element._build(element, stream, context, path)
         return value
 
 

@@ -102,17 +102,23 @@ Records = _Blob(None)
 
 
 class Array(Declaration):
-    """A sequence of elements, none of them null."""
+    """A sequence of elements, none of them null.
+
+    may_be_encoded: elements, which are groups, are built from values and from `Encoded` ones alike.
+    """
 
     zero = ()
 
-    def __init__(self, element: Declaration) -> None:
+    def __init__(self, element: Declaration, *, may_be_encoded: bool = False) -> None:
         self.element = element
+        self.may_be_encoded = may_be_encoded
 
     def at(self, version: int, *, flexible: bool, nullable: bool = False) -> Wire:
         """The construct for one version."""
         element = self.element.at(version, flexible=flexible)
-        return ArrayOf(element, compact=flexible, nullable=nullable)
+        return ArrayOf(
+            element, compact=flexible, nullable=nullable, may_be_encoded=self.may_be_encoded
+        )
 
 
 class V(Construct):  # type: ignore[misc]  # construct ships no types
@@ -152,7 +158,7 @@ class V(Construct):  # type: ignore[misc]  # construct ships no types
         return self.versions[0] in self.nullable and self.versions[-1] in self.nullable
 
 
-_METHODS = frozenset({"at", "codec", "flexible"})
+_METHODS = frozenset({"at", "codec", "element_codec", "flexible"})
 
 
 class Group(type, Declaration):
@@ -273,3 +279,9 @@ class Api(Group):
             codec = Codec(cls.at(version), f"{cls.__name__} v{version}")
             cls._codecs[version] = codec
         return codec
+
+    def element_codec(cls, array: str, version: int) -> Codec[Any]:
+        """A new codec for one element of the field `array`. Raises ValueError as `at` does."""
+        node = dict(cls.at(version).fields)[array]
+        assert isinstance(node, ArrayOf)
+        return Codec(node.element, f"{cls.__name__}.{array} v{version}")

@@ -5,6 +5,7 @@ from collections.abc import Sequence, Sized
 from typing import Generic, TypeVar
 
 from protocol.schema.lazy import Elements
+from protocol.schema.values import Encoded
 
 T = TypeVar("T")
 
@@ -14,6 +15,11 @@ Blob = bytes | bytearray | memoryview
 class ArrayField(Generic[T]):
     def __get__(self, message: object, owner: object) -> Sequence[T]: ...
     def __set__(self, message: object, content: Elements[T]) -> None: ...
+
+# As above, of groups; what is written may be encoded already.
+class EncodedArrayField(Generic[T]):
+    def __get__(self, message: object, owner: object) -> Sequence[T]: ...
+    def __set__(self, message: object, content: Elements[T | Encoded]) -> None: ...
 
 class NullableArrayField(Generic[T]):
     def __get__(self, message: object, owner: object) -> Sequence[T] | None: ...

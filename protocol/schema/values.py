@@ -36,6 +36,15 @@ class Value:
         return f"{self._declared.__name__}({', '.join(shown)})"
 
 
+class Encoded(bytes):
+    """An element of an array as its bytes, which were built before (`Api.element_codec`).
+
+    For arrays that are declared with `may_be_encoded`; the bytes are of the version that is built.
+    """
+
+    __slots__ = ()
+
+
 def value_namespace(defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The namespace for a class of values with these fields."""
     return {"__slots__": tuple(defaults), "__init__": _first_init, "_defaults": defaults}

@@ -333,8 +333,7 @@ class MappedIndex:
 
     def ensure_exists(self) -> None:
         """Make an empty file if there is none."""
-        if not self._fs.exists(self.path):
-            self._fs.open(self.path, create=True).close()
+        self._fs.open(self.path, create=True).close()
 
     def keep(self, entries: int) -> None:
         """Drop all but the first `entries`."""

@@ -1,6 +1,6 @@
 """Fakes of the parts that the controller commands, and a controller ready to use."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,6 +84,14 @@ class FakeLogConfigs:
     """Topics that have logs."""
     epochs: dict[TopicPartition, int] = field(default_factory=dict)
     takes_new_logs: bool = True
+    prepared: list[tuple[TopicPartition, bytes]] = field(default_factory=list)
+    """Partitions whose files were made since the last were discarded."""
+
+    async def prepare(self, wanted: Iterable[tuple[TopicPartition, bytes]]) -> None:
+        self.prepared.extend(wanted)
+
+    async def discard_prepared(self) -> None:
+        self.prepared.clear()
 
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
         self.updates.append((topic, config))
@@ -126,7 +134,12 @@ async def start_cluster(
     replicas, log_configs, clock = FakeReplicas(broker_id), FakeLogConfigs(), ManualClock()
     topic_configs = TopicLogConfigs(image, configs, log_configs)
     applier = ImageApplier(
-        store=store, image=image, replicas=replicas, configs=topic_configs, broker_id=broker_id
+        store=store,
+        image=image,
+        replicas=replicas,
+        logs=log_configs,
+        configs=topic_configs,
+        broker_id=broker_id,
     )
     controller = Controller(
         store=store,

@@ -16,6 +16,7 @@ Called by the handlers in `broker/api`, made by `broker/components.py`. After
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Final
 
 from broker.coordinator.group.classic.member import Answer
 from broker.coordinator.group.classic.state import GroupState
@@ -47,6 +48,10 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import OFFSETS_TOPIC
 from storage.clock import Clock
 from storage.waits import PAUSE
+
+_GROUPS_AT_ONCE: Final = 256
+"""Groups counted between two pauses, which cost more than to count one: a tenth of a millisecond.
+"""
 
 
 class GroupCoordinator:
@@ -334,8 +339,9 @@ class GroupCoordinator:
         offsets = 0
         for shard in self._runtime.active():
             offsets += len(shard.offsets)
-            for group in list(shard.groups):
-                states[shard.groups.state_of(group)] += 1
+            groups = list(shard.groups)
+            for at in range(0, len(groups), _GROUPS_AT_ONCE):
+                states.update(map(shard.groups.state_of, groups[at : at + _GROUPS_AT_ONCE]))
                 await PAUSE
         counters = self._counters
         return GroupStatistics(

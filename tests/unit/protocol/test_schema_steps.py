@@ -7,7 +7,7 @@ import pytest
 
 from protocol.errors import ProtocolError
 from protocol.framing import parse_request_header
-from protocol.schema import Api, Array, Bytes, Group, Int32, Str, Uuid, V
+from protocol.schema import Api, Array, Bytes, Encoded, Group, Int32, Str, Uuid, V
 from protocol.schema.lazy import Chained, Lazy
 from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS, ManyElements
 from protocol.schema.source import NUMBERS_PER_STEP
@@ -115,3 +115,21 @@ def test_lazy_and_plain_arrays_are_the_same_bytes() -> None:
     for _ in Message.codec(1).build_steps(lazy, out.extend):
         pass
     assert out == Message.codec(1).build(plain) == Message.codec(1).build(lazy)
+
+
+Parts = Api(
+    2, "Parts", "0-1", "1+", "topics" / V("0+", Array(Topic, may_be_encoded=True), nullable="0+")
+)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_encoded_elements_are_the_same_bytes(version: int) -> None:
+    plain = message(3, 2).topics
+    codec = Parts.element_codec("topics", version)
+    mixed = Parts(topics=[Encoded(codec.build(plain[0])), plain[1], Encoded(codec.build(plain[2]))])
+    wanted = Parts.codec(version).build(Parts(topics=plain))
+    out = bytearray()
+    for _ in Parts.codec(version).build_steps(mixed, out.extend):
+        pass
+    interpreted = Parts.at(version).build(mixed)
+    assert wanted == Parts.codec(version).build(mixed) == out == interpreted

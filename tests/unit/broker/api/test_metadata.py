@@ -293,3 +293,52 @@ def test_the_name_of_kafkas_metadata_log_is_never_created() -> None:
         }
 
     at_once(scenario())
+
+
+def test_what_is_kept_of_a_topic_is_told_only_to_those_who_ask_alike() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        await cluster.controller.create_topic(NewTopic(name="t", partitions=3))
+        handler = handler_of(cluster)
+        third = dataclasses.replace(CONNECTION, listener_name="THIRD")
+        broker = BrokerImage(
+            broker_id=0,
+            endpoints=(Listener(name="PLAINTEXT", host="h", port=1, protocol="PLAINTEXT"),),
+        )
+        cluster.image.set_broker(broker)
+        asked = [
+            (version, connection, names("t", include_topic_authorized_operations=operations))
+            for version in (9, 12, 9)
+            for connection in (CONNECTION, third)
+            for operations in (False, True)
+        ]
+        for version, connection, request in asked:
+            topic = cluster.image.topic("t")
+            assert topic is not None
+            seen = await acall(handler, KEY, version, request, connection=connection)
+            assert len(topic.encoded) <= 4
+            cluster.image.set_topic(dataclasses.replace(topic))
+            fresh = await acall(handler, KEY, version, request, connection=connection)
+            assert seen == fresh
+            cluster.image.set_topic(topic)
+
+    at_once(scenario())
+
+
+def test_what_is_kept_of_a_topic_goes_when_the_topic_changes() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        await cluster.controller.create_topic(NewTopic(name="t"))
+        handler = handler_of(cluster)
+        for count in (2, 300):
+            assert len((await acall(handler, KEY, 9, names("t"))).topics[0].partitions) < count
+            await cluster.controller.create_partitions("t", count)
+            (topic,) = (await acall(handler, KEY, 9, names("t"))).topics
+            assert [one.partition_index for one in topic.partitions] == list(range(count))
+        topic = cluster.image.topic("t")
+        assert topic is not None
+        before = dict(topic.encoded)
+        assert (await acall(handler, KEY, 9, names("t"))).topics[0].error_code == 0
+        assert all(topic.encoded[form] is kept for form, kept in before.items())  # not made anew
+
+    at_once(scenario())

@@ -4,9 +4,12 @@ import pytest
 import trio
 
 from broker.cluster.image import MetadataImage, TopicImage
+from broker.cluster.image_delta import DeltaOutcome, TopicDelta
 from broker.cluster.metadata_store import Create, StoreUnavailableError, TreeOperation
 from broker.cluster.topic_batches import PARTITIONS_AT_ONCE, TOPICS_AT_ONCE
 from broker.cluster.topic_plan import MAX_PARTITIONS_PER_REQUEST, NewTopic
+from config.broker_config import BrokerConfig
+from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.waits import at_once
@@ -214,3 +217,67 @@ def test_a_large_change_of_the_tree_gives_way_to_others() -> None:
         assert passes >= 2 * 5_000 // 512
 
     trio.run(scenario)
+
+
+def test_topics_deleted_together_share_syncs_and_are_refused_each_for_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        names = [f"t{number}" for number in range(TOPICS_AT_ONCE + 1)]
+        await cluster.controller.create_topics([NewTopic(name=name) for name in names])
+        writes = count_writes(cluster, monkeypatch)
+        delete = cluster.replicas.apply
+
+        async def stuck(delta: TopicDelta, config: TopicConfig | None) -> DeltaOutcome:
+            if delta.name == "t1":
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+            return await delete(delta, config)
+
+        monkeypatch.setattr(cluster.replicas, "apply", stuck)
+        refused = await cluster.controller.delete_topics(["nothing", *names])
+        assert {name: error.code for name, error in refused.items()} == {
+            "nothing": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "t1": ErrorCode.KAFKA_STORAGE_ERROR,
+        }
+        # A mark for each topic; then those that are gone go from the tree, with their marks.
+        assert writes == [TOPICS_AT_ONCE - 1, 0, 2, 0]
+        assert await cluster.store.children("/brokers/topics") == ["t1"]
+        assert await cluster.store.children("/admin/delete_topics") == ["t1"]
+        assert cluster.image.topic_count() == 0
+
+    at_once(scenario())
+
+
+def test_a_store_that_fails_leaves_the_other_topics_to_be_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        names = [f"t{number}" for number in range(TOPICS_AT_ONCE + 1)]
+        await cluster.controller.create_topics([NewTopic(name=name) for name in names])
+        apply, calls = cluster.store.apply, 0
+
+        async def fails_once(operations: list[TreeOperation]) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                raise StoreUnavailableError("/", "full")
+            await apply(operations)
+
+        monkeypatch.setattr(cluster.store, "apply", fails_once)
+        refused = await cluster.controller.delete_topics(names)
+        assert list(refused) == names[:TOPICS_AT_ONCE]
+        assert {error.code for error in refused.values()} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+        assert cluster.image.topic_count() == TOPICS_AT_ONCE
+
+    at_once(scenario())
+
+
+def test_topics_without_configs_of_their_own_share_the_brokers() -> None:
+    broker = BrokerConfig.parse({"broker.id": "1", "log.retention.ms": "5"})
+    other = BrokerConfig.parse({"broker.id": "1", "log.retention.ms": "6"})
+    assert TopicConfig.from_broker(broker, {}) is TopicConfig.from_broker(broker, {})
+    assert TopicConfig.from_broker(other, {}).retention_ms == 6
+    assert TopicConfig.from_broker(broker, {}).retention_ms == 5
+    assert TopicConfig.from_broker(broker, {"retention.ms": "7"}).retention_ms == 7

@@ -227,9 +227,7 @@ class LeaderValidator:
             else:
                 if crc_of(records, 0, size) != header.crc:
                     raise bad_crc(header, self._name)
-                latest = validated_max_timestamp(
-                    bytes(memoryview(records)[BATCH_OVERHEAD:]), header
-                )
+                latest = validated_max_timestamp(memoryview(records)[BATCH_OVERHEAD:], header)
                 if latest != header.max_timestamp:
                     return self._finish(
                         records, header, base_offset, leader_epoch, opened, bounded=bounded

@@ -177,13 +177,14 @@ class FetchRead:
         if 0 <= target.leader_epoch != partition.leader_epoch:
             partition.check_leader_epoch(target.leader_epoch)
         log = partition.log
-        high_watermark = log.high_watermark
-        log_start = log.log_start_offset
+        offsets = log.offsets
+        high_watermark = offsets.high_watermark
+        log_start = offsets.start
         offset = target.fetch_offset
         isolation = self._isolation
         # The high watermark is at hand: most reads that find nothing new need not ask the log.
         at_end = offset == (
-            high_watermark if isolation is _HIGH_WATERMARK else log.offsets.visible_end(isolation)
+            high_watermark if isolation is _HIGH_WATERMARK else offsets.visible_end(isolation)
         )
         diverging = None
         if target.last_fetched_epoch >= 0:
@@ -202,7 +203,7 @@ class FetchRead:
             data.records = b""
         data.partition_index = target.index
         data.high_watermark = high_watermark
-        data.last_stable_offset = -1 if isolation is _LOG_END else log.last_stable_offset
+        data.last_stable_offset = -1 if isolation is _LOG_END else offsets.last_stable
         data.log_start_offset = log_start
         if diverging is not None:
             data.diverging_epoch = diverging

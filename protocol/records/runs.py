@@ -153,6 +153,7 @@ def delta_of_one(payload: bytes | memoryview) -> int | None:  # noqa: C901  call
     if size < LEAST_RECORD:
         return None
     if _LEAST_OF_TWO_BYTES <= size <= _MOST_OF_TWO_BYTES:
+        delta: int
         length, delta, offset_delta, key, value = _head_of_one(payload)
         twice = 2 * size - 4
         if (

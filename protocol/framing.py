@@ -31,10 +31,9 @@ _FLEXIBLE = {
     key << 16 | version: spec.flexible(version)
     for key, spec in SPECS.items()
     for version in range(spec.min_version, spec.max_version + 1)
-    if (key, version) != (_CONTROLLED_SHUTDOWN, 0)
 }
-"""Every declared API key and version with a client id in its request header, as one number, and
-whether tagged fields follow there."""
+"""Whether tagged fields follow in the request header, for every declared API key and version, which
+are one number here. ControlledShutdown is not declared."""
 
 _read_size = struct.Struct(">i").unpack_from
 _read_v0 = struct.Struct(">hhi").unpack_from

@@ -323,6 +323,13 @@ def test_no_changed_byte_of_one_record_is_overlooked(
     assert delta_of_one(payload + b"\0") is None
 
 
+def test_a_length_of_two_bytes_is_not_one_of_three_without_its_last() -> None:
+    # 8,192 bytes behind the length, which has two bytes and says that there are none.
+    payload = bytes((0x80, 0, 0, 0, 0, 1)) + bytes((0xF2, 0x7F)) + bytes(8186)
+    assert len(payload) == 8194
+    assert delta_of_one(payload) is None
+
+
 def test_a_length_of_four_bytes_is_not_taken_for_one_of_three() -> None:
     # The first three bytes say the right size, if the third one's high bit counts.
     value = 1 << 20

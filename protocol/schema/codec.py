@@ -1,8 +1,8 @@
 """A version's codec: its generated functions, each made when it is first used.
 
 A broker parses requests and builds responses, so each direction is generated on its own. That takes
-about half a millisecond, once per (message, version) that a client uses. Compiling what is generated
-gains too little to write it to files (decision 81).
+about half a millisecond, once per (message, version) that a client uses. Compiling what is
+generated gains too little to write it to files (decision 81).
 """
 
 from collections.abc import Callable, Generator, Iterator

@@ -28,6 +28,13 @@ MIN_REQUEST_SIZE = 8
 _V1_SIZE = 10
 """Bytes of the shortest header v1, with an empty or null client id."""
 _CONTROLLED_SHUTDOWN = int(ApiKey.CONTROLLED_SHUTDOWN)
+_FLEXIBLE = {
+    key << 16 | version: spec.flexible(version)
+    for key, spec in SPECS.items()
+    for version in range(spec.min_version, spec.max_version + 1)
+}
+"""Whether tagged fields follow in the request header, for every declared API key and version, which
+are one number here. ControlledShutdown is not declared."""
 
 _read_size = struct.Struct(">i").unpack_from
 _read_v0 = struct.Struct(">hhi").unpack_from
@@ -85,7 +92,8 @@ def parse_request_header(buf: Any, mv: memoryview, start: int, end: int) -> Requ
     if offset > end:
         return _parse_header_v0(buf, start, end)
     key, version, correlation_id, length = _read_v1(buf, start)
-    if key == _CONTROLLED_SHUTDOWN and version == 0:
+    flexible = _FLEXIBLE.get(key << 16 | version)
+    if flexible is None and key == _CONTROLLED_SHUTDOWN and version == 0:
         return _parse_header_v0(buf, start, end)
     client_id = None
     if length >= 0:
@@ -97,11 +105,9 @@ def parse_request_header(buf: Any, mv: memoryview, start: int, end: int) -> Requ
         except UnicodeDecodeError as error:
             raise ProtocolError(f"request header: client id: {error}") from error
         offset = stop
-    spec = SPECS.get(key)
-    if spec is None or not spec.min_version <= version <= spec.max_version:
+    if flexible is None:
         raise UnsupportedVersion(RequestHeader(key, version, correlation_id, client_id, offset))
-    since = spec.flexible_since
-    if since is not None and version >= since:
+    if flexible:
         if offset < end and not buf[offset]:
             offset += 1
         else:

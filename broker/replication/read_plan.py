@@ -212,7 +212,7 @@ class FetchRead:
             data.records = b""
         data.partition_index = target.index
         data.high_watermark = high_watermark
-        data.last_stable_offset = -1 if isolation is _LOG_END else log.last_stable_offset
+        data.last_stable_offset = -1 if isolation is _LOG_END else offsets.last_stable
         data.log_start_offset = log_start
         if diverging is not None:
             data.diverging_epoch = diverging

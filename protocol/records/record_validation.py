@@ -76,18 +76,19 @@ class Findings(NamedTuple):
     """Indexes of the first `MOST_FAULTS` records with a timestamp out of bounds."""
 
 
-def validated_max_timestamp(payload: bytes, header: BatchHeader) -> int | None:
-    """The max timestamp of `payload`, the plain records of a batch with this header.
+def validated_max_timestamp(records: bytes | memoryview, header: BatchHeader) -> int | None:
+    """The max timestamp of `records`, the plain records of a batch with this header.
 
     None if the fast checks do not prove them valid: then call `check_batch`.
     """
     claimed, base, count = header.max_timestamp, header.base_timestamp, header.record_count
     if count == 1 and base > -_ANY_BASE:
-        delta = delta_of_one(payload)
+        delta = delta_of_one(records)
         if delta is not None:
             latest = base + delta
             return latest if latest > NO_TIMESTAMP else NO_TIMESTAMP
-    elif claimed >= 0 and payload and _layouts.is_known(payload, count, claimed - base):
+    payload = bytes(records)  # slices of a memoryview cannot be searched
+    if count > 1 and claimed >= 0 and payload and _layouts.is_known(payload, count, claimed - base):
         return claimed
     if not (NO_TIMESTAMP <= claimed < _ANY_BASE and -_ANY_BASE < base < _ANY_BASE):
         return None

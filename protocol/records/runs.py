@@ -31,8 +31,15 @@ _head_of: Final = Struct("2Bx5B").unpack_from
 length and, if the key is null, two of the value's length. The attributes are left out."""
 _later_head_of: Final = Struct("<2BxBH3B").unpack_from
 """`_head_of` for two bytes of offset delta."""
+_head_of_one: Final = Struct("<HxBBBH").unpack_from
+"""Unpacks a record without key, both of whose lengths take two bytes: length, both deltas, the byte
+of the key's length, the value's length."""
 LEAST_RECORD: Final = 7
 """Bytes of an empty record: length, attributes, two deltas, two null lengths, header count."""
+_LEAST_OF_TWO_BYTES: Final = 64 + 9
+_MOST_OF_TWO_BYTES: Final = 8191 + 2
+"""Bytes of the smallest and the largest record that `_head_of_one` is for: of its content of up to
+8,191 bytes, whose length has two bytes, seven are not the value, which has 64 at least."""
 _MOST_HEADERS: Final = 8
 _MOST_COLUMNS: Final = 8
 """The most bytes of a timestamp delta before its last one: with more, a sum could leave 64 bits."""
@@ -136,12 +143,28 @@ def is_odd(payload: bytes) -> bool:
         return False
 
 
-def delta_of_one(payload: bytes) -> int | None:
+def delta_of_one(payload: bytes | memoryview) -> int | None:  # noqa: C901  calls cost more than the rest
     """The timestamp delta of the one valid record that fills `payload`; None if that is not proved:
-    it is invalid, or has headers, a delta of several bytes, or about a megabyte or more."""
+    it is invalid, or has headers, a delta of several bytes, or about a megabyte or more.
+
+    Most have no key and a value of 64 bytes to 8 KB; all but the delta then follows from the size.
+    """
     size = len(payload)
     if size < LEAST_RECORD:
         return None
+    if _LEAST_OF_TWO_BYTES <= size <= _MOST_OF_TWO_BYTES:
+        delta: int
+        length, delta, offset_delta, key, value = _head_of_one(payload)
+        twice = 2 * size - 4
+        if (
+            length == twice & 0x7F | 0x80 | (twice & 0x3F80) << 1
+            and value == twice - 14 & 0x7F | 0x80 | (twice - 14 & 0x3F80) << 1
+            and key == 1
+            and offset_delta == 0
+            and delta < 0x80
+            and payload[-1] == 0
+        ):
+            return (delta >> 1) ^ -(delta & 1)
     length, at = payload[0], 1
     if length > 0x7F:
         more, at = payload[1], 2

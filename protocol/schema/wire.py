@@ -26,6 +26,9 @@ def read_uvarint(buf: Any, offset: int, first: int) -> tuple[int, int]:
     Raises ProtocolError if it has more than five bytes or exceeds 2^31 - 1, IndexError if the
     buffer ends first.
     """
+    byte = buf[offset]
+    if byte < 128:  # most: 128 to 16,383
+        return first - 128 + (byte << 7), offset + 1
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buf[offset]
@@ -42,6 +45,8 @@ def uvarint(value: int) -> bytes:
     """`value` (0 .. 2^31 - 1) as an unsigned varint."""
     if value < 128:
         return SHORT_VARINTS[value]
+    if value < 16_384:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 127:
         out.append(value & 0x7F | 0x80)

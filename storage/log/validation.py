@@ -176,7 +176,7 @@ class LeaderValidator:
             or self._before_max_ms != _NO_LIMIT
         )
 
-    def prepare(
+    def prepare(  # noqa: C901, PLR0912  calls cost more than the rest
         self,
         records: Bytes,
         *,
@@ -203,12 +203,30 @@ class LeaderValidator:
                         records, None, base_offset, leader_epoch, opened, bounded=bounded
                     )
             header = read_header(records)
-            records = self._check_header(records, header, origin, request_version)
+            size = header.batch_length + LOG_OVERHEAD
+            if size != len(records):
+                records = self._only_batch(records, size, request_version)
+            attributes, count = header.attributes, header.record_count
+            if origin is AppendOrigin.CLIENT and (
+                header.base_offset
+                or count != header.last_offset_delta + 1
+                or count <= 0
+                or attributes & CONTROL_BIT
+                or (header.base_sequence < 0 and header.producer_id >= 0)
+            ):
+                raise InvalidRecord(self._what_is_wrong(header))
+            if size > self._max_message_bytes:
+                raise too_large(size, self._name, self._max_message_bytes)
+            codec = attributes & CODEC_MASK
+            if codec:
+                check_codec(codec, request_version)
+            elif count * LEAST_RECORD > size:
+                raise InvalidRecord(f"{count} records do not fit a batch of {size} bytes")
             if origin is not AppendOrigin.CLIENT:
                 return self._prepare_own(records, header, base_offset, leader_epoch)
             if (
                 self._special
-                or header.attributes & _NOT_PLAIN
+                or attributes & _NOT_PLAIN
                 or opened is not None
                 or header.max_timestamp > self._clock.wall_ms() + self._after_max_ms
             ):
@@ -216,10 +234,9 @@ class LeaderValidator:
                     records, header, base_offset, leader_epoch, opened, bounded=bounded
                 )
             # A plain batch, as most are.
-            size = len(records)
             opening = None
             if size >= IN_WRITER_FROM:
-                if header.record_count > IN_WRITER_MOST_RECORDS:
+                if count > IN_WRITER_MOST_RECORDS:
                     return self._finish(
                         records, header, base_offset, leader_epoch, opened, bounded=bounded
                     )
@@ -227,9 +244,7 @@ class LeaderValidator:
             else:
                 if crc_of(records, 0, size) != header.crc:
                     raise bad_crc(header, self._name)
-                latest = validated_max_timestamp(
-                    bytes(memoryview(records)[BATCH_OVERHEAD:]), header
-                )
+                latest = validated_max_timestamp(memoryview(records)[BATCH_OVERHEAD:], header)
                 if latest != header.max_timestamp:
                     return self._finish(
                         records, header, base_offset, leader_epoch, opened, bounded=bounded
@@ -257,31 +272,6 @@ class LeaderValidator:
                 "record batches with magic version 2"
             )
         return first.magic
-
-    def _check_header(
-        self, records: Bytes, header: BatchHeader, origin: AppendOrigin, request_version: int
-    ) -> Bytes:
-        """The batch alone, if its header is consistent. Raises KafkaError, RecordsError."""
-        size = header.batch_length + LOG_OVERHEAD
-        if size != len(records):
-            records = self._only_batch(records, size, request_version)
-        attributes = header.attributes
-        if origin is AppendOrigin.CLIENT and (
-            header.base_offset
-            or header.record_count != header.last_offset_delta + 1
-            or header.record_count <= 0
-            or attributes & CONTROL_BIT
-            or (header.producer_id >= 0 and header.base_sequence < 0)
-        ):
-            raise InvalidRecord(self._what_is_wrong(header))
-        if size > self._max_message_bytes:
-            raise too_large(size, self._name, self._max_message_bytes)
-        codec = attributes & CODEC_MASK
-        if codec >= _ZSTD:
-            check_codec(codec, request_version)
-        if codec == 0 and header.record_count * LEAST_RECORD > size:
-            raise InvalidRecord(f"{header.record_count} records do not fit a batch of {size} bytes")
-        return records
 
     def _only_batch(self, records: Bytes, size: int, request_version: int) -> memoryview:
         """The first batch, if at most a partial one follows it (S-APP-1, S-APP-6). Raises

@@ -95,14 +95,18 @@ class FakeLog:
         self.appender = self.offsets = self.reader = self.times = self
 
     @property
+    def start(self):
+        return self.log_start_offset
+
+    @property
+    def last_stable(self):
+        return self.last_stable_offset
+
+    @property
     def last_stable_offset(self):
         if self.first_unstable is None:
             return self.high_watermark
         return min(self.first_unstable, self.high_watermark)
-
-    @property
-    def start(self):
-        return self.log_start_offset
 
     def visible_end(self, isolation):
         return {

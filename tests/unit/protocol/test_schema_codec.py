@@ -29,6 +29,7 @@ from protocol.schema import (
     V,
 )
 from protocol.schema.parse_code import MAX_ELEMENTS
+from protocol.schema.wire import read_uvarint, uvarint
 
 Leader = Group(
     "Leader",
@@ -237,6 +238,17 @@ def test_long_strings(size: int) -> None:
     for version in Names.versions:
         codec, value = Names.codec(version), Names(names=["x" * size])
         assert codec.parse(codec.build(value)) == value
+
+
+@pytest.mark.parametrize(
+    "value", [0, 127, 128, 129, 255, 256, 16_383, 16_384, 16_385, 2_097_151, 2_097_152, 2**31 - 1]
+)
+def test_a_varint_of_any_number_of_bytes_goes_round(value: int) -> None:
+    written = uvarint(value)
+    assert [byte > 127 for byte in written] == [True] * (len(written) - 1) + [False]
+    assert sum((byte & 127) << 7 * at for at, byte in enumerate(written)) == value
+    if value > 127:
+        assert read_uvarint(b"?" + written + b"?", 2, written[0]) == (value, 1 + len(written))
 
 
 @pytest.mark.parametrize("version", Names.versions)

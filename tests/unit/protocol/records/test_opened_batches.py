@@ -286,7 +286,7 @@ def test_no_changed_byte_of_odd_records_is_overlooked() -> None:
 
 @pytest.mark.parametrize("key", [None, b"", b"k", b"k" * 63])
 @pytest.mark.parametrize(
-    "value", [None, b"", b"v", b"v" * 63, b"v" * 64, b"v" * 8000, b"v" * 900_000]
+    "value", [None, b"", b"v", b"v" * 63, b"v" * 64, b"v" * 8184, b"v" * 8185, b"v" * 900_000]
 )
 @pytest.mark.parametrize("delta", [0, -1, 63, -64])
 def test_one_record_needs_no_closer_look(
@@ -297,7 +297,14 @@ def test_one_record_needs_no_closer_look(
 
 @pytest.mark.parametrize(
     ("key", "value", "size"),
-    [(None, b"v" * 3, 0), (b"k", b"v" * 70, 0), (None, None, 0), (b"", b"v" * 8200, 40)],
+    [
+        (None, b"v" * 3, 0),
+        (None, b"v" * 70, 0),
+        (None, b"v" * 8184, 40),
+        (b"k", b"v" * 70, 0),
+        (None, None, 0),
+        (b"", b"v" * 8200, 40),
+    ],
 )
 def test_no_changed_byte_of_one_record_is_overlooked(
     key: bytes | None, value: bytes | None, size: int
@@ -314,6 +321,13 @@ def test_no_changed_byte_of_one_record_is_overlooked(
     for cut in range(len(payload)):
         assert delta_of_one(payload[:cut]) is None
     assert delta_of_one(payload + b"\0") is None
+
+
+def test_a_length_of_two_bytes_is_not_one_of_three_without_its_last() -> None:
+    # 8,192 bytes behind the length, which has two bytes and says that there are none.
+    payload = bytes((0x80, 0, 0, 0, 0, 1)) + bytes((0xF2, 0x7F)) + bytes(8186)
+    assert len(payload) == 8194
+    assert delta_of_one(payload) is None
 
 
 def test_a_length_of_four_bytes_is_not_taken_for_one_of_three() -> None:

@@ -1,0 +1,69 @@
+"""A client that sends at a rate, alone and beside others: acks=all, 0.9 KB."""
+
+from collections.abc import Iterator
+
+from cases import Bench, Figures, Measure, add
+from frames import PRODUCE, SMALL, batch_of, fetch_frame, produce_frame
+from load import check_reply
+from sides import Side
+
+from protocol.api_keys import ApiKey
+
+PER_CONNECTION = 500
+"""Requests a second that one connection of the client sends."""
+PRELOADED = 400
+"""Batches of 16 KB that readers read over and over."""
+
+
+def paced(
+    bench: Bench, side: Side, rate: int, producers: bool, readers: bool
+) -> Iterator[Measure]:
+    """Latency of requests at a rate, from when each was due."""
+    seconds = bench.seconds if bench.quick or producers else 2 * bench.seconds
+    seconds = min(seconds, 2.5) if producers else seconds
+    around = seconds * 1.25 + 1
+
+    def measure() -> Figures:
+        with bench.topic(side, 3) as topic:
+            words = {"port": side.port, "pid": side.pid}
+            large = batch_of(16_000)
+            beside = []
+            if readers:
+                filling = [produce_frame(topic, [2], large)] * PRELOADED
+                bench.loads[2].run("chains", filling, connections=1, steps=PRELOADED, **words)
+                frame = fetch_frame(topic, 0, 1 << 20, 0)
+                beside.append(bench.loads[2])
+                beside[-1].start(
+                    "load", [frame], connections=2, inflight=1, seconds=around, **words
+                )
+            if producers:
+                frame = produce_frame(topic, [1], large)
+                beside.append(bench.loads[1])
+                beside[-1].start(
+                    "load", [frame], connections=2, inflight=5, seconds=around, **words
+                )
+            told = bench.loads[0].run(
+                "paced",
+                [produce_frame(topic, [0], batch_of(SMALL))],
+                rate=rate,
+                connections=max(rate // PER_CONNECTION, 1),
+                seconds=seconds,
+                warm=0.5 if beside else seconds / 4,
+                **words,
+            )
+            others = [load.finish() for load in beside]
+        check_reply(told, ApiKey.PRODUCE, PRODUCE)
+        figures = {"p50 ms": told["ms_p50"], "p99 ms": told["ms_p99"], "max ms": told["ms_max"]}
+        for name, other in zip(("producers'", "readers'"), reversed(others), strict=False):
+            figures[f"{name} requests/s"] = other["requests"] / other["seconds"]
+        if not beside:
+            figures["CPU us/request"] = told["broker_cpu"] / told["requests"] * 1e6
+        return figures
+
+    yield measure
+
+
+for _rate in (500, 5000):
+    add(f"latency/{_rate} a second, alone", paced, _rate, False, False)
+    add(f"latency/{_rate} a second, producers", paced, _rate, True, False, quick=_rate == 500)
+    add(f"latency/{_rate} a second, producers and readers", paced, _rate, True, True)

@@ -31,25 +31,37 @@ class Load:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self._running = False
 
     def start(self, mode: str, frames: Sequence[bytes], **words: Any) -> None:
         """Begin a run, for `finish` to wait for."""
+        if self._running:  # of a case that failed
+            self._figures()
         self._frames.write_bytes(b"".join(frames))
         given = {"frames": self._frames, **words}
         assert self._process.stdin is not None
         told = " ".join([mode, *(f"{name}={value}" for name, value in given.items())])
         self._process.stdin.write(f"{told}\n")
         self._process.stdin.flush()
+        self._running = True
 
-    def finish(self) -> dict[str, Any]:
-        """Return the figures of the run that was begun."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        figures: dict[str, Any] = json.loads(line or '{"error": "FrameLoad ended"}')
+    def finish(self, *, same_size: bool = True) -> dict[str, Any]:
+        """Return the figures of the run that was begun.
+
+        `same_size`: raise RuntimeError if replies differ in size, as one with an error does.
+        """
+        figures = self._figures()
         if "error" in figures:
             raise RuntimeError(figures["error"])
-        if figures.get("odd"):
+        if same_size and figures.get("odd"):
             raise RuntimeError(f"{figures['odd']} replies are of another size than the others")
+        return figures
+
+    def _figures(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        self._running = False
+        figures: dict[str, Any] = json.loads(line or '{"error": "FrameLoad ended"}')
         return figures
 
     def run(self, mode: str, frames: Sequence[bytes], **words: Any) -> dict[str, Any]:

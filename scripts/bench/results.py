@@ -40,6 +40,8 @@ class Results:
     sides: list[str]
     """The first is what the others are compared with."""
     cases: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    """What cases failed with."""
 
     def note(self, case: str, side: str, figures: dict[str, float]) -> None:
         """Keep what one measurement told."""

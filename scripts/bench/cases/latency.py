@@ -15,9 +15,7 @@ PRELOADED = 400
 """Batches of 16 KB that readers read over and over."""
 
 
-def paced(
-    bench: Bench, side: Side, rate: int, producers: bool, readers: bool
-) -> Iterator[Measure]:
+def paced(bench: Bench, side: Side, rate: int, producers: bool, readers: bool) -> Iterator[Measure]:
     """Latency of requests at a rate, from when each was due."""
     seconds = bench.seconds if bench.quick or producers else 2 * bench.seconds
     seconds = min(seconds, 2.5) if producers else seconds
@@ -51,7 +49,8 @@ def paced(
                 warm=0.5 if beside else seconds / 4,
                 **words,
             )
-            others = [load.finish() for load in beside]
+            # How much a reader gets at once depends on what is in memory.
+            others = [load.finish(same_size=False) for load in beside]
         check_reply(told, ApiKey.PRODUCE, PRODUCE)
         figures = {"p50 ms": told["ms_p50"], "p99 ms": told["ms_p99"], "max ms": told["ms_max"]}
         for name, other in zip(("producers'", "readers'"), reversed(others), strict=False):

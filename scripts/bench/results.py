@@ -1,4 +1,4 @@
-"""Figures of a run: ratios with their spread, JSON, tables for a terminal and for a page, a picture.
+"""Figures of a run: ratios with their spread, JSON, tables for terminals and pages, a picture.
 
 A ratio is that of one round: a side's figure by that of the first side, which was measured moments
 before or after. Shown are the median over the rounds, the smallest and the largest.

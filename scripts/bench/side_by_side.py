@@ -32,16 +32,17 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-import cases  # noqa: E402
-import cases.followers  # noqa: E402
-import cases.groups  # noqa: E402
-import cases.growth  # noqa: E402
-import cases.latency  # noqa: E402
-import cases.lives  # noqa: E402
-import cases.requests  # noqa: E402
-import cases.tools  # noqa: E402
-import cases.transactions  # noqa: E402
-from cases import CASES, Bench  # noqa: E402
+from cases import (  # noqa: E402
+    Bench,
+    followers,
+    groups,
+    growth,
+    latency,
+    lives,
+    requests,
+    tools,
+    transactions,
+)
 from floor import Floor  # noqa: E402
 from frames import SMALL, batch_of, produce_frame  # noqa: E402
 from load import Load  # noqa: E402
@@ -50,6 +51,8 @@ from rich.console import Console  # noqa: E402
 from sides import FLOOR, FORMS, KAFKA, Maker, Side, another, has_compiled  # noqa: E402
 
 console = Console(stderr=True)
+ROOMS = (tools, requests, latency, followers, growth, groups, transactions, lives)
+CASES = {name: case for room in ROOMS for name, case in room.CASES.items()}
 ROUNDS, QUICK_ROUNDS = 5, 3
 SECONDS, QUICK_SECONDS = 4.0, 0.6
 MEGABYTES = 300

@@ -118,7 +118,7 @@ class Side:
 
     def resident_mb(self) -> float:
         """Resident memory of the broker."""
-        return psutil.Process(self.pid).memory_info().rss / 1e6
+        return float(psutil.Process(self.pid).memory_info().rss) / 1e6
 
     def call(self, key: ApiKey, version: int, request: Any) -> Any:
         """Send a request on a connection of its own. Raises RuntimeError for errors."""

@@ -68,16 +68,16 @@ class Case:
     """Whether the floor can be measured: it takes frames and knows no topic."""
 
 
-CASES: dict[str, Case] = {}
-
-
-def add(
-    name: str, prepare: Callable[..., Any], *args: Any, quick: bool = False, floor: bool = False
-) -> None:
-    """Add a case: `prepare(bench, side, *args)`, a generator as `contextmanager` takes it."""
+def case(
+    prepare: Callable[..., Iterator[Measure]],
+    *args: object,
+    quick: bool = False,
+    floor: bool = False,
+) -> Case:
+    """A case that is `prepare(bench, side, *args)`, a generator as `contextmanager` takes it."""
     about = (prepare.__doc__ or "").splitlines()[0]
     made = contextmanager(lambda bench, side: prepare(bench, side, *args))
-    CASES[name] = Case(about, made, quick, floor)
+    return Case(about, made, quick, floor)
 
 
 def per_request(told: dict[str, Any]) -> Figures:

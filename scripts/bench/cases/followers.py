@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from cases import Bench, Figures, Measure, add
 from frames import FETCH, batch_of, fetch_frame, position_of, produce_frame
 from sides import Side
 
+from cases import Bench, Figures, Measure, case
 from protocol.api_keys import ApiKey
 from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from protocol.messages.registry import response_codec
@@ -49,6 +49,7 @@ def tail(bench: Bench, side: Side, followers: int, rate: int) -> Iterator[Measur
     yield measure
 
 
-for _count in (1, 10, 100, 500, 1000):
-    add(f"followers/{_count}", tail, _count, 50, quick=_count == 100)
-add("followers/1, 1000 records a second", tail, 1, 1000)
+CASES = {
+    **{f"followers/{n}": case(tail, n, 50, quick=n == 100) for n in (1, 10, 100, 500, 1000)},
+    "followers/1, 1000 records a second": case(tail, 1, 1000),
+}

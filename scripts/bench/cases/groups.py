@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from cases import Bench, Figures, Measure, add, per_request
 from load import Load, check_reply
 from sides import PATIENCE_S, Side
 
+from cases import Bench, Figures, Measure, case, per_request
 from protocol.api_keys import ApiKey
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -194,8 +194,8 @@ def commits(bench: Bench, side: Side, connections: int) -> Iterator[Measure]:
         yield measure
 
 
-for _count in (10, 100, 300):
-    add(f"groups/rebalance of {_count}", rebalance, _count, quick=_count == 100)
-add("groups/heartbeats, 64 x 1", heartbeats, 64, quick=True)
-for _count in (4, 64):
-    add(f"groups/commits, {_count} x 1", commits, _count)
+CASES = {
+    **{f"groups/rebalance of {n}": case(rebalance, n, quick=n == 100) for n in (10, 100, 300)},
+    "groups/heartbeats, 64 x 1": case(heartbeats, 64, quick=True),
+    **{f"groups/commits, {n} x 1": case(commits, n) for n in (4, 64)},
+}

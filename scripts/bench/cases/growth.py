@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy
-from cases import Bench, Figures, Measure, add
-from cases.requests import produce
 from frames import batch_of, produce_frame
 from load import check_reply
 from sides import PATIENCE_S, Side, creation
 
+from cases import Bench, Figures, Measure, case
+from cases.requests import produce
 from protocol.api_keys import ApiKey
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -24,7 +24,7 @@ RECORD = 100
 
 def asked_again(bench: Bench, side: Side, frames: Callable[[], bytes]) -> Figures:
     """Requests of one client at depth 1: a Python client's own cost is small beside these."""
-    took = []
+    took: list[float] = []
     with WireClient(side.port, timeout_s=PATIENCE_S) as client:
         before, until = side.cpu_seconds(), time.perf_counter() + bench.seconds
         while time.perf_counter() < until or len(took) < 5:
@@ -132,11 +132,15 @@ def many_partitions(bench: Bench, side: Side, partitions: int, producers: int) -
     yield measure
 
 
-for _count in (10, 100, 1000):
-    add(f"growth/produce to {_count} partitions", produce, 1, 1, _count, RECORD)
-add("growth/session of 1000 idle partitions", session, 1000)
-for _count in (100, 2000, 10_000):
-    add(f"growth/metadata of {_count} partitions", metadata, _count, quick=_count == 2000)
-for _count in (10, 300):
-    add(f"growth/{_count} topics made", topics_made, _count, quick=_count == 10)
-add("growth/1000 partitions, 10 producers", many_partitions, 1000, 10)
+CASES = {
+    **{
+        f"growth/produce to {n} partitions": case(produce, 1, 1, n, RECORD) for n in (10, 100, 1000)
+    },
+    "growth/1000 partitions, 10 producers": case(many_partitions, 1000, 10),
+    "growth/session of 1000 idle partitions": case(session, 1000),
+    **{
+        f"growth/metadata of {n} partitions": case(metadata, n, quick=n == 2000)
+        for n in (100, 2000, 10_000)
+    },
+    **{f"growth/{n} topics made": case(topics_made, n, quick=n == 10) for n in (10, 300)},
+}

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from cases import Bench, Figures, Measure, add
 from frames import PRODUCE, SMALL, batch_of, fetch_frame, produce_frame
 from load import check_reply
 from sides import Side
 
+from cases import Bench, Figures, Measure, case
 from protocol.api_keys import ApiKey
 
 PER_CONNECTION = 500
@@ -62,7 +62,12 @@ def paced(bench: Bench, side: Side, rate: int, producers: bool, readers: bool) -
     yield measure
 
 
-for _rate in (500, 5000):
-    add(f"latency/{_rate} a second, alone", paced, _rate, False, False)
-    add(f"latency/{_rate} a second, producers", paced, _rate, True, False, quick=_rate == 500)
-    add(f"latency/{_rate} a second, producers and readers", paced, _rate, True, True)
+CASES = {
+    f"latency/{rate} a second, {name}": case(paced, rate, *beside, quick=rate == 500 and beside[0])
+    for rate in (500, 5000)
+    for name, beside in {
+        "alone": (False, False),
+        "producers": (True, False),
+        "producers and readers": (True, True),
+    }.items()
+}

@@ -5,11 +5,11 @@ import threading
 import time
 from collections.abc import Iterator
 
-from cases import Bench, Figures, Measure, add
-from cases.tools import MB, produced
 from frames import batch_of, produce_frame
 from sides import PATIENCE_S, Broker, Side
 
+from cases import Bench, Figures, Measure, case
+from cases.tools import MB, produced
 from tests.support.broker_process import BrokerProcess
 from tests.support.wire_client import WireClient
 
@@ -81,6 +81,7 @@ def memory(bench: Bench, side: Side) -> Iterator[Measure]:
     yield measure
 
 
-for _count in (1, 1000, 10_000):
-    add(f"lives/{_count} partitions", lives, _count)
-add("lives/memory", memory)
+CASES = {
+    **{f"lives/{n} partitions": case(lives, n) for n in (1, 1000, 10_000)},
+    "lives/memory": case(memory),
+}

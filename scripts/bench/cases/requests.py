@@ -5,11 +5,11 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cases import Bench, Measure, add, per_request
 from frames import PRODUCE, SMALL, batch_of, produce_frame
 from load import check_reply
 from sides import FLOOR, Side
 
+from cases import Bench, Measure, case, per_request
 from protocol.api_keys import ApiKey
 
 
@@ -44,21 +44,6 @@ def produce(
     yield measure
 
 
-for _count in (1, 4, 16, 64, 256, 1000):
-    add(
-        f"requests/0.9 KB, {_count} x 1",
-        produce,
-        *(_count, 1, 1, SMALL),
-        quick=_count in (4, 64),
-        floor=True,
-    )
-add("requests/0.9 KB, 2 x 20", produce, 2, 20, 1, SMALL, quick=True, floor=True)
-# What is written in a second would be more than memory that is warm: feasible times are short.
-add("requests/16 KB, 4 x 5", produce, 4, 5, 1, 16_000, 1.5, floor=True)
-add("requests/4 x 64 KB, 2 x 5", produce, 2, 5, 4, 64_000, 1.0, quick=True, floor=True)
-add("requests/1 MB, 2 x 2", produce, 2, 2, 1, 1_000_000, 0.7, floor=True)
-
-
 @contextmanager
 def idle_connections(side: Side, count: int) -> Iterator[None]:
     """Connections that have asked once and say no more."""
@@ -83,9 +68,25 @@ def beside_idle(bench: Bench, side: Side, count: int) -> Iterator[Measure]:
     before = side.resident_mb()
     with idle_connections(side, count):
         held = max(side.resident_mb() - before, 0)
-        for measure in produce(bench, side, 1, 1, 1, SMALL):
-            yield lambda: {**measure(), "RSS KB/connection": held * 1000 / count}
+        measure = next(produce(bench, side, 1, 1, 1, SMALL))
+        yield lambda: {**measure(), "RSS KB/connection": held * 1000 / count}
 
 
-for _count in (1000, 10_000):
-    add(f"requests/0.9 KB, 1 x 1 beside {_count} idle", beside_idle, _count)
+CASES = {
+    **{
+        f"requests/0.9 KB, {count} x 1": case(
+            produce, count, 1, 1, SMALL, quick=count in (4, 64), floor=True
+        )
+        for count in (1, 4, 16, 64, 256, 1000)
+    },
+    "requests/0.9 KB, 2 x 20": case(produce, 2, 20, 1, SMALL, quick=True, floor=True),
+    # What is written in a second would be more than memory that is warm: these times are short.
+    "requests/16 KB, 4 x 5": case(produce, 4, 5, 1, 16_000, 1.5, floor=True),
+    "requests/4 x 64 KB, 2 x 5": case(produce, 2, 5, 4, 64_000, 1.0, quick=True, floor=True),
+    "requests/1 MB, 2 x 2": case(produce, 2, 2, 1, 1_000_000, 0.7, floor=True),
+    **{
+        f"requests/0.9 KB, 1 x 1 beside {count} idle": case(beside_idle, count)
+        for count in (1000, 10_000)
+    },
+}
+"""`connections x in flight` of each."""

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from cases import Bench, Figures, Measure, add
 from sides import Side
 
+from cases import Bench, Figures, Measure, case
 from tests.support.kafka_jars import java
 
 MB = 1024 * 1024
@@ -98,9 +98,16 @@ def cold(bench: Bench, side: Side, size: int) -> Iterator[Measure]:
         yield measure
 
 
-for _size, _batch in ((100, 16), (100, 256), (1024, 16), (1024, 256)):
-    add(f"tools/{_size} B x {_batch} KB", perf, _size, _batch * 1024, "none")
-for _codec in ("gzip", "snappy", "lz4", "zstd"):
-    add(f"tools/1 KB x 16 KB {_codec}", perf, 1024, 16384, _codec)
-add("tools/1 KB in transactions", transactional, 1024)
-add("tools/1 KB, cold", cold, 1024)
+CASES = {
+    **{
+        f"tools/{size} B x {batch} KB": case(perf, size, batch * 1024, "none")
+        for size in (100, 1024)
+        for batch in (16, 256)
+    },
+    **{
+        f"tools/1024 B x 16 KB, {codec}": case(perf, 1024, 16384, codec)
+        for codec in ("gzip", "snappy", "lz4", "zstd")
+    },
+    "tools/1024 B, in transactions": case(transactional, 1024),
+    "tools/1024 B, cold": case(cold, 1024),
+}

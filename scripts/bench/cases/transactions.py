@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy
-from cases import Bench, Figures, Measure, add
 from load import refuse_errors
 from sides import PATIENCE_S, Side
 
+from cases import Bench, Figures, Measure, case
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
@@ -98,5 +98,6 @@ def _is_accepted(answer: Any) -> bool:
     return True
 
 
-for _count in (1, 100, 500):
-    add(f"transactions/{_count} partitions", transactions, _count, quick=_count == 100)
+CASES = {
+    f"transactions/{n} partitions": case(transactions, n, quick=n == 100) for n in (1, 100, 500)
+}

@@ -2,14 +2,16 @@
 
 import struct
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
 
 from load import Load, check_reply
 from sides import PATIENCE_S, Side
 
 from cases import Bench, Figures, Measure, case, per_request
 from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -23,6 +25,7 @@ from tests.support.wire_client import WireClient, read_response, request_frame
 
 FIND, JOIN, SYNC, HEARTBEAT, COMMIT = 3, 5, 3, 3, 7
 """Versions."""
+Answer = TypeVar("Answer")
 SESSION_MS = 600_000
 """Nobody sends a heartbeat while others are measured."""
 
@@ -35,13 +38,15 @@ class Group:
         self.name = name
         self.generation = 0
         find_coordinator(side, name)
-        self.members = [self._new_member() for _ in range(count)]
+        self.members = [patiently(self._new_member) for _ in range(count)]
 
     def _new_member(self) -> str:
         with WireClient(self.side.port) as client:
             client.send(self._join("", 0))
             _, answer = read_response(ApiKey.JOIN_GROUP, JOIN, client.receive_frame())
-        return str(answer.member_id)  # with MEMBER_ID_REQUIRED
+        if answer.error_code != ErrorCode.MEMBER_ID_REQUIRED:
+            raise RuntimeError(f"JoinGroup: {answer.error_code}")
+        return str(answer.member_id)
 
     def _join(self, member: str, number: int) -> bytes:
         # Another subscription than before: whoever comes first begins the rebalance.
@@ -116,15 +121,17 @@ class Group:
 
 
 def find_coordinator(side: Side, group: str) -> None:
-    """Wait until the group has a coordinator; the first makes __consumer_offsets."""
+    """Find the group's coordinator; the first search makes __consumer_offsets."""
     request = FindCoordinatorRequest(key=group, key_type=0)
+    patiently(lambda: side.call(ApiKey.FIND_COORDINATOR, FIND, request))
+
+
+def patiently(ask: Callable[[], Answer]) -> Answer:
+    """Ask again while the coordinator is made or loads."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            side.call(ApiKey.FIND_COORDINATOR, FIND, request)
-            # A coordinator that still loads refuses commits.
-            side.call(ApiKey.OFFSET_COMMIT, COMMIT, OffsetCommitRequest(group_id=group, topics=[]))
-            return
+            return ask()
         except RuntimeError:
             if time.monotonic() > deadline:
                 raise
@@ -175,6 +182,7 @@ def commits(bench: Bench, side: Side, connections: int) -> Iterator[Measure]:
             find_coordinator(side, group)
             topics = [OffsetCommitRequestTopic(name=topic, partitions=[place])]
             request = OffsetCommitRequest(group_id=group, topics=topics)
+            patiently(partial(side.call, ApiKey.OFFSET_COMMIT, COMMIT, request))
             frames.append(request_frame(ApiKey.OFFSET_COMMIT, COMMIT, request))
 
         def measure() -> Figures:

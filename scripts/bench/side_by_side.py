@@ -69,7 +69,7 @@ def chosen_sides(args: argparse.Namespace) -> dict[str, Maker]:
         form = "compiled" if has_compiled() else "pure"
         names = [KAFKA, form] if args.quick else [KAFKA, *{form: 0, "pure": 0}]
     known = {**FORMS, **trees}
-    return {name: known[name] for name in (*names, *(set(trees) - set(names)))}
+    return {name: known[name] for name in (*names, *(name for name in trees if name not in names))}
 
 
 def chosen_cases(args: argparse.Namespace) -> list[str]:

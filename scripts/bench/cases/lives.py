@@ -67,6 +67,21 @@ def lives(bench: Bench, side: Side, partitions: int) -> Iterator[Measure]:
         yield measure
 
 
+def killed(bench: Bench, side: Side) -> Iterator[Measure]:
+    """Start after kill -9, as soon as Kafka's tool has produced to four partitions."""
+    size = 1024
+    with side.other() as made:
+
+        def measure() -> Figures:
+            with made.topics(1, 4) as (topic,):
+                words = ("--command-property", "batch.size=262144")
+                produced(made, topic, size, bench.megabytes * MB // size, *words)
+                made.broker.kill()
+                return {"start s": seconds_to_answer(made.broker)}
+
+        yield measure
+
+
 def memory(bench: Bench, side: Side) -> Iterator[Measure]:
     """Resident memory of a new broker, at once and when Kafka's tool has produced."""
     size = 1024
@@ -83,5 +98,6 @@ def memory(bench: Bench, side: Side) -> Iterator[Measure]:
 
 CASES = {
     **{f"lives/{n} partitions": case(lives, n) for n in (1, 1000, 10_000)},
+    "lives/killed": case(killed),
     "lives/memory": case(memory),
 }

@@ -167,6 +167,9 @@ class Results:
             axis.set_title(f"{title} ({self.sides[0]} = 1)")
             axis.axvline(1, color="black", linewidth=1)
             axis.set_xscale("log")
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_formatter("{x:g}")
+            axis.tick_params(axis="x", which="both", labelsize=7)
             for number, side in enumerate(shown):
                 found = [
                     (at + 0.2 * number, ratio)

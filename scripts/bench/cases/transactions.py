@@ -15,11 +15,10 @@ from sides import PATIENCE_S, Side
 
 from cases import Bench, Figures, Measure, case
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
-from tests.support.raw_transactions import RawTransaction
+from tests.support.raw_transactions import AGAIN, RawTransaction
 from tests.support.wire_client import WireClient, read_response, request_frame
 
 PRODUCE, END = 12, 5
@@ -92,7 +91,7 @@ def _ask(client: WireClient, key: ApiKey, version: int, frame: bytes) -> Any:
 
 def _is_accepted(answer: Any) -> bool:
     codes = {part.error_code for part in answer.responses[0].partition_responses}
-    if ErrorCode.CONCURRENT_TRANSACTIONS in codes:
+    if codes & AGAIN:
         return False
     refuse_errors(answer)
     return True

@@ -53,6 +53,8 @@ class Load:
         figures = self._figures()
         if "error" in figures:
             raise RuntimeError(figures["error"])
+        if not figures.get("requests", 1):
+            raise RuntimeError("no request was answered: measure for longer")
         if same_size and figures.get("odd"):
             raise RuntimeError(f"{figures['odd']} replies are of another size than the others")
         return figures

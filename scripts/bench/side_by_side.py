@@ -138,7 +138,7 @@ def run(args: argparse.Namespace, names: list[str], makers: dict[str, Maker]) ->
             for name in names:
                 try:
                     measure(bench, sides, results, name, rounds)
-                except (RuntimeError, AssertionError, OSError) as error:
+                except Exception as error:  # hours of figures are not lost by one case
                     results.failed[name] = f"{type(error).__name__}: {error}"
                     console.print(f"  {name} FAILED: {results.failed[name]}", highlight=False)
         except KeyboardInterrupt:

@@ -83,7 +83,8 @@ def chosen_cases(args: argparse.Namespace) -> list[str]:
 def measure(bench: Bench, sides: list[Side], results: Results, name: str, rounds: int) -> None:
     """Measure one case in all rounds."""
     case = CASES[name]
-    taking = [side for side in sides if case.floor or side.name != FLOOR]
+    floor = case.floor and not bench.quick
+    taking = [side for side in sides if floor or side.name != FLOOR]
     with ExitStack() as stack:
         stack.callback(bench.end_case)
         measures = {side.name: stack.enter_context(case.prepare(bench, side)) for side in taking}

@@ -27,7 +27,7 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.installation import CHECKOUT, Installation, in_environment, under_test
 from tests.support.wire_client import WireClient
 
-SETTINGS = {"group.initial.rebalance.delay.ms": "300", "log.segment.delete.delay.ms": "1000"}
+SETTINGS = {"group.initial.rebalance.delay.ms": "1000", "log.segment.delete.delay.ms": "1000"}
 """Of every broker. A deleted topic gives its memory back before the next is measured; members that
 join a new group together are in its first generation together."""
 PATIENCE_S = 120

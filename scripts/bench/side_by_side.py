@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -141,7 +142,8 @@ def run(args: argparse.Namespace, names: list[str], makers: dict[str, Maker]) ->
                     measure(bench, sides, results, name, rounds)
                 except Exception as error:  # hours of figures are not lost by one case
                     results.failed[name] = f"{type(error).__name__}: {error}"
-                    console.print(f"  {name} FAILED: {results.failed[name]}", highlight=False)
+                    traceback.print_exc()
+                    console.print(f"  {name} FAILED", highlight=False)
         except KeyboardInterrupt:
             console.print("interrupted: the figures so far")
     return results

@@ -9,7 +9,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -143,11 +143,17 @@ class Side:
         self.wait_for_partitions(prefix, count * partitions)
         try:
             yield names
-        finally:
-            for some in (names[at : at + each] for at in range(0, count, each)):
-                request = DeleteTopicsRequest(topic_names=some, timeout_ms=PATIENCE_S * 1000)
-                self.call(ApiKey.DELETE_TOPICS, 5, request)
-            self.wait_for_partitions(prefix, 0)
+        except Exception:
+            with suppress(OSError, RuntimeError):  # what went wrong before is told, not this
+                self._delete(names, each)
+            raise
+        self._delete(names, each)
+        self.wait_for_partitions(prefix, 0)
+
+    def _delete(self, names: Sequence[str], each: int) -> None:
+        for some in (names[at : at + each] for at in range(0, len(names), each)):
+            request = DeleteTopicsRequest(topic_names=some, timeout_ms=PATIENCE_S * 1000)
+            self.call(ApiKey.DELETE_TOPICS, 5, request)
 
     def wait_for_partitions(self, prefix: str, count: int) -> None:
         """Wait until so many are on the disk, with those that are being deleted."""

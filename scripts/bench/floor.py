@@ -1,162 +1,103 @@
-"""Compares the kernel's cost of produced bytes with this broker's and Apache Kafka 4.4.0's.
+"""The floor: what this machine takes of any broker, by a bare loop that is one side of the bench.
 
-    .venv/bin/python scripts/bench/floor.py [--rounds 3] [--megabytes 200] [--batches 16000,250000]
-
-The same Produce requests (four partitions with --batches bytes each, five in flight on one
-connection) go in turn to three servers: a bare loop that receives a frame, computes its CRC-32C,
-writes four files and sends sixty bytes back (`floor`: no broker can cost less on this machine),
-this broker, and Apache Kafka. Reports user and system CPU seconds per GB of the server's process,
-medians over the rounds.
-
-On virtual machines the floor moves: the first touch of a page that the host has taken back costs
-more than copying into it.
+The loop receives frames, computes the CRC-32C of each, writes it to a file and sends the bytes of a
+reply back. No broker can cost less. On virtual machines the floor moves with what other machines
+do: the first touch of a page that the host has taken back costs more than copying into it. So it is
+measured in the same alternation, and a ratio of two brokers near it says little.
 """
 
-import argparse
 import os
+import select
 import socket
-import statistics
 import struct
 import subprocess
 import sys
-import tempfile
-import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import psutil
-from crc32c import crc32c
-from side_by_side import SETTINGS, create_topic, delete_topic
-
-from protocol.records.builder import build_batch
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
-
-PARTITIONS, IN_FLIGHT, RECORD = 4, 5, 1000
-MB = 1024 * 1024
+REPLY = struct.pack(">i", 56) + bytes(56)
+MOST = 2 * 1024 * 1024
+"""Bytes of the largest frame."""
 
 
-def sink(directory: str) -> None:
-    """The floor: serves one connection after the other."""
-    buffer = memoryview(bytearray(8 * MB))
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        print(listening.getsockname()[1], flush=True)
-        while True:
-            connection, _ = listening.accept()
-            with connection:
-                take_frames(connection, buffer, directory)
+class Floor:
+    """A process of that loop, with the face of a broker."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
+        self.directory = directory
+        self.port = 0
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        words = [sys.executable, __file__, str(self.directory / "written")]
+        self._process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline())
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    @contextmanager
+    def emptied(self) -> Iterator[None]:
+        """Give back what was written."""
+        yield
+        os.truncate(self.directory / "written", 0)
 
 
-def take_frames(connection: socket.socket, buffer: memoryview, directory: str) -> None:
-    names = [f"{directory}/{index}" for index in range(PARTITIONS)]
-    files = [os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC) for name in names]
-    position = 0
-    while len(head := connection.recv(4, socket.MSG_WAITALL)) == 4:
-        (size,) = struct.unpack(">i", head)
-        connection.recv_into(buffer, size, socket.MSG_WAITALL)
-        crc32c(buffer[:size])
-        share = size // PARTITIONS
-        for index, file in enumerate(files):
-            os.pwrite(file, buffer[index * share : (index + 1) * share], position)
-        position += share
-        connection.send(struct.pack(">i", 56) + bytes(56))
-    for file, name in zip(files, names, strict=True):
-        os.close(file)
-        os.unlink(name)
+def serve(path: str) -> None:
+    from crc32c import crc32c  # the side that starts it does without
 
-
-def request(topic: str, size: int) -> bytes:
-    """A Produce v7 frame, acks=all."""
-    now = int(time.time() * 1000)
-    batch = build_batch(
-        [(now, None, os.urandom(RECORD), []) for _ in range(max(size // (RECORD + 8), 1))]
-    )
-    name = topic.encode()
-    body = struct.pack(
-        f">hhih5shhii h{len(name)}s i",
-        *(0, 7, 5, 5, b"bench", -1, -1, 30000, 1, len(name), name, PARTITIONS),
-    )
-    for index in range(PARTITIONS):
-        body += struct.pack(">ii", index, len(batch)) + batch
-    return struct.pack(">i", len(body)) + body
-
-
-def send_all(port: int, frame: bytes, total: int) -> float:
-    """Send the frame until `total` bytes are answered; return the GB that were sent."""
-    count = max(total // len(frame), 1)
-    sent = 0
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        replies = connection.makefile("rb")
-        for answered in range(count):
-            while sent < count and sent - answered < IN_FLIGHT:
-                connection.sendall(frame)
-                sent += 1
-            (size,) = struct.unpack(">i", replies.read(4))
-            replies.read(size)
-    return count * len(frame) / 1e9
-
-
-def measure(pid: int, port: int, frame: bytes, total: int) -> tuple[float, float]:
-    process = psutil.Process(pid)
-    before = process.cpu_times()
-    gigabytes = send_all(port, frame, total)
-    after = process.cpu_times()
-    return (after.user - before.user) / gigabytes, (after.system - before.system) / gigabytes
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--megabytes", type=int, default=200)
-    parser.add_argument("--batches", default="16000,250000", help="bytes, comma separated")
-    parser.add_argument("--sink", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.sink:
-        sink(args.sink)
-    sizes = [int(size) for size in args.batches.split(",")]
-    figures: dict[tuple[int, str], list[tuple[float, float]]] = {}
-    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        command = [sys.executable, __file__, "--sink", directory]
-        floor = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        brokers = {
-            "pykafkalog": BrokerProcess(Path(directory) / "ours", SETTINGS),
-            "Apache Kafka": ApacheKafka(Path(directory) / "kafka", SETTINGS),
-        }
-        try:
-            assert floor.stdout is not None
-            takers = {"floor": (floor.pid, int(floor.stdout.readline()))}
-            for name, broker in brokers.items():
-                broker.start()
-                takers[name] = broker.pid, int(broker.bootstrap.rsplit(":", 1)[1])
-            for number in range(-1, args.rounds):  # the first round only warms up
-                for size in sizes:
-                    topic = f"floor-{size}-{number + 1}"
-                    frame = request(topic, size)
-                    for name in list(takers)[:: 1 if number % 2 else -1]:
-                        if name in brokers:
-                            create_topic(brokers[name], topic)
-                        measured = measure(*takers[name], frame, args.megabytes * MB)
-                        if number >= 0:
-                            figures.setdefault((size, name), []).append(measured)
-                        if name in brokers:
-                            delete_topic(brokers[name], topic)
-        finally:
-            floor.kill()
-            for broker in brokers.values():
-                broker.kill()
-    for (size, name), values in sorted(figures.items()):
-        user, system = (statistics.median(column) for column in zip(*values, strict=True))
-        print(
-            f"{PARTITIONS} x {size:>7} B  {name:<12}  user {user:5.2f}  system {system:5.2f}  "
-            f"CPU s/GB {user + system:5.2f}"
-        )
-    print("load average", *(f"{load:.1f}" for load in os.getloadavg()))
-    return 0
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+    ready = select.epoll()
+    listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    ready.register(listening, select.EPOLLIN)
+    print(listening.getsockname()[1], flush=True)
+    links: dict[int, tuple[socket.socket, memoryview, list[int]]] = {}
+    while True:
+        for number, _ in ready.poll():
+            if number == listening.fileno():
+                link, _ = listening.accept()
+                link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                ready.register(link, select.EPOLLIN)
+                links[link.fileno()] = link, memoryview(bytearray(65536)), [0]
+                continue
+            link, buffer, filled = links[number]
+            try:
+                came = link.recv_into(buffer[filled[0] :])
+            except ConnectionError:
+                came = 0
+            if not came:
+                del links[number]
+                link.close()
+                continue
+            end, at, replies = filled[0] + came, 0, 0
+            while end - at >= 4:
+                (size,) = struct.unpack_from(">i", buffer, at)
+                if size + 4 > len(buffer):
+                    grown = memoryview(bytearray(MOST))
+                    grown[:end] = buffer[:end]
+                    links[number] = link, (buffer := grown), filled
+                if end - at < size + 4:
+                    break
+                frame = buffer[at + 4 : at + 4 + size]
+                crc32c(frame)
+                os.write(file, frame)
+                at += size + 4
+                replies += 1
+            buffer[: end - at] = buffer[at:end]
+            filled[0] = end - at
+            if replies:
+                link.sendall(REPLY * replies)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    serve(sys.argv[1])

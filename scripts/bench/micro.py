@@ -1,14 +1,13 @@
 """Measures single functions and paths in this process: user microseconds, or byte codes.
 
     .venv/bin/python scripts/bench/micro.py                              every case
-    .venv/bin/python scripts/bench/micro.py codec/ 'log/append*'         those that match
+    .venv/bin/python scripts/bench/micro.py codec/ 'handler/fetch*'      those that match
     .venv/bin/python scripts/bench/micro.py connection/ --count --top 20 byte codes, and where
     .venv/bin/python scripts/bench/micro.py handler/ --json before.json  keeps the figures
     .venv/bin/python scripts/bench/micro.py handler/ --compare before.json
 
 records/   functions on a record batch          handler/     codec, handler and log of a request
 codec/     generated code for a message         connection/  a request from its bytes to its reply
-log/       appends and reads of one log
 
 `connection/produce` counts all of a Produce request but its writes, whose cost is the kernel's. The
 other connections are on a socket, with their client in the same loop; no connection yields by time.
@@ -18,7 +17,6 @@ On a crowded machine count, or compare two runs in alternation.
 import argparse
 import json
 import os
-import random
 import shutil
 import socket
 import struct
@@ -50,7 +48,6 @@ from broker.world.clock import SystemClock
 from broker.world.readiness import SocketReadiness
 from broker.world.sockets import SocketStream
 from broker.world.transport import Address
-from config.topic_config import TopicConfig
 from protocol.api_keys import ApiKey
 from protocol.framing import parse_request_header
 from protocol.messages import fetch, metadata, produce
@@ -65,10 +62,8 @@ from protocol.records.record_validation import RecordRules, check_batch
 from protocol.records.scan import fields_of
 from protocol.records.search import first_at_or_after
 from protocol.schema import Api
-from protocol.types import TopicPartition
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFile, OsFileSystem
-from storage.recovery import LoadOptions, load_log
 from storage.waits import at_once
 from tests.support.begun import begin
 from tests.support.broker_bench import context
@@ -229,45 +224,6 @@ for _count, _size in ((1, 16_384), (10, 1_024)):
             metadata.MetadataResponse, METADATA, metadata_response(n, n)
         ),
     }
-
-
-# ---- one log
-
-
-def log_case(what: str, size: int, directory: Path) -> Run:
-    options = LoadOptions(config=TopicConfig(), clean=True)
-    partition = TopicPartition("t", 0)
-    log = load_log(OsFileSystem(), SystemClock(), str(directory), partition, options, Random())
-    value = os.urandom(max(min(size, 1000) - 12, 1))
-    batch = bytearray(build_batch([(NOW, None, value, ())] * max(size // 1000, 1)))
-    view, unplaced = memoryview(batch), bytes(8)
-
-    def append() -> None:
-        batch[:8] = unplaced  # as a client sends it
-        log.append_as_leader(view, leader_epoch=0)
-        log.update_high_watermark(log.log_end_offset)
-
-    def follow() -> None:
-        offset = log.log_end_offset
-        append()
-        log.read(offset, 1 << 20)
-
-    for _ in range(100):
-        append()
-    end = log.log_end_offset
-    return each(
-        {
-            "append": append,
-            "append and read it": follow,
-            "read at a random offset": lambda: log.read(random.randrange(end), 1 << 16),
-            "read at the end": lambda: log.read(end, 1 << 16),
-        }[what]
-    )
-
-
-for _what in ("append", "append and read it", "read at a random offset", "read at the end"):
-    for _size in (1_000, 16_384):
-        CASES[f"log/{_what}, {_size} B"] = partial(log_case, _what, _size)
 
 
 # ---- handlers
@@ -596,7 +552,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("cases", nargs="*", default=["*"], help="patterns; a room is `log/`")
+    parser.add_argument("cases", nargs="*", default=["*"], help="patterns; a room is `codec/`")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--operations", type=int, help="in a round; default: what takes a moment")
     parser.add_argument("--count", action="store_true", help="byte codes instead of time")

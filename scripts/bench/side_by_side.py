@@ -1,264 +1,227 @@
-"""Compares this broker with Apache Kafka 4.4.0, alternating in one run, by Kafka's own tools.
+"""The bench: this broker beside Apache Kafka 4.4.0, case by case, in alternation.
 
-Both brokers run at the same time, warmed up by the same load, and are measured in turn: for every
-round and every setting first the one, then the other, the order changing with each round. Reports
-medians over the rounds and the ratio of the medians:
+All sides run at the same time, warmed up by the same load, and measure in turn, the order changing
+with each round. Shown are medians, and ratios to the first side with their spread.
 
-* produce: `kafka-producer-perf-test` (4 partitions, acks=all, idempotent, linger 5 ms): MB/s by the
-  tool, CPU seconds of the broker process per GB;
-* consume: `kafka-consumer-perf-test` over the produced records (no initial rebalance delay);
-* depth 1: one connection, one small Produce request (acks=1) at a time, requests per second;
-* start: from starting the process to its first ApiVersions answer, on fresh directories;
-* memory: resident set of a fresh broker after 1 GB produced.
+examples:
+  scripts/bench/side_by_side.py --json now.json --png now.png          everything: some hours
+  scripts/bench/side_by_side.py requests/ 'latency/500*' --rounds 7    cases by name; --list
+  scripts/bench/side_by_side.py --quick --json before.json             before a change, and
+  scripts/bench/side_by_side.py --quick --before before.json           after it
+  scripts/bench/side_by_side.py --quick --tree old=../old              beside another checkout
+  scripts/bench/side_by_side.py requests/ --sides pure --tree 3.12=.venvs/3.12/bin/python
+  scripts/bench/side_by_side.py --markdown now.json                    the tables of the page
 
-The client shares the machine with the broker, so MB/s is bounded by the client; CPU per GB is not.
+Sides: kafka, compiled (where this checkout is), pure, and what --tree names. What the cases are and
+how to read the figures: docs/performance.md.
 """
 
 import argparse
-import json
-import re
-import socket
-import statistics
-import struct
+import datetime
+import os
+import signal
+import subprocess
 import sys
 import tempfile
 import time
+import traceback
+from contextlib import ExitStack
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-import psutil  # noqa: E402
-from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
+from cases import (  # noqa: E402
+    Bench,
+    followers,
+    groups,
+    growth,
+    latency,
+    lives,
+    requests,
+    tools,
+    transactions,
+)
+from floor import Floor  # noqa: E402
+from frames import SMALL, batch_of, produce_frame  # noqa: E402
+from load import Load  # noqa: E402
+from results import Results  # noqa: E402
 from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
+from sides import FLOOR, FORMS, KAFKA, Maker, Side, another, has_compiled  # noqa: E402
 
-from protocol.records.builder import build_batch  # noqa: E402
-from tests.support.apache_kafka import ApacheKafka  # noqa: E402
-from tests.support.broker_process import BrokerProcess  # noqa: E402
-from tests.support.kafka_jars import java  # noqa: E402
-
-console = Console()
-MB = 1024 * 1024
-Broker = BrokerProcess | ApacheKafka
-SETTINGS = {"group.initial.rebalance.delay.ms": "0", "log.segment.delete.delay.ms": "1000"}
-
-
-def cpu_seconds(broker: Broker) -> float:
-    """User and system time of the broker process so far."""
-    times = psutil.Process(broker.pid).cpu_times()
-    return times.user + times.system
+console = Console(stderr=True)
+ROOMS = (tools, requests, latency, followers, growth, groups, transactions, lives)
+CASES = {name: case for room in ROOMS for name, case in room.CASES.items()}
+ROUNDS, QUICK_ROUNDS = 5, 3
+SECONDS, QUICK_SECONDS = 4.0, 0.6
+MEGABYTES = 300
+CLIENTS = 3
+"""Loads beside each other that a case may want."""
 
 
-def create_topic(broker: Broker, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(30)
+def chosen_sides(args: argparse.Namespace) -> dict[str, Maker]:
+    """Sides by name, in the order of the columns."""
+    trees = {name: another(Path(path)) for name, path in args.tree}
+    if args.sides:
+        names = args.sides.split(",")
+    else:
+        form = "compiled" if has_compiled() else "pure"
+        names = [KAFKA, form] if args.quick else [KAFKA, *{form: 0, "pure": 0}]
+    known = {**FORMS, **trees}
+    return {name: known[name] for name in (*names, *(name for name in trees if name not in names))}
 
 
-def delete_topic(broker: Broker, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.delete_topics([topic])[topic].result(30)
+def chosen_cases(args: argparse.Namespace) -> list[str]:
+    """Names of cases that match, or those of a quick bench."""
+    if not args.cases:
+        return [name for name, case in CASES.items() if case.quick or not args.quick]
+    patterns = [f"{pattern}*" if pattern.endswith("/") else pattern for pattern in args.cases]
+    return [name for name in CASES if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def produce(broker: Broker, topic: str, size: int, batch: int, megabytes: int) -> dict[str, float]:
-    """One run of the producer tool: MB/s, latencies, broker CPU seconds per GB."""
-    create_topic(broker, topic)
-    count = megabytes * MB // size
-    before = cpu_seconds(broker)
-    out = java(
-        "org.apache.kafka.tools.ProducerPerformance",
-        *(
-            "--topic",
-            topic,
-            "--num-records",
-            str(count),
-            "--record-size",
-            str(size),
-            "--throughput",
-            "-1",
-        ),
-        *("--bootstrap-server", broker.bootstrap),
-        *("--command-property", f"batch.size={batch}", "linger.ms=5"),
-        timeout=600,
-    ).stdout.splitlines()[-1]
-    cpu = cpu_seconds(broker) - before
-    rate = float(re.search(r"\(([\d.]+) MB/sec\)", out).group(1))  # type: ignore[union-attr]
-    p99 = float(re.search(r"([\d.]+) ms 99th", out).group(1))  # type: ignore[union-attr]
-    return {"MB/s": rate, "CPU s/GB": cpu / (count * size / 1e9), "p99 ms": p99}
+def measure(bench: Bench, sides: list[Side], results: Results, name: str, rounds: int) -> None:
+    """Measure one case in all rounds."""
+    case = CASES[name]
+    floor = case.floor and not bench.quick
+    taking = [side for side in sides if floor or side.name != FLOOR]
+    with ExitStack() as stack:
+        stack.callback(bench.end_case)
+        measures = {side.name: stack.enter_context(case.prepare(bench, side)) for side in taking}
+        for number in range(-1, rounds):  # the first only warms up
+            for side in list(measures)[:: 1 if number % 2 else -1]:
+                figures = measures[side]()
+                if number >= 0:
+                    results.note(name, side, figures)
+                    told = ", ".join(f"{key} {value:.4g}" for key, value in figures.items())
+                    console.print(f"  {name}: {side}: {told}", highlight=False)
 
 
-def consume(broker: Broker, topic: str, size: int, megabytes: int) -> dict[str, float]:
-    """One run of the consumer tool over the topic."""
-    count = megabytes * MB // size
-    before = cpu_seconds(broker)
-    lines = java(
-        "org.apache.kafka.tools.ConsumerPerformance",
-        *("--topic", topic, "--num-records", str(count), "--bootstrap-server", broker.bootstrap),
-        *("--timeout", "60000"),
-        timeout=600,
-    ).stdout.splitlines()
-    names = [name.strip() for name in lines[-2].split(",")]
-    row = dict(zip(names, (v.strip() for v in lines[-1].split(",")), strict=True))
-    cpu = cpu_seconds(broker) - before
+def about(rounds: int) -> dict[str, Any]:
+    """What a reader of the figures should know of the machine."""
+    commit = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    cpu = next(
+        line.split(":")[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    )
     return {
-        "consume MB/s": float(row["MB.sec"]),
-        "fetch MB/s": float(row["fetch.MB.sec"]),
-        "consume CPU s/GB": cpu / (count * size / 1e9),
+        "measured": datetime.date.today().isoformat(),
+        "commit": subprocess.run(commit, capture_output=True, text=True).stdout.strip(),
+        "machine": f"{os.cpu_count()} x {cpu}",
+        "Python": sys.version.split()[0],
+        "rounds": rounds,
+        "load average at the start": round(os.getloadavg()[0], 1),
     }
 
 
-def depth_one(broker: Broker, topic: str, seconds: float = 4.0) -> dict[str, float]:
-    """One connection, one request of one 100-byte record at a time: requests per second."""
-    create_topic(broker, topic)
-    batch = build_batch([(int(time.time() * 1000), None, b"x" * 100, [])])
-    name = topic.encode()
-    body = (
-        struct.pack(
-            f">hhih5shhii h{len(name)}s iii",
-            0,
-            8,
-            7,
-            5,
-            b"bench",
-            -1,
-            1,
-            30000,
-            1,
-            len(name),
-            name,
-            1,
-            0,
-            len(batch),
-        )
-        + batch
-    )
-    frame = struct.pack(">i", len(body)) + body
-    host, port = broker.bootstrap.rsplit(":", 1)
-    with socket.create_connection((host, int(port))) as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-        def once() -> bytes:
-            connection.sendall(frame)
-            reply = connection.recv(4096)
-            while len(reply) < 4 or len(reply) < 4 + struct.unpack(">i", reply[:4])[0]:
-                reply += connection.recv(4096)
-            return reply
-
-        for _ in range(3000):  # warm the JVM as well as the caches
-            reply = once()
-        error = struct.unpack_from(">h", reply, 4 + 4 + 4 + 2 + len(name) + 4 + 4)[0]
-        if error:
-            raise RuntimeError(f"produce was refused with error {error}")
-        before, started, count = cpu_seconds(broker), time.perf_counter(), 0
-        while time.perf_counter() - started < seconds:
-            for _ in range(100):
-                once()
-            count += 100
-        took = time.perf_counter() - started
-        return {
-            "requests/s": count / took,
-            "CPU us/request": (cpu_seconds(broker) - before) / count * 1e6,
-        }
+def run(args: argparse.Namespace, names: list[str], makers: dict[str, Maker]) -> Results:
+    """Start all sides, measure all cases, stop all sides."""
+    rounds = args.rounds or (QUICK_ROUNDS if args.quick else ROUNDS)
+    results = Results(about(rounds), list(makers))
+    seconds = args.seconds or (QUICK_SECONDS if args.quick else SECONDS)
+    with tempfile.TemporaryDirectory(prefix="bench-") as where, ExitStack() as stack:
+        directory = Path(where)
+        loads = []
+        for number in range(CLIENTS):
+            loads.append(Load(directory, number))
+            stack.callback(loads[-1].stop)
+        bench = Bench(loads, seconds, args.megabytes, args.quick)
+        sides = []
+        for name, make in {**makers, FLOOR: Floor}.items():
+            sides.append(Side(name, make, directory / name))
+            stack.callback(sides[-1].broker.kill)
+            sides[-1].broker.start()
+        try:
+            warm_up_clients(bench, sides[-1])
+            if not args.quick:
+                warm_up(bench, sides)
+            for name in names:
+                try:
+                    measure(bench, sides, results, name, rounds)
+                except Exception as error:  # hours of figures are not lost by one case
+                    results.failed[name] = f"{type(error).__name__}: {error}"
+                    traceback.print_exc()
+                    console.print(f"  {name} FAILED", highlight=False)
+        except KeyboardInterrupt:
+            console.print("interrupted: the figures so far")
+    return results
 
 
-def start_time(make: Any) -> float:
-    """Seconds from starting the process on a fresh directory to its first ApiVersions answer."""
-    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        broker = make(Path(directory))
-        started = time.perf_counter()
-        broker.start()
-        host, port = broker.bootstrap.rsplit(":", 1)
-        with socket.create_connection((host, int(port))) as connection:
-            connection.sendall(bytes.fromhex("0000000a00120000000000 01ffff".replace(" ", "")))
-            connection.recv(4)
-        took = time.perf_counter() - started
-        broker.stop()
-        return took
+def warm_up_clients(bench: Bench, floor: Side) -> None:
+    """Let the clients' JVMs compile: a request costs them a fifth of what their first ones do."""
+    for connections, inflight in ((64, 1), (2, 20)):
+        for load in bench.loads:
+            load.start(
+                "load",
+                [produce_frame("none", [0], batch_of(SMALL))],
+                port=floor.port,
+                connections=connections,
+                inflight=inflight,
+                seconds=1,
+            )
+        for load in bench.loads:
+            load.finish()
 
 
-def main() -> int:
+def warm_up(bench: Bench, sides: list[Side]) -> None:
+    """Put a load on all, so that the JVM compiles and what all cases need is there."""
+    for name in ("requests/4 x 64 KB, 2 x 5", "requests/0.9 KB, 4 x 1", "tools/1024 B x 16 KB"):
+        measure(bench, sides, Results({}, []), name, 2)
+
+
+def arguments() -> argparse.Namespace:
+    assert __doc__ is not None
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--megabytes", type=int, default=300, help="produced per setting and round")
-    parser.add_argument(
-        "--settings", default="100:16384,100:262144,1024:16384,1024:262144", help="record:batch,…"
+    add: Any = parser.add_argument
+    add("cases", nargs="*", help="patterns; a room is `requests/`; default: all")
+    add("--list", action="store_true", help="only name the cases")
+    add("--quick", action="store_true", help="few cases and ratios only, under two minutes")
+    add("--rounds", type=int, help=f"alternations ({ROUNDS}; {QUICK_ROUNDS} if quick)")
+    add("--seconds", type=float, help=f"of a measurement ({SECONDS:.0f})")
+    add("--megabytes", type=int, default=MEGABYTES, help="that Kafka's tools produce (%(default)s)")
+    add("--sides", help="names, the first is what the others are compared with")
+    add(
+        "--tree",
+        action="append",
+        default=[],
+        type=lambda text: text.split("=", 1),
+        metavar="NAME=PATH",
+        help="one more side: a checkout, an environment with a wheel, or an interpreter",
     )
-    parser.add_argument("--warm-up", type=int, default=3, help="times 100 MB before measuring")
-    parser.add_argument("--skip", default="", help="leave out: produce,depth,start,memory")
-    parser.add_argument("--json", type=Path, help="write every single figure there")
-    args = parser.parse_args()
-    settings = [tuple(map(int, pair.split(":"))) for pair in args.settings.split(",")]
-    makers = {"pykafkalog": BrokerProcess, "Apache Kafka": ApacheKafka}
-    figures: dict[str, dict[str, list[float]]] = {name: {} for name in makers}
+    add("--json", type=Path, help="write every single figure there")
+    add("--png", type=Path, help="draw throughput and latency there")
+    add("--before", type=Path, help="show changes against figures of --json")
+    add("--markdown", type=Path, metavar="JSON", help="print tables of such figures, no more")
+    return parser.parse_args()
 
-    def note(name: str, what: str, values: dict[str, float]) -> None:
-        for key, value in values.items():
-            figures[name].setdefault(f"{what} {key}", []).append(value)
-        console.print(
-            f"  {name:12} {what}: " + ", ".join(f"{k} {v:.2f}" for k, v in values.items())
-        )
 
-    def order(number: int) -> list[str]:
-        return list(makers) if number % 2 == 0 else list(makers)[::-1]
-
-    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        brokers = {
-            name: make(Path(directory) / name.replace(" ", "-"), SETTINGS)
-            for name, make in makers.items()
-        }
-        try:
-            for name, broker in brokers.items():
-                broker.start()
-                console.print(f"warming up {name}")
-                for turn in range(args.warm_up):
-                    produce(broker, f"warm-{turn}", 1024, 16384, 100)
-                    consume(broker, f"warm-{turn}", 1024, 100)
-                depth_one(broker, "warm-depth")
-            for number in range(args.rounds):
-                console.rule(f"round {number + 1} of {args.rounds}")
-                for size, batch in settings if "produce" not in args.skip else ():
-                    for name in order(number):
-                        what, topic = f"{size} B / {batch // 1024} KB", f"t-{size}-{batch}-{number}"
-                        note(name, what, produce(brokers[name], topic, size, batch, args.megabytes))
-                        note(name, what, consume(brokers[name], topic, size, args.megabytes))
-                        delete_topic(brokers[name], topic)
-                if "depth" not in args.skip:
-                    for name in order(number):
-                        note(name, "depth 1", depth_one(brokers[name], f"depth-{number}"))
-        finally:
-            for broker in brokers.values():
-                broker.kill()
-    for number in range(args.rounds):
-        for name in order(number):
-            if "start" not in args.skip:
-                note(name, "start", {"s": start_time(makers[name])})
-    for name in makers if "memory" not in args.skip else ():
-        with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-            broker = makers[name](Path(directory))
-            broker.start()
-            produce(broker, "memory", 1024, 16384, 1024)
-            rss = psutil.Process(broker.pid).memory_info().rss / 1e6
-            note(name, "after 1 GB", {"RSS MB": rss})
-            broker.kill()
-    table = Table("figure (median)", *makers, "ratio", "all, pykafkalog", "all, Apache Kafka")
-    for what in figures["pykafkalog"]:
-        ours, theirs = (figures[name][what] for name in makers)
-        mine, other = statistics.median(ours), statistics.median(theirs)
-        table.add_row(
-            what,
-            f"{mine:.2f}",
-            f"{other:.2f}",
-            f"{mine / other:.2f}",
-            " ".join(f"{v:.1f}" for v in ours),
-            " ".join(f"{v:.1f}" for v in theirs),
-        )
-    Console(width=140).print(table)
+def main() -> int:
+    args = arguments()
+    if args.markdown:
+        print(Results.read(args.markdown).markdown())
+        return 0
+    names = chosen_cases(args)
+    if args.list or not names:
+        for name in names or CASES:
+            print(f"{name:44} {CASES[name].about}")
+        return 0 if names else 2
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # no broker is left behind
+    began = time.monotonic()
+    results = run(args, names, chosen_sides(args))
+    output = Console(width=None if sys.stdout.isatty() else 160)
+    output.print(results.ratios_table() if args.quick else results.table())
+    if args.before:
+        output.print(results.changes(Results.read(args.before)))
     if args.json:
-        args.json.write_text(json.dumps(figures, indent=1))
-    return 0
+        results.write(args.json)
+    if args.png:
+        results.draw(args.png)
+    console.print(f"{time.monotonic() - began:.0f} s")
+    return 1 if results.failed else 0
 
 
 if __name__ == "__main__":

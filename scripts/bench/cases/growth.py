@@ -1,0 +1,146 @@
+"""Cost against the size of the work: partitions per request, in a session, in Metadata; topics."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy
+from frames import batch_of, produce_frame
+from load import check_reply
+from sides import PATIENCE_S, Side, creation
+
+from cases import Bench, Figures, Measure, case
+from cases.requests import produce
+from protocol.api_keys import ApiKey
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.wire_client import WireClient, request_frame
+
+METADATA, FETCH = 12, 11
+"""Versions."""
+PER_TOPIC = 100
+RECORD = 100
+
+
+def asked_again(bench: Bench, side: Side, frames: Callable[[], bytes]) -> Figures:
+    """Requests of one client at depth 1: a Python client's own cost is small beside these."""
+    took: list[float] = []
+    with WireClient(side.port, timeout_s=PATIENCE_S) as client:
+        before, until = side.cpu_seconds(), time.perf_counter() + bench.seconds
+        while time.perf_counter() < until or len(took) < 5:
+            frame = frames()
+            began = time.perf_counter()
+            client.send(frame)
+            client.receive_frame()
+            took.append(time.perf_counter() - began)
+        cpu = side.cpu_seconds() - before
+    p50, p99 = numpy.percentile(took, [50, 99]) * 1000
+    return {"p50 ms": p50, "p99 ms": p99, "CPU ms/request": cpu / len(took) * 1000}
+
+
+def session(bench: Bench, side: Side, partitions: int) -> Iterator[Measure]:
+    """An incremental fetch in a session of idle partitions."""
+    with side.topics(1, partitions) as (topic,):
+
+        def measure() -> Figures:
+            ones = [
+                FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
+                for index in range(partitions)
+            ]
+            first = FetchRequest(
+                max_wait_ms=0,
+                min_bytes=0,
+                session_epoch=0,
+                topics=[FetchTopic(topic=topic, partitions=ones)],
+            )
+            answer = side.call(ApiKey.FETCH, FETCH, first)
+            epochs = iter(range(1, 1 << 30))
+
+            def following() -> bytes:
+                request = FetchRequest(
+                    max_wait_ms=0,
+                    min_bytes=0,
+                    session_id=answer.session_id,
+                    session_epoch=next(epochs),
+                    topics=[],
+                )
+                return request_frame(ApiKey.FETCH, FETCH, request)
+
+            return asked_again(bench, side, following)
+
+        yield measure
+
+
+def metadata(bench: Bench, side: Side, partitions: int) -> Iterator[Measure]:
+    """Metadata of all partitions by the names of their topics."""
+    with side.topics(partitions // PER_TOPIC, PER_TOPIC) as names:
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=False,
+        )
+        frame = request_frame(ApiKey.METADATA, METADATA, request)
+        answer = side.call(ApiKey.METADATA, METADATA, request)
+        assert sum(len(topic.partitions) for topic in answer.topics) == partitions
+        yield lambda: asked_again(bench, side, lambda: frame)
+
+
+def topics_made(bench: Bench, side: Side, count: int) -> Iterator[Measure]:
+    """Topics of two partitions, made in one request and deleted in another."""
+
+    def measure() -> Figures:
+        names = [f"made-{time.time_ns()}-{number:04}" for number in range(count)]
+        began = time.perf_counter()
+        side.call(ApiKey.CREATE_TOPICS, 5, creation(names, 2))
+        made = time.perf_counter()
+        request = DeleteTopicsRequest(topic_names=names, timeout_ms=PATIENCE_S * 1000)
+        side.call(ApiKey.DELETE_TOPICS, 5, request)
+        deleted = time.perf_counter()
+        side.wait_for_partitions("made-", 0)
+        return {"made ms": (made - began) * 1000, "deleted ms": (deleted - made) * 1000}
+
+    yield measure
+
+
+def many_partitions(bench: Bench, side: Side, partitions: int, producers: int) -> Iterator[Measure]:
+    """Producers with a share of the partitions each: batches of 1 KB, two requests in flight."""
+    share = partitions // producers
+
+    def measure() -> Figures:
+        batch = batch_of(1000)
+        with bench.topic(side, partitions) as topic:
+            told = bench.loads[0].run(
+                "load",
+                [
+                    produce_frame(topic, range(number * share, (number + 1) * share), batch)
+                    for number in range(producers)
+                ],
+                port=side.port,
+                pid=side.pid,
+                connections=producers,
+                inflight=2,
+                seconds=bench.seconds,
+                warm=bench.warm,
+            )
+        check_reply(told, ApiKey.PRODUCE, 9)
+        batches = told["requests"] * share
+        return {
+            "batches/s": batches / told["seconds"],
+            "CPU us/batch": told["broker_cpu"] / batches * 1e6,
+            "p99 ms": told["ms_p99"],
+        }
+
+    yield measure
+
+
+CASES = {
+    **{
+        f"growth/produce to {n} partitions": case(produce, 1, 1, n, RECORD) for n in (10, 100, 1000)
+    },
+    "growth/1000 partitions, 10 producers": case(many_partitions, 1000, 10),
+    "growth/session of 1000 idle partitions": case(session, 1000),
+    **{
+        f"growth/metadata of {n} partitions": case(metadata, n, quick=n == 2000)
+        for n in (100, 2000, 10_000)
+    },
+    **{f"growth/{n} topics made": case(topics_made, n, quick=n == 10) for n in (10, 300)},
+}

@@ -6,6 +6,8 @@
 #       --override advertised.listeners=PLAINTEXT://localhost:9092
 
 FROM python:3.11-slim-bookworm AS build
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends gcc libc6-dev
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY publishing publishing
@@ -16,9 +18,9 @@ COPY storage storage
 COPY broker broker
 COPY tools tools
 COPY pipeline pipeline
-# The wheel that everyone installs, from these sources and nothing else.
+# The wheel from these sources and nothing else, its hot modules compiled for this Python.
 RUN python -m venv /opt/pykafkalog \
- && /opt/pykafkalog/bin/pip install --no-cache-dir . \
+ && /opt/pykafkalog/bin/pip install --no-cache-dir -C compiled=true . \
  && /opt/pykafkalog/bin/python -m compileall -q /opt/pykafkalog/lib
 
 FROM python:3.11-slim-bookworm

@@ -1,6 +1,7 @@
 """Compiles the hot modules of this checkout, if they have changed: see scripts/compile.
 
-With `--due` it only says by its exit code whether there is something to compile, and a compiler.
+With an option it only says by its exit code whether there is a compiler (`--possible`), and whether
+there is something to compile as well (`--due`).
 """
 
 import fcntl
@@ -55,8 +56,10 @@ def compiled() -> str:
 
 def main() -> int:
     try:
-        if sys.argv[1:] == ["--due"]:
-            find_compiler()
+        find_compiler()
+        if "--possible" in sys.argv:
+            return 0
+        if "--due" in sys.argv:
             return int(is_fresh(ROOT, compiled_directory(ROOT)))
         print(compiled())
     except CannotCompile as error:

@@ -18,6 +18,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
+from config.form import form_that_runs
 from config.terminal import shown_line, terminals_made_safe
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "--version" in arguments:
         from importlib.metadata import version
 
-        print("pykafkalog", version("pykafkalog"))  # noqa: T201 - the command line's own output
+        print("pykafkalog", version("pykafkalog"), f"({form_that_runs()})")  # noqa: T201 - the command line's own output
         return 0
     if not arguments or "--help" in arguments:
         # Kafka fails for --help too; a person who asked for help did nothing wrong.
@@ -125,6 +126,7 @@ def _run(arguments: Arguments) -> int:
         print(f"pykafkalog-broker: {error}", file=sys.stderr)  # noqa: T201
         return 1
     _start_logging()
+    logger.info("The hot modules are %s", form_that_runs())
     _tell_what_does_nothing(config)
 
     import trio

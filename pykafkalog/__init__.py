@@ -8,9 +8,13 @@ with any version.
 
 from typing import TYPE_CHECKING
 
+from config.form import keep_to_sources
+
 __all__ = ["__version__"]
 
 __version__: str
+
+keep_to_sources()
 
 if not TYPE_CHECKING:  # with a `__getattr__`, a type checker would accept any name
 

@@ -133,7 +133,7 @@ class LeaderEpochCache:
             raise ValueError(f"{self.path}: invalid leader epoch {epoch} at {start_offset}")
         before = self._table
         self._set(_assigned(before, epoch, start_offset))
-        return self._table is not before
+        return self._table != before
 
     def truncate_from_end(self, end_offset: int) -> bool:
         """Drop epochs that begin at or above `end_offset`; True when any did. See `flush`."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from config.form import form_that_runs
 from config.terminal import terminals_made_safe
 from tools.errors import CommandError
 from tools.usage import CommandParser
@@ -55,7 +56,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> None:
         from importlib.metadata import version
 
-        print("pykafkalog", version("pykafkalog"))
+        print("pykafkalog", version("pykafkalog"), f"({form_that_runs()})")
         parser.exit()
 
 

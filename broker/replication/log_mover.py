@@ -20,6 +20,8 @@ After `kafka.server.ReplicaAlterLogDirsThread`.
 """
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -210,7 +212,7 @@ class LogMover:
                 return False
             at_once(self._put_in_place(partition, future))
         else:
-            async with partition.appends_held_back():
+            async with appends_held_back(partition):
                 await self._put_in_place(partition, future)
         return True
 
@@ -235,6 +237,17 @@ class LogMover:
             raise
         partition.replace_log(promoted)
         await moves.checkpoint(parent_dir(source.dir), parent_dir(promoted.dir))
+
+
+@asynccontextmanager
+async def appends_held_back(partition: Partition) -> AsyncIterator[None]:
+    """Hold appends back in this context; they queue meanwhile. Not for internal topics."""
+    partition.appending += 1
+    try:
+        async with partition.append_lock:
+            yield
+    finally:
+        partition.appending -= 1
 
 
 def _far_from_the_end(source: Log, copied: ReadInfo) -> bool:

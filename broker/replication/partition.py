@@ -19,8 +19,7 @@ Called by `replica_manager`, `read_plan`, the delayed operations and the handler
 After `kafka.cluster.Partition`.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from broker.cluster.image import PartitionImage
@@ -68,13 +67,13 @@ def _admit() -> None:
 class Partition:
     """A partition with a log here, whether this broker leads it, follows or cannot serve it.
 
-    Attributes are public to read. Methods change them, and `WaitingAppend` changes `appending`.
+    Attributes are public to read. Methods change them, and `log_mover` changes `appending`.
     """
 
     __slots__ = (
         "_followers",
-        "_lock",
         "alone",
+        "append_lock",
         "appended_bytes",
         "appending",
         "broker_id",
@@ -115,7 +114,7 @@ class Partition:
         self.last_read = LastRead()
         self.appending = 0
         """Appends that hold or wait for the lock."""
-        self._lock = Lock()
+        self.append_lock = Lock()
         """Appends in a thread hold it, and other appends queue on it."""
         self._followers: FollowerProgress | None = None
         self.epoch_start_offset = log.log_end_offset
@@ -250,7 +249,7 @@ class Partition:
             if self.must_wait(len(records)):
                 self.appending += 1
                 try:
-                    async with self._lock:
+                    async with self.append_lock:
                         admit()
                         info = await self._append_in_turn(
                             records, required_acks, origin, request_version, opened
@@ -307,16 +306,6 @@ class Partition:
     def _expect_served(self) -> None:
         if self.unavailable:
             raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
-
-    @asynccontextmanager
-    async def appends_held_back(self) -> AsyncIterator[None]:
-        """Hold appends back in this context; they queue meanwhile. Not for internal topics."""
-        self.appending += 1
-        try:
-            async with self._lock:
-                yield
-        finally:
-            self.appending -= 1
 
     def replace_log(self, log: "Log") -> None:
         """Use `log`, which holds the same records, after a move. Not while anything appends."""

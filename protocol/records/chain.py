@@ -40,7 +40,7 @@ def _rows() -> list[tuple[int, ...]]:
     for first in range(128):
         body = first >> 1
         legal = not first & 1 and body >= LEAST_BODY
-        rows.append((body + 1 if legal else FAR,) * 256)
+        rows.append(tuple([body + 1 if legal else FAR] * 256))
     for first in range(128, 256):
         low = first & 0x7F
         row = [
@@ -49,7 +49,7 @@ def _rows() -> list[tuple[int, ...]]:
             else ((high << 7 | low) >> 1) + 2
             for high in range(128)
         ]
-        rows.append((*row, *(FAR,) * 128))
+        rows.append((*row, *[FAR] * 128))
     return rows
 
 

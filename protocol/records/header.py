@@ -162,10 +162,10 @@ class BatchHeader:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BatchHeader):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in LAYOUT)
 
     __hash__ = None  # type: ignore[assignment]  # patched in place, so never a key
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name, '?')}" for name in self.__slots__)
+        fields = ", ".join(f"{name}={getattr(self, name, '?')}" for name in LAYOUT)
         return f"BatchHeader({fields})"

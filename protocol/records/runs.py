@@ -271,7 +271,7 @@ def _field_sizes() -> list[tuple[int, ...]]:
     """`[first byte][second byte]` of a key's or value's length: bytes of both length and content;
     FAR if two bytes do not tell."""
     if not _fields:
-        short = [(1 if byte & 1 else 1 + (byte >> 1),) * 256 for byte in range(0x80)]
+        short = [tuple([1 if byte & 1 else 1 + (byte >> 1)] * 256) for byte in range(0x80)]
         _fields[:] = [*short, *distances()[0x80:]]  # all at once, as in `distances`
     return _fields
 

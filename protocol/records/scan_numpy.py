@@ -6,7 +6,7 @@ is pulled back.
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,8 @@ from protocol.records.effort import Effort
 from protocol.records.errors import InvalidRecord
 from protocol.records.varint import read_varint
 
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 # The longest varint read from the end of the payload stays inside.
 PAD: Final = bytes(12)

@@ -9,7 +9,7 @@ waits for memory at each one, many cursors wait at the same time.
 Imported only where numpy is used anyway, as `scan_numpy` is.
 """
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from protocol.records.chain import FAR, LEAST_BODY, distances, record_starts
 from protocol.records.errors import InvalidRecord
 
-Ints = npt.NDArray[np.int64]
+Ints: TypeAlias = npt.NDArray[np.int64]
 
 PAD: Final = 12
 """Bytes that must follow the last batch: lengths are read without checking where it ends."""

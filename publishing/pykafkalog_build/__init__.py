@@ -7,6 +7,10 @@ copy of the tree (`staging`), in which every room lies within `pykafkalog` and e
 rewritten to match (`rewriting`). An import that cannot be rewritten faithfully ends the build with
 `CannotPublish`, naming file and line.
 
+With the config setting `compiled=true` (`pip wheel -C compiled=true .`) the copy is compiled as
+well, which takes mypy and a C compiler, and the wheel is one for this platform and Python
+(`compiling`). Without it the wheel is pure and needs neither.
+
 An editable install and a source distribution hold the sources as they are. A wheel built from the
 source distribution is the same as one built from the repository.
 
@@ -21,7 +25,7 @@ from tempfile import TemporaryDirectory
 from setuptools import build_meta
 
 from pykafkalog_build.problems import CannotPublish
-from pykafkalog_build.staging import stage, stage_documents
+from pykafkalog_build.staging import stage, stage_documents, stage_to_compile
 
 __all__ = [
     "CannotPublish",
@@ -48,7 +52,7 @@ def get_requires_for_build_wheel(config_settings: ConfigSettings = None) -> list
     """Return the requirements of setuptools beyond `[build-system] requires`."""
     with _staged(stage_documents):
         requirements: list[str] = build_meta.get_requires_for_build_wheel(config_settings)
-    return requirements
+    return [*requirements, *(["mypy[mypyc]>=2.4,<2.5"] if _compiled(config_settings) else [])]
 
 
 def prepare_metadata_for_build_wheel(
@@ -56,7 +60,7 @@ def prepare_metadata_for_build_wheel(
 ) -> str:
     """Write the wheel's metadata; return the name of the dist-info directory."""
     target = str(Path(metadata_directory).absolute())
-    with _staged(stage):
+    with _staged(stage_to_compile if _compiled(config_settings) else stage):
         name: str = build_meta.prepare_metadata_for_build_wheel(target, config_settings)
     return name
 
@@ -66,12 +70,21 @@ def build_wheel(
     config_settings: ConfigSettings = None,
     metadata_directory: str | None = None,
 ) -> str:
-    """Build the wheel; return its file name. Raises CannotPublish."""
+    """Build the wheel; return its file name. Raises CannotPublish and CannotCompile."""
     target = str(Path(wheel_directory).absolute())
     metadata = None if metadata_directory is None else str(Path(metadata_directory).absolute())
-    with _staged(stage):
+    compiled = _compiled(config_settings)
+    with _staged(stage_to_compile if compiled else stage):
+        if compiled:
+            from pykafkalog_build.compiling import compile_staged
+
+            compile_staged(Path.cwd())
         name: str = build_meta.build_wheel(target, config_settings, metadata)
     return name
+
+
+def _compiled(config_settings: ConfigSettings) -> bool:
+    return (config_settings or {}).get("compiled") == "true"
 
 
 @contextmanager

@@ -20,6 +20,19 @@ from pykafkalog_build.problems import CannotPublish, CannotRewrite
 from pykafkalog_build.rewriting import PACKAGE, rewrite
 from pykafkalog_build.rooms import Rooms
 
+_SETUP: Final = """\
+from setuptools import Distribution, setup
+
+
+class Platform(Distribution):
+    def has_ext_modules(self):
+        return True
+
+
+setup(distclass=Platform)
+"""
+"""Has setuptools name the wheel for this platform: it holds modules that were compiled before."""
+
 _COMPILED: Final = frozenset({".pyc", ".pyo"})
 _WITH_IMPORTS: Final = frozenset({".py", ".pyi"})
 
@@ -48,6 +61,12 @@ def stage(project: Path, target: Path) -> None:
                 problems += [f"{name}:{line}: {reason}" for line, reason in error.problems]
     if problems:
         raise CannotPublish("\n".join(["what a wheel would get wrong:", *problems]))
+
+
+def stage_to_compile(project: Path, target: Path) -> None:
+    """`stage` for a wheel of one platform. Raises CannotPublish."""
+    stage(project, target)
+    (target / "setup.py").write_text(_SETUP, "utf-8")
 
 
 def stage_documents(project: Path, target: Path) -> dict[str, Any]:

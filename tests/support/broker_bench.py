@@ -11,6 +11,7 @@ from broker.world.machine import MachineWorkers
 from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
+from tests.support.api_calls import CONNECTION
 from tests.support.fake_log import FakeImage, FakeLogManager
 from tests.support.manual_clock import ManualClock
 
@@ -73,7 +74,7 @@ def context(api_version, client_id="test", api_key=0):
         api_version=api_version,
         correlation_id=7,
         client_id=client_id,
-        connection=None,  # type: ignore[arg-type]
+        connection=CONNECTION,
         received=0.0,
     )
 

@@ -26,7 +26,7 @@ def test_help_and_version_succeed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_both_commands_say_the_same_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     said = capsys.readouterr().out
-    assert re.fullmatch(r"pykafkalog \d+\.\d+\.\d+\n", said)
+    assert re.fullmatch(r"pykafkalog \d+\.\d+\.\d+ \((pure|compiled)\)\n", said)
     with pytest.raises(SystemExit) as ended:
         command_line(["--version"])
     assert ended.value.code in (0, None)

@@ -6,7 +6,7 @@ import trio.testing
 
 from broker.api.alter_replica_log_dirs import API, AlterReplicaLogDirsHandler
 from broker.api.describe_log_dirs import DescribeLogDirsHandler
-from broker.replication.log_mover import LogMover
+from broker.replication.log_mover import LogMover, appends_held_back
 from broker.world.clock import SystemClock
 from broker.world.driver import Driver
 from broker.world.machine import MachineWorkers
@@ -119,7 +119,7 @@ def test_a_big_append_waits_for_the_switch_and_is_in_the_new_log():
     run = Driver(MachineWorkers(), SystemClock()).run
 
     async def hold_back():
-        async with moves.partition.appends_held_back():
+        async with appends_held_back(moves.partition):
             await released
 
     async def main():

@@ -1,0 +1,120 @@
+"""Which form of the hot modules runs: the sources, or what mypyc has compiled from them.
+
+Both do the same. The list of these modules, and how they are compiled, is in `publishing/`. In a
+platform wheel the compiled modules lie beside the sources, and Python takes them. In a checkout
+they lie in `build/compiled/`, for each kind of interpreter apart, and a program that calls
+`choose_form` before it imports them takes them from there:
+
+    build/compiled/cpython-311-x86_64-linux-gnu      the latest, a link
+    build/compiled/cpython-311-…/sources.json        the sources it was made from
+    build/compiled/cpython-311-…/storage/log/log.…so
+
+Compiled modules know each other's layout, and constants of other modules. So they are used all
+together, and only while every source that the compiler has read is as it was.
+
+PYKAFKALOG_PURE=1 has the sources run, in a checkout and in an installation.
+"""
+
+import json
+import os
+import sys
+from functools import cache
+from hashlib import sha256
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+)
+from importlib.util import find_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Final
+
+PURE_VARIABLE: Final = "PYKAFKALOG_PURE"
+LIBRARY: Final = "pykafkalog.compiled__mypyc"
+"""The library of all compiled modules; what is imported by a module's name is a stub before it."""
+SOURCES: Final = "sources.json"
+_ROOT: Final = Path(__file__).resolve().parents[1]
+
+
+def choose_form(root: Path = _ROOT) -> None:
+    """Have later imports take the compiled modules of a checkout, if there are any and they fit its
+    sources, and unless the sources are wanted."""
+    directory = compiled_directory(root)
+    if not _sources_are_wanted() and is_fresh(root, directory):
+        sys.meta_path.insert(0, _CompiledModules(directory.resolve()))
+
+
+def form_that_runs() -> str:
+    """Return "compiled" or "pure"."""
+    pure = _sources_are_wanted() or find_spec(LIBRARY) is None
+    return "pure" if pure else "compiled"
+
+
+def keep_to_sources() -> None:
+    """Have later imports pass over compiled modules beside the sources, if that is asked for."""
+    if _sources_are_wanted():
+        sys.meta_path.insert(0, _SourcesOnly())
+
+
+def _sources_are_wanted() -> bool:
+    return os.environ.get(PURE_VARIABLE, "") not in ("", "0")
+
+
+def compiled_directory(root: Path) -> Path:
+    """Where modules that are compiled in a checkout are looked for."""
+    return root / "build" / "compiled" / EXTENSION_SUFFIXES[0].strip(".").partition(".")[0]
+
+
+def is_fresh(root: Path, directory: Path) -> bool:
+    """Whether `directory` has modules compiled from the sources as they are now."""
+    try:
+        noted: dict[str, tuple[int, int, str]] = json.loads((directory / SOURCES).read_bytes())
+        return all(_is_as_noted(root / name, *note) for name, note in noted.items())
+    except FileNotFoundError:
+        return False
+
+
+def note_of(source: Path) -> tuple[int, int, str]:
+    """Size, time of the last change in nanoseconds, and SHA-256 of a source."""
+    status = source.stat()
+    return status.st_size, status.st_mtime_ns, sha256(source.read_bytes()).hexdigest()
+
+
+def _is_as_noted(source: Path, size: int, changed_ns: int, digest: str) -> bool:
+    status = os.stat(source)
+    if status.st_size != size:
+        return False
+    # A checkout of another branch and back changes the time alone.
+    return status.st_mtime_ns == changed_ns or note_of(source)[2] == digest
+
+
+class _CompiledModules:
+    """Finds the modules in a directory of compiled ones."""
+
+    def __init__(self, directory: Path) -> None:
+        suffix = EXTENSION_SUFFIXES[0]
+        self._files = {
+            ".".join(file.relative_to(directory).parts)[: -len(suffix)]: str(file)
+            for file in directory.rglob(f"*{suffix}")
+        }
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        file = self._files.get(name)
+        return None if file is None else spec_from_file_location(name, file)
+
+
+class _SourcesOnly:
+    """Finds the sources of an installation whose compiled modules lie beside them."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if not name.startswith(LIBRARY.partition(".")[0] + "."):
+            return None
+        found = (_sources_of(directory).find_spec(name) for directory in path or ())
+        return next((spec for spec in found if spec is not None), None)
+
+
+@cache
+def _sources_of(directory: str) -> FileFinder:
+    return FileFinder(directory, (SourceFileLoader, SOURCE_SUFFIXES))

@@ -88,21 +88,21 @@ def analyze_data(
     if header.producer_epoch != entry.producer_epoch:
         verdict = _analyze_epoch(entry, header, is_client)
     elif is_client:
-        sequence, last = header.base_sequence, entry.last_sequence
+        sequence = header.base_sequence
+        duplicate = entry.find_duplicate(sequence, header.last_sequence)
+        if duplicate is not None:
+            return ProducerVerdict(ProducerDecision.DUPLICATE, duplicate)
+        last = entry.last_sequence
         if sequence == last + 1 or (sequence == 0 and last == MAX_SEQUENCE):
-            # No duplicate: the last five batches do not come round all sequences.
             verdict = IN_SEQUENCE
-        else:
-            duplicate = entry.find_duplicate(sequence, header.last_sequence)
-            if duplicate is not None:
-                return ProducerVerdict(ProducerDecision.DUPLICATE, duplicate)
-            if entry.producer_epoch != NO_PRODUCER_EPOCH:
-                raise Refused(
-                    OutOfOrderSequence,
-                    f"Out of order sequence number: {sequence} (incoming seq. number), "
-                    f"{last} (current end sequence number)",
-                )
+        elif entry.producer_epoch == NO_PRODUCER_EPOCH:
             verdict = UNKNOWN_PRODUCER
+        else:
+            raise Refused(
+                OutOfOrderSequence,
+                f"Out of order sequence number: {sequence} (incoming seq. number), "
+                f"{last} (current end sequence number)",
+            )
     if entry.current_txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_BIT:
         raise Refused(InvalidTransactionState, "Expected a transactional write")
     return verdict

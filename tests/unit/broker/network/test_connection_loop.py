@@ -440,11 +440,7 @@ def test_a_stream_that_takes_the_number_of_another_does_not_hear_of_its_events()
 
 
 def test_when_the_loop_is_cancelled_everybody_is_ended() -> None:
-    scene_of: list[Scene] = []
-
     async def scenario(scene: Scene) -> None:
-        scene_of.append(scene)
-
         async def stubborn() -> None:
             try:
                 await READABLE
@@ -458,12 +454,19 @@ def test_when_the_loop_is_cancelled_everybody_is_ended() -> None:
         scene.serve(2, elsewhere())
         await wait_all_tasks_blocked()
 
-    play(scenario)
-    (scene,) = scene_of
-    assert scene.happened == ["cleaned up", ("ended", 1), ("ended", 2)]
-    scene.serve(3, scene.receiving(3))  # accepted in the same moment
-    assert scene.happened[-1] == ("ended", 3)
-    assert not any(stream.is_open for stream in scene.streams)
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            scene = Scene()
+            nursery.start_soon(scene.loop.run)
+            await wait_all_tasks_blocked()
+            await scenario(scene)
+            nursery.cancel_scope.cancel()
+        assert scene.happened == ["cleaned up", ("ended", 1), ("ended", 2)]
+        scene.serve(3, scene.receiving(3))  # accepted in the same moment
+        assert scene.happened[-1] == ("ended", 3)
+        assert not any(stream.is_open for stream in scene.streams)
+
+    trio.run(main)
 
 
 def test_a_long_step_is_noted_by_the_name_of_its_connection() -> None:

@@ -1,5 +1,8 @@
 """Room for large messages: limits their elements and bytes in memory at the same time.
 
+A frame above `socket.request.max.bytes` is refused before (`protocol.framing.frame_size`), and a
+request with more elements than its API allows while it is parsed (`Api.most_elements`).
+
 A request of many elements is parsed in turns and becomes objects, some 250 bytes each; a reply of
 many elements is built in turns and becomes bytes. Over all connections both are limited:
 

@@ -1,4 +1,8 @@
-"""How long work may hold the event loop, and the queue of all that holds it longer."""
+"""How long work may hold the event loop, and the queue of all that holds it longer.
+
+Whether a turn is over the driver decides, at a PAUSE (`broker.world.driver`); for connections their
+loop does (`broker.network.connection_loop`).
+"""
 
 from typing import Final
 

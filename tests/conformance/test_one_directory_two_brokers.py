@@ -20,6 +20,7 @@ from tests.support.shared_directory import (
     make_topics,
     new_producer_id,
     transact,
+    wait_until_led,
     write,
 )
 from tests.support.wire_client import WireClient
@@ -150,6 +151,7 @@ def test_s_fmt_2_a_directory_goes_to_and_fro(
             check_with_kafkas_tool(shared, clean=clean)
         # … and Kafka takes it back.
         with shared.kafka() as kafka:
+            wait_until_led(kafka.bootstrap)
             assert look(kafka.bootstrap, kafka.port) == seen
             write(kafka.bootstrap, f"kafka {turn}", count=60)
             transact(kafka.bootstrap, "ours")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from protocol.api_keys import ApiKey
@@ -172,6 +172,22 @@ def consume_in_group(bootstrap: str, count: int) -> None:
         seen += len(consumer.consume(min(50, count - seen), 1.0))
     consumer.commit(asynchronous=False)
     consumer.close()
+
+
+def wait_until_led(bootstrap: str) -> None:
+    """Apache Kafka answers for a while after its start that it does not lead its partitions."""
+    reader, deadline = _consumer(bootstrap), time.monotonic() + 30
+    for name in partitions():
+        while True:
+            try:
+                reader.get_watermark_offsets(_topic_partition(name), 20)
+                break
+            except KafkaException as error:
+                not_led = error.args[0].code() == KafkaError.NOT_LEADER_FOR_PARTITION
+                if not not_led or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+    reader.close()
 
 
 def look(bootstrap: str, port: int) -> View:

@@ -66,6 +66,7 @@ def without_lso(put: Put) -> None:
         return isolation_of(is_replica=is_replica, isolation_level=READ_UNCOMMITTED)
 
     put(fetch, "isolation_of", uncommitted)
+    put(fetch, "_params", fetch._params.__wrapped__)  # not those of earlier requests
 
 
 def without_aborted_ranges(put: Put) -> None:

@@ -142,6 +142,8 @@ class ConnectionLoop:
         self._cut: deque[ConnectionWork] = deque()
         """Those whose turn was over while they had more to do."""
         self._at_work = self._has_ended = False
+        self._more_came = False
+        """Whether the last look after a round told of somebody."""
         self._asleep = trio.lowlevel.ParkingLot()
 
     def serve(
@@ -213,18 +215,21 @@ class ConnectionLoop:
 
     # ---- rounds
 
-    def _rounds(self) -> bool:
+    def _rounds(self) -> bool:  # noqa: C901 - a call each would cost more
         """Take rounds until nobody is ready (True) or the loop's turn is over (False)."""
         told, due, cut = self._told, self._due, self._cut
         find, poll, resume = self._served.get, self._readiness.poll, self._resume
         now = self._monotonic()
         over = now + TURN_S
         cuts = 0
-        for _ in range(PAUSES):  # in virtual time, which stands still while work is done
+        for turn in range(PAUSES):  # in virtual time, which stands still while work is done
             if not told:
                 told.extend(poll(0, _TOLD_AT_ONCE))
+                if turn:
+                    self._more_came = bool(told)
             if not told and not due and not cut:
                 return True
+            is_alone = len(told) == 1
             while told:
                 key, events = told.popleft()
                 served = find(key)
@@ -245,6 +250,8 @@ class ConnectionLoop:
                 cuts += 1
                 if now > over or cuts == CUTS_PER_TURN:
                     return False
+            if is_alone and not self._more_came and not due and not cut:
+                return True  # one busy client: another look would be in vain
         return False
 
     def _resume(self, served: ConnectionWork, now: float) -> float:

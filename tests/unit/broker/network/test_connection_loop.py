@@ -46,6 +46,8 @@ class FakeReadiness:
         self.events: dict[int, int] = {}
         self.masks: dict[int, int] = {}
         self.forgotten: list[int] = []
+        self.looks = 0
+        """How often it was asked."""
         self.changed = trio.lowlevel.ParkingLot()
 
     def add(self, stream: int, mask: int) -> int:
@@ -61,6 +63,7 @@ class FakeReadiness:
         self.events.pop(key, None)
 
     def poll(self, timeout: int, most: int, /) -> list[tuple[int, int]]:
+        self.looks += 1
         found = self.found()[:most]
         for key, _ in found:
             if self.masks[key] & ONCE:
@@ -151,6 +154,22 @@ def test_whoever_can_be_received_from_goes_on_once_per_round() -> None:
         scene.readiness.tell(1, IN)
         await wait_all_tasks_blocked()
         assert scene.happened == [1, 2, 1, 1]
+
+    play(scenario)
+
+
+def test_for_one_busy_client_the_loop_looks_once_per_request_and_again_when_there_are_two() -> None:
+    async def scenario(scene: Scene) -> None:
+        for number in (1, 2):
+            scene.serve(number, scene.receiving(number))
+        await wait_all_tasks_blocked()
+        for others, looks in ((), 1), ((2,), 2), ((), 1):
+            scene.readiness.looks = 0
+            for number in others:
+                scene.readiness.events[number] = IN
+            scene.readiness.tell(1, IN)
+            await wait_all_tasks_blocked()
+            assert scene.readiness.looks == looks
 
     play(scenario)
 

@@ -30,7 +30,7 @@ Work that is ended early (its client has gone, the broker stops) sees an excepti
 no `call`, so cleaning up is a `finally`, which must not wait.
 """
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Generator
 from enum import Enum
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
@@ -199,6 +199,41 @@ async def together(*works: Work[Any]) -> None:
     await Together(works)
 
 
+class Waiters:
+    """Work that waits to be called, one after the other in the order in which it came."""
+
+    __slots__ = ("_signals",)
+
+    def __init__(self) -> None:
+        self._signals: OrderedDict[Signal[None], None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._signals)
+
+    async def wait(self, missed: Callable[[], object], *, parked: bool = False) -> None:
+        """Wait to be called; `missed` is called if the work ends although it was.
+
+        `parked`: on behalf of a client (`Signal.parked`).
+        """
+        called: Signal[None] = Signal()
+        self._signals[called] = None
+        try:
+            await Until(called, parked=parked)
+        except BaseException:  # ended while it waited
+            if called.fired:
+                missed()
+            else:
+                del self._signals[called]
+            raise
+
+    def call_next(self) -> bool:
+        """Let who has waited longest go on; return whether somebody waited."""
+        if not self._signals:
+            return False
+        self._signals.popitem(last=False)[0].fire()
+        return True
+
+
 class Lock:
     """Held by at most `places` pieces of work at once; the others wait in the order they came.
 
@@ -210,7 +245,7 @@ class Lock:
 
     def __init__(self, places: int = 1) -> None:
         self._free = places
-        self._waiting: deque[Signal[None]] = deque()
+        self._waiting = Waiters()
 
     async def __aenter__(self) -> None:
         """Wait for a place."""
@@ -224,23 +259,12 @@ class Lock:
         """Wait for a place, which is kept until `release`."""
         if self._free > 0:
             self._free -= 1
-            return
-        called: Signal[None] = Signal()
-        self._waiting.append(called)
-        try:
-            await called
-        except BaseException:  # ended while it waited
-            if called.fired:
-                self.release()
-            else:
-                self._waiting.remove(called)
-            raise
+        else:
+            await self._waiting.wait(self.release)  # who releases hands the place over
 
     def release(self) -> None:
         """Give a place back."""
-        if self._waiting:
-            self._waiting.popleft().fire()  # the place is handed over
-        else:
+        if not self._waiting.call_next():
             self._free += 1
 
 

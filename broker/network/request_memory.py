@@ -9,10 +9,9 @@ left. So the total exceeds the limit by at most one frame, and a claimed frame c
 received to its end: a connection that holds bytes never waits for more. Event loop only.
 """
 
-from collections import deque
 from dataclasses import dataclass
 
-from storage.waits import Signal
+from storage.waits import Waiters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +31,7 @@ class RequestMemory:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._available = limit
-        self._muted: deque[Signal[None]] = deque()
+        self._muted = Waiters()
 
     @property
     def exhausted(self) -> bool:
@@ -42,16 +41,7 @@ class RequestMemory:
     async def wait_available(self) -> None:
         """Wait until any byte is left."""
         while self._available <= 0:
-            called: Signal[None] = Signal()
-            self._muted.append(called)
-            try:
-                await called.parked()
-            except BaseException:  # ended while it waited
-                if called.fired:
-                    self._wake_next()
-                else:
-                    self._muted.remove(called)
-                raise
+            await self._muted.wait(self._wake_next, parked=True)
         self._wake_next()
 
     def take(self, size: int) -> None:
@@ -65,8 +55,8 @@ class RequestMemory:
 
     def _wake_next(self) -> None:
         """Wake one waiter at a time, and only while memory is left."""
-        if self._available > 0 and self._muted:
-            self._muted.popleft().fire()
+        if self._available > 0:
+            self._muted.call_next()
 
     def statistics(self) -> RequestMemoryStatistics:
         """A snapshot."""

@@ -34,8 +34,6 @@ class Ready(Wait):
 
 READABLE: Final = Ready(IN | HANGUP)
 WRITABLE: Final = Ready(OUT | BROKEN)
-READABLE_OR_WRITABLE: Final = Ready(IN | OUT | HANGUP)
-"""For a stream that encrypts, and has something to say before it can receive."""
 
 
 class Readiness(Protocol):

@@ -21,12 +21,14 @@ from typing import Any, Final, NoReturn
 
 import trio
 
-from broker.world.readiness import READABLE, READABLE_OR_WRITABLE, WRITABLE, Ready
+from broker.world.readiness import HANGUP, IN, OUT, READABLE, WRITABLE, Ready
 from broker.world.transport import Stream
 from storage.filesystem import Piece
 
 SERVER_NAME: Final = "broker"
 """In the certificate."""
+_READABLE_OR_WRITABLE: Final = Ready(IN | OUT | HANGUP)
+"""It has something to say before it can receive."""
 _CUT: Final = "UNEXPECTED_EOF_WHILE_READING"
 """The reason of what is an SSLEOFError from Python 3.12 on."""
 RECORD_BYTES: Final = 16 * 1024
@@ -70,7 +72,7 @@ class TlsStream:
     @property
     def readable(self) -> Ready:
         """See `Stream`."""
-        return READABLE if self._flushed_or_failed() else READABLE_OR_WRITABLE
+        return READABLE if self._flushed_or_failed() else _READABLE_OR_WRITABLE
 
     @property
     def writable(self) -> Ready:

@@ -85,3 +85,22 @@ def test_who_is_alone_waits_for_nobody() -> None:
     at_once(once())  # the place was given back
     signal.fire(3)
     assert at_once(wait()) == 3
+
+
+def test_who_is_ended_after_it_was_called_hands_the_place_on() -> None:
+    lock = Lock()
+    came: list[str] = []
+
+    async def hold(name: str) -> None:
+        async with lock:
+            came.append(name)
+
+    at_once(lock.acquire())
+    first, second = hold("first"), hold("second")
+    for work in (first, second):
+        work.send(None)
+    lock.release()
+    first.close()
+    with pytest.raises(StopIteration):
+        second.send(None)
+    assert came == ["second"]

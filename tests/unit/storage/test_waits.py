@@ -3,7 +3,7 @@
 import pytest
 
 from storage.errors import StorageError
-from storage.waits import PAUSE, Lock, Signal, at_once, call, compute, sleep, together
+from storage.waits import PAUSE, Lock, Signal, Until, at_once, call, compute, sleep, together
 
 
 def fail(error: Exception) -> None:
@@ -97,10 +97,12 @@ def test_who_is_ended_after_it_was_called_hands_the_place_on() -> None:
 
     at_once(lock.acquire())
     first, second = hold("first"), hold("second")
-    for work in (first, second):
-        work.send(None)
+    waits = [work.send(None) for work in (first, second)]
+    assert all(isinstance(wait, Until) for wait in waits)
     lock.release()
+    assert [wait.signal.fired for wait in waits] == [True, False]
     first.close()
+    assert waits[1].signal.fired
     with pytest.raises(StopIteration):
         second.send(None)
     assert came == ["second"]

@@ -202,6 +202,10 @@ class ProtocolError(Exception):
     """The peer sent bytes that are no valid request."""
 
 
+class FrameSizeError(ProtocolError):
+    """The peer announced a frame of a size that is not accepted."""
+
+
 LONGEST_MESSAGE = 2000
 """In characters. A message may quote a client's string of the greatest length, and the message
 around it would then not fit into a string of the protocol."""

@@ -13,13 +13,18 @@ from typing import Final
 from protocol.errors import ProtocolError
 from protocol.messages.metadata_records import (
     AbortTransactionRecord,
+    AccessControlEntryRecord,
     BeginTransactionRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     EndTransactionRecord,
     PartitionRecord,
     ProducerIdsRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 from protocol.schema import Message
 
@@ -31,7 +36,12 @@ KINDS: Final[dict[int, type[Message]]] = {
     3: PartitionRecord,
     4: ConfigRecord,
     9: RemoveTopicRecord,
+    11: UserScramCredentialRecord,
+    14: ClientQuotaRecord,
     15: ProducerIdsRecord,
+    18: AccessControlEntryRecord,
+    19: RemoveAccessControlEntryRecord,
+    22: RemoveUserScramCredentialRecord,
     23: BeginTransactionRecord,
     24: EndTransactionRecord,
     25: AbortTransactionRecord,

@@ -1,11 +1,25 @@
-"""Records of KRaft's metadata log: what `__cluster_metadata-0` says about topics.
+"""Records of KRaft's metadata log: what `__cluster_metadata-0` says about topics and access.
 
 Declared are only the kinds with facts that the log directories lack: topic names, partitions,
-configs, and how far producer ids were handed out. `protocol.messages.metadata_frames` reads the
-frame around each. `broker.cluster.kraft_log` reads these records; this broker never writes any.
+configs, how far producer ids were handed out, and who may do what and how much of it (users, access
+rules, quotas). `protocol.messages.metadata_frames` reads the frame around each.
+`broker.cluster.kraft_log` reads these records; this broker never writes any.
 """
 
-from protocol.schema import Api, Array, Int8, Int32, Int64, Str, Uuid, V
+from protocol.schema import (
+    Api,
+    Array,
+    Bool,
+    Bytes,
+    Float64,
+    Group,
+    Int8,
+    Int32,
+    Int64,
+    Str,
+    Uuid,
+    V,
+)
 
 # fmt: off
 
@@ -51,6 +65,53 @@ ProducerIdsRecord = Api(
     "broker_id"        / V("0+", Int32),
     "broker_epoch"     / V("0+", Int64, default=-1),
     "next_producer_id" / V("0+", Int64),
+)
+
+UserScramCredentialRecord = Api(
+    None, "UserScramCredentialRecord", "0", "0+",
+    "name"       / V("0+", Str),
+    "mechanism"  / V("0+", Int8),
+    "salt"       / V("0+", Bytes),
+    "stored_key" / V("0+", Bytes),
+    "server_key" / V("0+", Bytes),
+    "iterations" / V("0+", Int32),
+)
+
+RemoveUserScramCredentialRecord = Api(
+    None, "RemoveUserScramCredentialRecord", "0", "0+",
+    "name"      / V("0+", Str),
+    "mechanism" / V("0+", Int8),
+)
+
+QuotaEntity = Group(
+    "QuotaEntity",
+    "entity_type" / V("0+", Str),
+    "entity_name" / V("0+", Str, nullable="0+"),
+)
+
+ClientQuotaRecord = Api(
+    None, "ClientQuotaRecord", "0", "0+",
+    "entity" / V("0+", Array(QuotaEntity)),
+    "key"    / V("0+", Str),
+    "value"  / V("0+", Float64),
+    "remove" / V("0+", Bool),
+)
+
+AccessControlEntryRecord = Api(
+    None, "AccessControlEntryRecord", "0", "0+",
+    "id"              / V("0+", Uuid),
+    "resource_type"   / V("0+", Int8),
+    "resource_name"   / V("0+", Str),
+    "pattern_type"    / V("0+", Int8),
+    "principal"       / V("0+", Str),
+    "host"            / V("0+", Str),
+    "operation"       / V("0+", Int8),
+    "permission_type" / V("0+", Int8),
+)
+
+RemoveAccessControlEntryRecord = Api(
+    None, "RemoveAccessControlEntryRecord", "0", "0+",
+    "id" / V("0+", Uuid),
 )
 
 # Records between begin and end take effect together or, after an abort, not at all (KIP-868).

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from protocol.schema import Api, Message
-from protocol.schema.fields import ArrayField
+from protocol.schema import Api, Group, Message, Value
+from protocol.schema.fields import ArrayField, Blob
 from protocol.schema.lazy import Elements
 
 class TopicRecord(Message, metaclass=Api):
@@ -80,6 +80,88 @@ class ProducerIdsRecord(Message, metaclass=Api):
         broker_id: int = ...,
         broker_epoch: int = ...,
         next_producer_id: int = ...,
+    ) -> None: ...
+
+class UserScramCredentialRecord(Message, metaclass=Api):
+    name: str
+    mechanism: int
+    salt: Blob
+    stored_key: Blob
+    server_key: Blob
+    iterations: int
+    def __init__(
+        self,
+        *,
+        name: str = ...,
+        mechanism: int = ...,
+        salt: Blob = ...,
+        stored_key: Blob = ...,
+        server_key: Blob = ...,
+        iterations: int = ...,
+    ) -> None: ...
+
+class RemoveUserScramCredentialRecord(Message, metaclass=Api):
+    name: str
+    mechanism: int
+    def __init__(
+        self,
+        *,
+        name: str = ...,
+        mechanism: int = ...,
+    ) -> None: ...
+
+class QuotaEntity(Value, metaclass=Group):
+    entity_type: str
+    entity_name: str | None
+    def __init__(
+        self,
+        *,
+        entity_type: str = ...,
+        entity_name: str | None = ...,
+    ) -> None: ...
+
+class ClientQuotaRecord(Message, metaclass=Api):
+    entity: ArrayField[QuotaEntity]
+    key: str
+    value: float
+    remove: bool
+    def __init__(
+        self,
+        *,
+        entity: Elements[QuotaEntity] = ...,
+        key: str = ...,
+        value: float = ...,
+        remove: bool = ...,
+    ) -> None: ...
+
+class AccessControlEntryRecord(Message, metaclass=Api):
+    id: bytes
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+    def __init__(
+        self,
+        *,
+        id: bytes = ...,
+        resource_type: int = ...,
+        resource_name: str = ...,
+        pattern_type: int = ...,
+        principal: str = ...,
+        host: str = ...,
+        operation: int = ...,
+        permission_type: int = ...,
+    ) -> None: ...
+
+class RemoveAccessControlEntryRecord(Message, metaclass=Api):
+    id: bytes
+    def __init__(
+        self,
+        *,
+        id: bytes = ...,
     ) -> None: ...
 
 class BeginTransactionRecord(Message, metaclass=Api):

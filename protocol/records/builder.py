@@ -5,23 +5,29 @@ that of `MemoryRecordsBuilder`: base timestamp of the first record, max timestam
 deltas 0..n-1; attributes and checksum last.
 """
 
+import struct
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from crc32c import crc32c
 
 from protocol.records.batch import (
-    ATTRIBUTES_OFFSET,
     BATCH_OVERHEAD,
     CONTROL_BIT,
-    HEADER,
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
     TimestampType,
 )
 from protocol.records.compression import BytesLike, CompressionType, compress
+from protocol.records.header import LAYOUT, fields_struct
 from protocol.records.varint import encode_varint
+
+_FIELDS: Final = list(LAYOUT)
+_FIRST_SIGNED: Final = _FIELDS.index("attributes")
+_pack_unsigned = fields_struct(*_FIELDS[:_FIRST_SIGNED]).pack
+_pack_signed = struct.Struct(">" + "".join(LAYOUT[name] for name in _FIELDS[_FIRST_SIGNED:])).pack
+"""The fields that the checksum covers, with the records."""
 
 _NULL: Final = b"\x01"
 _ATTRIBUTES: Final = b"\x00"
@@ -83,7 +89,7 @@ def assemble_batch(  # noqa: PLR0913  one keyword per header field
     leader_epoch: int = -1,
 ) -> bytes:
     """A header with its checksum around `payload`, the (already compressed) records."""
-    fields = (
+    signed = _pack_signed(
         attributes,
         last_offset_delta,
         base_timestamp,
@@ -94,9 +100,8 @@ def assemble_batch(  # noqa: PLR0913  one keyword per header field
         record_count,
     )
     length = BATCH_OVERHEAD + len(payload) - LOG_OVERHEAD
-    unsigned = HEADER.pack(base_offset, length, leader_epoch, 2, 0, *fields)
-    crc = crc32c(payload, crc32c(unsigned[ATTRIBUTES_OFFSET:]))
-    return b"".join((HEADER.pack(base_offset, length, leader_epoch, 2, crc, *fields), payload))
+    crc = crc32c(payload, crc32c(signed))
+    return b"".join((_pack_unsigned(base_offset, length, leader_epoch, 2, crc), signed, payload))
 
 
 def attributes_of(

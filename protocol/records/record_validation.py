@@ -117,8 +117,12 @@ def check_batch(
     The checksum is not checked, and the header's max timestamp is not trusted. Raises
     InvalidRecord, UnsupportedCompression, EffortSpent.
     """
-    effort = effort or Effort()
     view = memoryview(buf)[pos + BATCH_OVERHEAD : pos + header.size]
+    if effort is None:  # in a thread, and not after the fast checks
+        latest = _latest_of_plain(view, header, rules)
+        if latest is not None:
+            return Findings(latest)
+        effort = Effort()
     payload = _at_once(view, header, effort, max_size)
     if payload is not None and not _too_large_inside(len(payload), header, rules):
         if (
@@ -139,6 +143,21 @@ def check_batch(
         if len(payload) <= SMALL:
             return _small_batch(payload, header, rules, effort)
     return _chunks(buf, pos, header, rules, effort, max_size)
+
+
+def _latest_of_plain(view: memoryview, header: BatchHeader, rules: RecordRules) -> int | None:
+    """The max timestamp of plain records that the fast checks prove valid and within the rules."""
+    if (
+        header.is_compressed
+        or rules.need_keys
+        or rules.least_timestamp is not None
+        or len(view) > PLAIN_AT_ONCE
+    ):
+        return None
+    latest = validated_max_timestamp(view, header)
+    if latest is None or rules.greatest_timestamp is None or latest <= rules.greatest_timestamp:
+        return latest
+    return None
 
 
 def _too_large_inside(size: int, header: BatchHeader, rules: RecordRules) -> bool:

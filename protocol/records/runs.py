@@ -26,6 +26,8 @@ from protocol.records.varint import read_varint, read_varlong
 
 _LONG: Final = 8
 """The fewest records that runs must have on average, except the first, or the check gives up."""
+_MOST_RUNS: Final = 256
+"""More would hold the event loop for over a millisecond."""
 _head_of: Final = Struct("2Bx5B").unpack_from
 """Unpacks a record with two bytes of length and one of each delta: these, the byte of the key's
 length and, if the key is null, two of the value's length. The attributes are left out."""
@@ -83,7 +85,7 @@ def _is_regular(  # noqa: C901, PLR0912  calls cost more than the rest
     at = delta = runs = 0
     seen = False  # the greatest timestamp
     while delta < count:
-        if runs > 1 and delta < (runs - 1) * _LONG:
+        if runs > 1 and (delta < (runs - 1) * _LONG or runs == _MOST_RUNS):
             return False
         runs += 1
         if delta < ONE_BYTE:

@@ -182,30 +182,39 @@ def _default_test(source: _Building, field: Tagged, content: str) -> str:
 
 
 def _tagged_fields(source: _Building, node: Fields, value: str) -> None:
-    """Write the statements that build the tagged fields, in ascending order of tags.
+    """Write the statements that build the tagged fields that differ from their defaults.
 
-    The content of each is first built apart, because its size precedes it.
+    Their number stands before them, in ascending order of tags.
     """
-    contents = []
+    written = []
     for field in node.tagged:
-        content = source.name()
+        content, present = source.name(), source.name()
         source.line(f"{content} = {value}.{field.name}")
-        contents.append((field, content, _default_test(source, field, content)))
-    with source.block(f"if {' and '.join(test for _, _, test in contents)}:"):
-        source.line(r"w(b'\0')")
+        source.line(f"{present} = not {_default_test(source, field, content)}")
+        written.append((field, content, present))
+    names = [present for _, _, present in written]
+    with source.block(f"if {' or '.join(names)}:"):
+        source.line(f"w(SHORT[{' + '.join(names)}])")
+        for field, content, present in written:
+            with source.block(f"if {present}:"):
+                _tagged_field(source, field, content)
     with source.block("else:"):
-        written, outer, pieces, tag, raw = (source.name() for _ in range(5))
-        source.line(f"{written} = []")
-        source.line(f"{outer} = w")
-        for field, content, test in contents:
-            with source.block(f"if not ({test}):"):
-                source.line(f"{pieces} = []")
-                source.line(f"w = {pieces}.append")
-                _any(source, field.node, content)
-                source.line(f"{written}.append(({field.tag}, b''.join({pieces})))")
-        source.line(f"w = {outer}")
-        source.line(f"w(uvarint(len({written})))")
-        with source.block(f"for {tag}, {raw} in {written}:"):
-            source.line(f"w(uvarint({tag}))")
-            source.line(f"w(uvarint(len({raw})))")
-            source.line(f"w({raw})")
+        source.line(r"w(b'\0')")
+
+
+def _tagged_field(source: _Building, field: Tagged, content: str) -> None:
+    """Write the statements that build the variable `content` behind its tag and its size."""
+    node = field.node
+    if node.code is not None:
+        source.line(f"w({uvarint(field.tag) + uvarint(node.min_size)!r})")
+        _any(source, node, content)
+        return
+    outer, pieces, raw = (source.name() for _ in range(3))
+    source.line(f"{outer} = w")
+    source.line(f"{pieces} = []")
+    source.line(f"w = {pieces}.append")
+    _any(source, node, content)
+    source.line(f"w = {outer}")
+    source.line(f"{raw} = b''.join({pieces})")
+    source.line(f"w({uvarint(field.tag)!r} + uvarint(len({raw})))")
+    source.line(f"w({raw})")

@@ -7,6 +7,7 @@ generated gains too little to write it to files (decision 82).
 
 from collections.abc import Callable, Generator, Iterator
 from functools import cached_property
+from mmap import mmap
 from typing import Any, Generic, TypeVar
 
 from protocol.errors import ProtocolError
@@ -18,7 +19,7 @@ from protocol.schema.parse_code import (
     parse_steps_function,
 )
 
-Buffer = bytes | bytearray
+Buffer = bytes | bytearray | mmap
 ParseAt = Callable[[Buffer, memoryview, int, int], tuple[Any, int]]
 ParseSteps = Callable[..., Iterator[tuple[Any, int, int] | None]]
 BuildInto = Callable[[Any, Callable[[Any], object]], None]

@@ -9,9 +9,10 @@ raises `ManyElements` if a message has more than `SMALL_ELEMENTS` elements. `par
 such messages: a generator that yields None after every element (or few thousand numbers), so that
 other tasks can run, and finally `(value, offset behind it, number of elements)`.
 
-How it stays fast: runs of fixed-size fields are one `unpack_from`; a one-byte varint is read
-inline; an array of integers is one unpack; strings are decoded from a slice; bytes and records
-stay slices.
+How it stays fast: a run of fixed-size fields, and the length of what stands behind it, are one
+`unpack_from`; a one-byte varint is read inline; an array of integers is one unpack; strings are
+decoded from a slice; bytes and records stay slices; elements are counted down, because a `range`
+costs more than the one element that most arrays have.
 
 How it stays safe:
 * offsets only grow, so one comparison with `end` after the last field catches every fixed-size
@@ -24,7 +25,7 @@ How it stays safe:
 """
 
 import struct
-from itertools import groupby
+from itertools import takewhile
 from typing import Any
 
 from protocol.errors import ProtocolError
@@ -158,27 +159,55 @@ def _any(source: _Parsing, node: Wire, target: str, path: str) -> None:
     elif isinstance(node, Fields):
         _fields(source, node, target, path)
     elif isinstance(node, Prefixed):
+        _prefix(source, node)
         _prefixed(source, node, target, path)
     else:
         raise TypeError(f"no code for {node!r}")
 
 
-def _varint(source: _Parsing, name: str) -> None:
+def _byte(source: _Parsing, name: str) -> None:
     source.line(f"{name} = buf[o]")
     source.line("o += 1")
+
+
+def _rest_of_varint(source: _Parsing, name: str) -> None:
+    """Write the statements that read what follows the first byte, which is in the variable."""
     with source.block(f"if {name} > 127:"):
         source.line(f"{name}, o = read_uvarint(buf, o, {name})")
 
 
-def _prefixed(source: _Parsing, node: Prefixed, target: str, path: str) -> None:
+def _varint(source: _Parsing, name: str) -> None:
+    _byte(source, name)
+    _rest_of_varint(source, name)
+
+
+def _prefix_code(node: Prefixed) -> str:
+    """The `struct` code of the length, or of its first byte."""
+    return "B" if node.compact else node.prefix
+
+
+def _prefix(source: _Parsing, node: Prefixed) -> None:
+    """Write the statements that read the length, or its first byte, into `n`."""
     if node.compact:
-        _varint(source, "n")
-        null_test = "if n == 0:"
+        _byte(source, "n")
     else:
         source.line(f"n, = {source.unpacker(node.prefix)}(buf, o)")
         source.line(f"o += {struct.calcsize('>' + node.prefix)}")
-        null_test = "if n < 0:"
-    with source.block(null_test):
+
+
+def _prefixed(source: _Parsing, node: Prefixed, target: str, path: str) -> None:
+    """Write the statements that parse what follows the length, or its first byte, in `n`."""
+    if node.compact and isinstance(node, Blob):  # most are of 127 to 16,382 bytes
+        with source.block("if n > 127:"):
+            source.line("e = buf[o]")
+            with source.block("if e < 128:"):
+                source.line("n += (e << 7) - 128")
+                source.line("o += 1")
+            with source.block("else:"):
+                source.line("n, o = read_uvarint(buf, o, n)")
+    elif node.compact:
+        _rest_of_varint(source, "n")
+    with source.block("if n == 0:" if node.compact else "if n < 0:"):
         if node.nullable:
             source.line(f"{target} = None")
         else:
@@ -218,9 +247,11 @@ def _elements(source: _Parsing, element: Wire, target: str, path: str) -> None:
     elif element.code is not None:
         source.numbers(target, size, element.code)
     else:
-        item = source.name()
+        item, left = source.name(), source.name()
         source.line(f"{target} = []")
-        with source.block("for _ in range(n):"):
+        source.line(f"{left} = n")
+        with source.block(f"while {left}:"):
+            source.line(f"{left} -= 1")
             _any(source, element, item, path)
             source.line(f"{target}.append({item})")
             source.step()
@@ -228,8 +259,7 @@ def _elements(source: _Parsing, element: Wire, target: str, path: str) -> None:
 
 def _fields(source: _Parsing, node: Fields, target: str, path: str) -> None:
     if node.nullable:
-        source.line("n = buf[o]")
-        source.line("o += 1")
+        _byte(source, "n")
         with source.block("if n > 127:"):
             source.line(f"{target} = None")
         with source.block("else:"):
@@ -240,30 +270,40 @@ def _fields(source: _Parsing, node: Fields, target: str, path: str) -> None:
 
 def _present_fields(source: _Parsing, node: Fields, target: str, path: str) -> None:
     source.line(f"{target} = {source.constant(object.__new__)}({source.constant(node.cls)})")
-    for is_fixed, members in groupby(node.fields, key=lambda field: field[1].code is not None):
-        run = list(members)
-        if is_fixed:
-            code = "".join(member.code or "" for _, member in run)
-            targets = ", ".join(f"{target}.{name}" for name, _ in run)
-            source.line(f"{targets}, = {source.unpacker(code)}(buf, o)")
+    fields = list(node.fields)
+    tail_has_begun = False
+    while fields:
+        run = list(takewhile(lambda field: field[1].code is not None, fields))
+        del fields[: len(run)]
+        name, member = fields.pop(0) if fields else ("", None)
+        if run:
+            code = "".join(fixed.code or "" for _, fixed in run)
+            targets = [f"{target}.{fixed}" for fixed, _ in run]
+            if isinstance(member, Prefixed):
+                code, targets = code + _prefix_code(member), [*targets, "n"]
+            elif member is None and node.flexible:
+                code, targets, tail_has_begun = code + "B", [*targets, "n"], True
+            source.line(f"{', '.join(targets)}, = {source.unpacker(code)}(buf, o)")
             source.line(f"o += {struct.calcsize('>' + code)}")
-        else:
-            for name, member in run:
-                content = source.name()
+        if member is not None:
+            content = source.name()
+            if run and isinstance(member, Prefixed):
+                _prefixed(source, member, content, f"{path} {name}")
+            else:
                 _any(source, member, content, f"{path} {name}")
-                source.line(f"{target}.{name} = {content}")
+            source.line(f"{target}.{name} = {content}")
     for name, default in node.unread():
         source.line(f"{target}.{name} = {source.constant(default)}")
     if node.flexible:
+        if not tail_has_begun:
+            _byte(source, "n")
         _tagged_fields(source, node, target, path)
 
 
 def _tagged_fields(source: _Parsing, node: Fields, target: str, path: str) -> None:
-    source.line("n = buf[o]")
-    source.line("o += 1")
+    """Write the statements that parse the tagged fields; the first byte of their number is `n`."""
     with source.block("if n:"):
-        with source.block("if n > 127:"):
-            source.line("n, o = read_uvarint(buf, o, n)")
+        _rest_of_varint(source, "n")
         with source.block(f"if n > {MAX_TAGGED_FIELDS}:"):
             source.line(f"raise ProtocolError('{path}: more tagged fields than a group may have')")
         source.claim(path)

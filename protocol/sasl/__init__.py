@@ -1,0 +1,15 @@
+"""What clients and brokers say to each other within SASL, mechanism by mechanism. Pure.
+
+`plain` (RFC 4616), `scram` and `scram_messages` (RFC 5802, RFC 7677), `oauthbearer` (RFC 7628).
+Both sides are here: the broker parses what clients build, and brokers and the command line are
+clients themselves (`conversations`). Each file says what is Kafka's.
+"""
+
+from typing import Final
+
+LONGEST: Final = 16 * 1024
+"""Bytes of the longest message of PLAIN and SCRAM: longer ones are refused unread."""
+
+
+class MalformedMessage(ValueError):
+    """The bytes are no message of the mechanism. Who sent them may be told the text."""

@@ -7,6 +7,7 @@ Attributes are the keys with dots as underscores. The class declares those that 
   from whichever unit was set; a retention of -1 keeps for ever;
 * `log_dirs`: never empty; `cordoned_log_dirs`: a subset of it;
 * `broker_id` and `node_id`: equal, -1 if the id must be generated;
+* `super_users`: the principals;
 * `listeners`, `advertised_listeners`: parsed. The second is empty if the operator did not set it:
   then the broker advertises to each client the address that it connected to.
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from config.broker_keys import BROKER_KEYS
-from config.definition import ConfigError, ConfigKey
+from config.definition import ConfigError, ConfigKey, Password
 from config.listener import Listener
 from config.resolution import (
     IN_MEMORY,
@@ -27,8 +28,12 @@ from config.resolution import (
     log_directories,
     resolve_broker_id,
     resolve_times,
+    super_users,
 )
 from config.startup_checks import Endpoints, check_values
+
+if TYPE_CHECKING:
+    from config.sasl_settings import SaslSettings
 
 LISTENER_PREFIX = "listener.name."
 
@@ -42,15 +47,25 @@ _NOT_FOR_ADOPTION: Final = frozenset(
 )
 """Keys whose values in Kafka's file may stop a start of this broker; adoption ignores them then."""
 
+_NOT_HERE: Final = (
+    "with it the broker is a member of a cluster, whose metadata are in ZooKeeper and not in its"
+    " log directories. To start it stand-alone, with what they hold, take the line out"
+)
+
 
 class BrokerConfig:
     """A broker's configuration; made by `parse`, immutable."""
 
     if TYPE_CHECKING:
+        add_partitions_to_txn_retry_backoff_max_ms: int
+        add_partitions_to_txn_retry_backoff_ms: int
         advertised_host_name: str | None
         advertised_listeners: tuple[Listener, ...]
         advertised_port: int | None
+        allow_everyone_if_no_acl_found: bool
+        authorizer_class_name: str
         auto_create_topics_enable: bool
+        auto_leader_rebalance_enable: bool
         background_threads: int
         broker_id: int
         broker_id_generation_enable: bool
@@ -59,10 +74,23 @@ class BrokerConfig:
         compression_lz4_level: int
         compression_type: str
         compression_zstd_level: int
+        connection_failed_authentication_delay_ms: int
         connections_max_idle_ms: int
+        connections_max_reauth_ms: int
+        controlled_shutdown_enable: bool
+        controlled_shutdown_max_retries: int
+        controlled_shutdown_retry_backoff_ms: int
         controller_listener_names: tuple[str, ...]
+        controller_quota_window_num: int
+        controller_quota_window_size_seconds: int
+        controller_socket_timeout_ms: int
         cordoned_log_dirs: tuple[str, ...]
         default_replication_factor: int
+        delegation_token_expiry_check_interval_ms: int
+        delegation_token_expiry_time_ms: int
+        delegation_token_master_key: Password | None
+        delegation_token_max_lifetime_ms: int
+        delegation_token_secret_key: Password | None
         delete_topic_enable: bool
         fetch_max_bytes: int
         group_initial_rebalance_delay_ms: int
@@ -72,6 +100,8 @@ class BrokerConfig:
         host_name: str
         incomplete_request_max_bytes: int
         inter_broker_listener_name: str | None
+        leader_imbalance_check_interval_seconds: int
+        leader_imbalance_per_broker_percentage: int
         listener_security_protocol_map: str
         listeners: tuple[Listener, ...]
         log_cleaner_backoff_ms: int
@@ -113,11 +143,15 @@ class BrokerConfig:
         log_roll_ms: int
         log_segment_bytes: int
         log_segment_delete_delay_ms: int
+        max_connection_creation_rate: int
         max_connections: int
         max_connections_per_ip: int
         max_connections_per_ip_overrides: str
-        max_incremental_fetch_session_cache_slots: int
         max_decompressed_message_bytes: int
+        max_incremental_fetch_session_cache_slots: int
+        max_request_partition_size_limit: int
+        max_unauthenticated_connections: int
+        max_unauthenticated_connections_per_ip: int
         message_max_bytes: int
         metadata_log_dir: str | None
         metrics_http_listener: str
@@ -126,6 +160,7 @@ class BrokerConfig:
         num_io_threads: int
         num_partitions: int
         num_recovery_threads_per_data_dir: int
+        num_replica_fetchers: int
         offset_metadata_max_bytes: int
         offsets_commit_timeout_ms: int
         offsets_load_buffer_size: int
@@ -135,19 +170,76 @@ class BrokerConfig:
         offsets_topic_num_partitions: int
         offsets_topic_replication_factor: int
         offsets_topic_segment_bytes: int
+        password_encoder_cipher_algorithm: str
+        password_encoder_iterations: int
+        password_encoder_key_length: int
+        password_encoder_keyfactory_algorithm: str | None
+        password_encoder_old_secret: Password | None
+        password_encoder_secret: Password | None
         port: int
         producer_id_expiration_check_interval_ms: int
         producer_id_expiration_ms: int
         queued_max_request_bytes: int
         queued_max_requests: int
+        quota_window_num: int
+        quota_window_size_seconds: int
+        replica_fetch_backoff_ms: int
+        replica_fetch_max_bytes: int
+        replica_fetch_min_bytes: int
+        replica_fetch_response_max_bytes: int
+        replica_fetch_wait_max_ms: int
         replica_high_watermark_checkpoint_interval_ms: int
+        replica_lag_time_max_ms: int
+        replica_selector_class: str | None
+        replica_socket_timeout_ms: int
+        replication_quota_window_num: int
+        replication_quota_window_size_seconds: int
         request_timeout_ms: int
         reserved_broker_max_id: int
+        sasl_authentication_timeout_ms: int
+        sasl_enabled_mechanisms: tuple[str, ...]
+        sasl_jaas_config: Password | None
+        sasl_mechanism_inter_broker_protocol: str
+        sasl_oauthbearer_allow_unverified_audience: bool
+        sasl_oauthbearer_allow_unverified_issuer: bool
+        sasl_oauthbearer_clock_skew_seconds: int
+        sasl_oauthbearer_expected_audience: tuple[str, ...]
+        sasl_oauthbearer_expected_issuer: str | None
+        sasl_oauthbearer_jwks_endpoint_refresh_ms: int
+        sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int
+        sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int
+        sasl_oauthbearer_jwks_endpoint_url: str | None
+        sasl_oauthbearer_jwt_validator_class: str
+        sasl_oauthbearer_scope_claim_name: str
+        sasl_oauthbearer_sub_claim_name: str
+        sasl_server_callback_handler_class: str | None
+        sasl_server_max_receive_size: int
         security_inter_broker_protocol: str
+        socket_connection_setup_timeout_max_ms: int
+        socket_connection_setup_timeout_ms: int
         socket_listen_backlog_size: int
         socket_receive_buffer_bytes: int
         socket_request_max_bytes: int
         socket_send_buffer_bytes: int
+        ssl_allow_dn_changes: bool
+        ssl_allow_san_changes: bool
+        ssl_cipher_suites: tuple[str, ...]
+        ssl_client_auth: str
+        ssl_enabled_protocols: tuple[str, ...]
+        ssl_endpoint_identification_algorithm: str
+        ssl_handshake_max_ms: int
+        ssl_key_password: Password | None
+        ssl_keystore_certificate_chain: Password | None
+        ssl_keystore_key: Password | None
+        ssl_keystore_location: str | None
+        ssl_keystore_password: Password | None
+        ssl_keystore_type: str
+        ssl_principal_mapping_rules: str
+        ssl_truststore_certificates: Password | None
+        ssl_truststore_location: str | None
+        ssl_truststore_password: Password | None
+        ssl_truststore_type: str
+        super_users: frozenset[str]
         transaction_abort_timed_out_transaction_cleanup_interval_ms: int
         transaction_max_timeout_ms: int
         transaction_partition_verification_enable: bool
@@ -158,6 +250,22 @@ class BrokerConfig:
         transaction_state_log_replication_factor: int
         transaction_state_log_segment_bytes: int
         transactional_id_expiration_ms: int
+        unclean_leader_election_enable: bool
+        zookeeper_connect: str | None
+        zookeeper_connection_timeout_ms: int | None
+        zookeeper_max_in_flight_requests: int
+        zookeeper_session_timeout_ms: int
+        zookeeper_ssl_cipher_suites: tuple[str, ...] | None
+        zookeeper_ssl_client_enable: bool
+        zookeeper_ssl_enabled_protocols: tuple[str, ...] | None
+        zookeeper_ssl_endpoint_identification_algorithm: str
+        zookeeper_ssl_keystore_location: str | None
+        zookeeper_ssl_keystore_password: Password | None
+        zookeeper_ssl_keystore_type: str | None
+        zookeeper_ssl_protocol: str
+        zookeeper_ssl_truststore_location: str | None
+        zookeeper_ssl_truststore_password: Password | None
+        zookeeper_ssl_truststore_type: str | None
 
     originals: Mapping[str, str]
     """The texts that the operator set, by key."""
@@ -183,17 +291,19 @@ class BrokerConfig:
             fields[name.replace(".", "_")] = value
         fields["originals"] = dict(props)
         fields["unknown"] = tuple(
-            name for name in props if name not in BROKER_KEYS and _listener_key(name) is None
+            name for name in props if name not in BROKER_KEYS and listener_key(name) is None
         )
         fields["log_dirs"] = log_directories(values)
         fields["cordoned_log_dirs"] = cordoned_directories(values, fields["log_dirs"])
         fields["listeners"], fields["advertised_listeners"] = listener_endpoints(values, props)
         fields["inter_broker_listener"] = inter_broker_listener_name(values, props)
+        fields["super_users"] = super_users(values["super.users"])
         fields["ip_connection_limits"] = ip_overrides(values["max.connections.per.ip.overrides"])
         for name, text in props.items():
-            of_listener = _listener_key(name)
+            of_listener = listener_key(name)
             if of_listener is not None:
                 of_listener.parse(text)
+        fields["_sasl"] = _sasl(config.listeners, values, props)
         check_values(
             values,
             Endpoints(config.listeners, config.advertised_listeners, config.inter_broker_listener),
@@ -204,6 +314,12 @@ class BrokerConfig:
     def is_in_memory(self) -> bool:
         """Whether the log directories are memory of this process, which ends with it."""
         return self.log_dirs[0].startswith(IN_MEMORY)
+
+    @property
+    def sasl(self) -> "Mapping[str, SaslSettings]":
+        """What the listeners that authenticate by SASL offer, by listener name."""
+        settings: Mapping[str, SaslSettings] = self.__dict__["_sasl"]
+        return settings
 
     def with_broker_id(self, broker_id: int) -> "BrokerConfig":
         """Return a copy with the id that was found or generated (S-START-6)."""
@@ -220,6 +336,11 @@ class BrokerConfig:
         text = self.originals.get(f"{LISTENER_PREFIX}{listener_name.lower()}.{key_name}")
         return None if text is None else BROKER_KEYS[key_name].parse(text)
 
+    def of_listener(self, listener_name: str, key_name: str) -> Any:
+        """The value that holds for a listener: its own, else that of the key (S-CFG-6)."""
+        own = self.for_listener(listener_name, key_name)
+        return self.values[key_name] if own is None else own
+
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a BrokerConfig does not change: {name}")
 
@@ -227,12 +348,23 @@ class BrokerConfig:
         return f"BrokerConfig(broker_id={self.broker_id}, log_dirs={self.log_dirs})"
 
 
-def _listener_key(name: str) -> ConfigKey | None:
+def listener_key(name: str) -> ConfigKey | None:
     """The key of `listener.name.<name>[.<SASL mechanism>].<key>`; None if it is not known."""
     if not name.startswith(LISTENER_PREFIX):
         return None
     key_name = name[len(LISTENER_PREFIX) :].partition(".")[2]
     return BROKER_KEYS.get(key_name) or BROKER_KEYS.get(key_name.partition(".")[2])
+
+
+def _sasl(
+    listeners: tuple[Listener, ...], values: Mapping[str, Any], props: Mapping[str, str]
+) -> "dict[str, SaslSettings]":
+    named = [listener for listener in listeners if listener.protocol.startswith("SASL_")]
+    if not named:
+        return {}
+    from config.sasl_settings import sasl_settings  # most brokers do not need it
+
+    return {listener.name: sasl_settings(listener, values, props) for listener in named}
 
 
 def _read_file(path: str) -> bytes:
@@ -255,17 +387,25 @@ def load_for_adoption(
     path: str,
     overrides: Mapping[str, str] | None = None,
     read_bytes: Callable[[str], bytes] = _read_file,
+    *,
+    in_cluster: bool = False,
 ) -> tuple[BrokerConfig, str | None]:
     """Read a `server.properties` of Kafka; return (config, why a start would refuse it, or None).
 
     Adoption opens no listener and joins no cluster, so values of those keys that a start would
-    refuse are ignored. Raises ConfigError for a bad value of any other key.
+    refuse are ignored, and so is `zookeeper.connect`: a start with it would not see what was
+    adopted. `in_cluster`: it is kept, for who changes the tree that it names and no directory.
+    Raises ConfigError for a bad value of any other key.
     """
     props = _properties(path, overrides, read_bytes)
     try:
-        return BrokerConfig.parse(props), None
+        config = BrokerConfig.parse(props)
+        if config.zookeeper_connect and not in_cluster:
+            raise ConfigError.invalid("zookeeper.connect", config.zookeeper_connect, _NOT_HERE)
+        return config, None
     except ConfigError as error:
-        usable = {name: text for name, text in props.items() if name not in _NOT_FOR_ADOPTION}
+        left_out = _NOT_FOR_ADOPTION - {"zookeeper.connect"} if in_cluster else _NOT_FOR_ADOPTION
+        usable = {name: text for name, text in props.items() if name not in left_out}
         if len(usable) == len(props):
             raise
         return BrokerConfig.parse(usable), error.message

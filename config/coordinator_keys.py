@@ -128,6 +128,6 @@ KEYS = (
     key("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3600000, LOW, "How often expired transactional ids are looked for.", at_least(1)),
     key("transaction.partition.verification.enable", BOOLEAN, True, LOW, "Check that a partition belongs to the transaction that writes to it.", None, CLUSTER_WIDE),
     inert("transaction.two.phase.commit.enable", BOOLEAN, False, LOW, "Allow two-phase commit with other systems."),
-    inert("add.partitions.to.txn.retry.backoff.ms", INT, 20, HIGH, "Wait before that check is tried again.", at_least(1)),
-    inert("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, HIGH, "How long such a check may be tried in all.", at_least(0)),
+    key("add.partitions.to.txn.retry.backoff.ms", INT, 20, HIGH, "Wait at most so long before a Produce tries again to join a transaction whose id is still busy with the last one.", at_least(1)),
+    key("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, HIGH, "How long it may try in all.", at_least(0)),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from itertools import filterfalse
 from config.broker_keys import SECTIONS
 from config.definition import ConfigKey, UpdateMode, format_value
 from config.dynamic import may_change
+from config.security_keys import STORE_KEYS
 from config.topic_keys import TOPIC_KEYS
 
 _HEAD = """\
@@ -26,8 +27,9 @@ understood, but [nothing reads them yet](#without-effect-yet).
 Topic configs can be changed at any time. Broker keys with **running** in the column *changes* can
 be set while the broker runs, for one broker or for all (`kafka-configs --entity-type brokers` with
 `--entity-name 0` or `--entity-default`); what was set is kept in the metadata store and goes before
-`server.properties`. *Kafka: per-broker* marks keys that Kafka lets change and this broker does not.
-Log levels change with `--entity-type broker-loggers`, until the next start.
+`server.properties`. Stores of keys are **running, of a listener**: for one broker, with
+`listener.name.<name>.` before the key. *Kafka: per-broker* marks keys that Kafka lets change and
+this broker does not. Log levels change with `--entity-type broker-loggers`, until the next start.
 """
 
 
@@ -84,7 +86,9 @@ def _topic_row(key: ConfigKey) -> str:
 
 def _broker_row(key: ConfigKey) -> str:
     changes = "running" if may_change(key) else "no"
-    if key.dynamic is UpdateMode.PER_BROKER:
+    if key.name in STORE_KEYS:
+        changes = "running, of a listener"
+    elif key.dynamic is UpdateMode.PER_BROKER:
         changes = f"no (Kafka: {key.dynamic.value})"
     return _row(_name(key), *_value_columns(key), key.importance.value, changes, _meaning(key))
 

@@ -5,9 +5,10 @@ dynamic config of the cluster, `server.properties`, the default. `ConfigLayers` 
 apart and makes one `BrokerConfig` of them. Synonyms count as one setting across layers: a dynamic
 `log.retention.ms` hides `log.retention.hours` of the file.
 
-Of the keys that Kafka lets change only per broker, `cordoned.log.dirs` and a listener's
-`max.connections` may change here too. Those of listeners, TLS and SASL may not, as that would need
-new sockets. Names that the table does not have are accepted, as Kafka accepts them for plug-ins.
+Of the keys that Kafka lets change only per broker, `cordoned.log.dirs`, a listener's
+`max.connections` and its key and trust stores may change here too (S-TLS-5). Those of listeners,
+what else there is of TLS, and SASL may not, as that would need new sockets. Names that the table
+does not have are accepted, as Kafka accepts them for plug-ins.
 After Kafka's `DynamicBrokerConfig` and `DynamicThreadPool`.
 """
 
@@ -15,9 +16,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from config.broker_config import LISTENER_PREFIX, BrokerConfig
+from config.broker_config import LISTENER_PREFIX, BrokerConfig, listener_key
 from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigError, ConfigKey, ConfigType, Importance, UpdateMode
+from config.security_keys import STORE_KEYS
 from config.validators import at_least
 
 _FAMILIES: Final = (
@@ -33,6 +35,9 @@ _FAMILY_OF: Final = {names[0]: names for names in _FAMILIES}
 OF_ONE_BROKER: Final = frozenset(("cordoned.log.dirs",))
 """Keys that may change while the broker runs, but only for one broker."""
 
+_OF_LISTENERS: Final = frozenset(("max.connections", *STORE_KEYS))
+"""Keys that may change with a listener's prefix."""
+
 THREAD_COUNTS: Final = ("num.io.threads", "num.recovery.threads.per.data.dir", "background.threads")
 
 DYNAMIC_ONLY: Final = {
@@ -44,15 +49,16 @@ DYNAMIC_ONLY: Final = {
         doc=doc,
         validator=at_least(0),
         dynamic=UpdateMode.CLUSTER_WIDE,
-        effective=False,
+        effective=effective,
     )
-    for name, doc in (
+    for name, effective, doc in (
         (
             "leader.replication.throttled.rate",
+            True,
             "Bytes per second for throttled replicas, as leader.",
         ),
-        ("follower.replication.throttled.rate", "The same, as follower."),
-        ("replica.alter.log.dirs.io.max.bytes.per.second", "For moves between directories."),
+        ("follower.replication.throttled.rate", True, "The same, as follower."),
+        ("replica.alter.log.dirs.io.max.bytes.per.second", False, "For moves between directories."),
     )
 }
 """Keys that only a dynamic config has: tools set them during a move (Kafka's `QuotaConfig`)."""
@@ -73,30 +79,52 @@ def check_changeable(props: Mapping[str, str], *, for_cluster: bool = False) -> 
 
     With `for_cluster`, for the config of all brokers, keys of a single broker are refused too.
     """
-    own = [name for name in props if _is_of_one_broker(name)] if for_cluster else []
+    own = [name for name in props if is_of_one_broker(name)] if for_cluster else []
     if own:
         raise ConfigError(f"Cannot update these configs at default cluster level: {', '.join(own)}")
+    stores = [name for name in props if name in STORE_KEYS]
+    if stores:
+        raise ConfigError(
+            "These security configs can be dynamically updated only per-listener using the listener"
+            f" prefix: [{', '.join(stores)}]"
+        )
     fixed = [name for name in props if not _changeable(name)]
     if fixed:
         raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
     for name, text in props.items():
-        key = BROKER_KEYS.get(name) or DYNAMIC_ONLY.get(name)
+        key = BROKER_KEYS.get(name) or DYNAMIC_ONLY.get(name) or listener_key(name)
         if key is not None:
             key.parse(text)
 
 
 def _changeable(name: str) -> bool:
     if name.startswith(LISTENER_PREFIX):
-        return _is_of_one_broker(name)
+        return is_of_one_broker(name)
     key = BROKER_KEYS.get(name)
     return key is None or may_change(key)
 
 
-def _is_of_one_broker(name: str) -> bool:
-    return name in OF_ONE_BROKER or (
-        name.startswith(LISTENER_PREFIX)
-        and name[len(LISTENER_PREFIX) :].partition(".")[2] == "max.connections"
-    )
+def is_of_one_broker(name: str) -> bool:
+    """Whether the key may be set while the broker runs, but only for one broker."""
+    return name in OF_ONE_BROKER or of_listener(name) in _OF_LISTENERS
+
+
+def is_password(name: str) -> bool:
+    """Whether the key may be set while the broker runs, and its value is a secret."""
+    key = listener_key(name)
+    return key is not None and key.sensitive and is_of_one_broker(name)
+
+
+def of_listener(name: str) -> str | None:
+    """Return the key of `listener.name.<listener>.<key>`; None for any other name."""
+    if not name.startswith(LISTENER_PREFIX):
+        return None
+    return name[len(LISTENER_PREFIX) :].partition(".")[2]
+
+
+def stores_of(props: Mapping[str, str]) -> dict[str, str]:
+    """Those of some properties that are about key and trust stores of listeners."""
+    return {name: text for name, text in props.items() if of_listener(name) in STORE_KEYS}
 
 
 def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:

@@ -10,10 +10,17 @@ from typing import Final
 
 from config.broker_config import LISTENER_PREFIX, BrokerConfig
 from config.broker_keys import BROKER_KEYS
+from config.listener import Listener
 from config.topic_keys import TOPIC_KEYS
 
 _OF_A_LISTENER: Final = frozenset(("max.connections",))
 """Keys that the broker reads with a listener's prefix."""
+_OF_A_MECHANISM: Final = frozenset(("sasl.jaas.config", "sasl.server.callback.handler.class"))
+"""Keys that the broker reads with the prefix of a listener and a mechanism, and only so."""
+_OF_SASL: Final = ("sasl.enabled.mechanisms", "sasl.server.max.receive.size")
+"""Keys that the broker reads with the prefix of a listener that authenticates by SASL."""
+_OF_TLS: Final = "ssl."
+"""Keys that begin so have an effect where TLS is spoken, with the prefix of a listener as well."""
 
 _MOST_SUGGESTIONS: Final = 50
 _SIMILAR: Final = 0.75
@@ -25,16 +32,42 @@ def without_effect(config: BrokerConfig) -> list[str]:
 
 
 def _without_effect(config: BrokerConfig) -> Iterator[str]:
-    listeners = {listener.name.lower() for listener in config.listeners}
+    listeners = {listener.name.lower(): listener for listener in config.listeners}
+    encrypted = any(listener.is_encrypted for listener in config.listeners)
     for name in config.originals:
         key = BROKER_KEYS.get(name)
         if key is not None:
-            if not key.effective:
+            if (
+                not key.effective
+                or name in _OF_A_MECHANISM
+                or (name.startswith(_OF_TLS) and not encrypted)
+            ):
                 yield name
         elif name not in config.unknown:
             listener, _, key_name = name[len(LISTENER_PREFIX) :].partition(".")
-            if listener not in listeners or key_name not in _OF_A_LISTENER:
+            if listener not in listeners or not _is_read(config, listeners[listener], key_name):
                 yield name
+
+
+def _is_read(config: BrokerConfig, listener: Listener, key: str) -> bool:
+    """Whether the broker reads a key with this listener's prefix, or that of its mechanism."""
+    if key.startswith(_OF_TLS):
+        return listener.is_encrypted and BROKER_KEYS[key].effective
+    if key in _OF_A_LISTENER:
+        return True
+    sasl = config.sasl.get(listener.name)
+    if sasl is None:
+        return False
+    mechanism, _, own = key.partition(".")
+    if mechanism in (one.name.lower() for one in sasl.mechanisms):
+        return own in _OF_A_MECHANISM or _may_be_of_mechanism(own)
+    return key in _OF_SASL or _may_be_of_mechanism(key)
+
+
+def _may_be_of_mechanism(key: str) -> bool:
+    return key == "connections.max.reauth.ms" or (
+        key.startswith("sasl.oauthbearer.") and BROKER_KEYS[key].effective
+    )
 
 
 def unknown_names(config: BrokerConfig) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from config.definition import ConfigError
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+ENCRYPTED = frozenset(("SSL", "SASL_SSL"))
 
 _ENDPOINT = re.compile(r"([^:/]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)\Z")
 _BRACKETED = re.compile(r"[^:/]+://\[[0-9a-zA-Z%.:]+\]:")
@@ -27,6 +28,11 @@ class Listener:
     port: int
     protocol: str
     """The security protocol that the name is mapped to."""
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether clients speak TLS here."""
+        return self.protocol in ENCRYPTED
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

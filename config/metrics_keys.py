@@ -15,6 +15,7 @@ from config.key_building import (
     MEDIUM,
     STRING,
     inert,
+    key,
 )
 from config.validators import Validator, at_least, between
 
@@ -34,14 +35,14 @@ KEYS = (
     inert("kafka.metrics.polling.interval.secs", INT, 10, LOW, "How often those report.", at_least(1)),
     inert("quota.producer.default", LONG, LONG_MAX, HIGH, "Kafka before 3.0: bytes per second of each producer.", at_least(1)),
     inert("quota.consumer.default", LONG, LONG_MAX, HIGH, "Kafka before 3.0: bytes per second of each consumer.", at_least(1)),
-    inert("quota.window.num", INT, 11, LOW, "Samples for client quotas.", at_least(1)),
-    inert("quota.window.size.seconds", INT, 1, LOW, "Length of such a sample.", at_least(1)),
-    inert("replication.quota.window.num", INT, 11, LOW, "Samples for replication quotas.", at_least(1)),
-    inert("replication.quota.window.size.seconds", INT, 1, LOW, "Length of such a sample.", at_least(1)),
+    key("quota.window.num", INT, 11, LOW, "Samples for client quotas.", at_least(1)),
+    key("quota.window.size.seconds", INT, 1, LOW, "Length of such a sample.", at_least(1)),
+    key("replication.quota.window.num", INT, 11, LOW, "Samples for replication quotas.", at_least(1)),
+    key("replication.quota.window.size.seconds", INT, 1, LOW, "Length of such a sample.", at_least(1)),
     inert("alter.log.dirs.replication.quota.window.num", INT, 11, LOW, "Samples for quotas on moves between directories.", at_least(1)),
     inert("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, LOW, "Length of such a sample.", at_least(1)),
-    inert("controller.quota.window.num", INT, 11, LOW, "Samples for quotas on changes of topics.", at_least(1)),
-    inert("controller.quota.window.size.seconds", INT, 1, LOW, "Length of such a sample.", at_least(1)),
+    key("controller.quota.window.num", INT, 11, LOW, "Samples for quotas on changes of topics.", at_least(1)),
+    key("controller.quota.window.size.seconds", INT, 1, LOW, "Length of such a sample.", at_least(1)),
     inert("client.quota.callback.class", CLASS, None, LOW, "The Java class that decides quotas."),
     inert("remote.log.storage.system.enable", BOOLEAN, False, MEDIUM, "Tiered storage. true is refused: there is none."),
     inert("remote.fetch.max.wait.ms", INT, 500, MEDIUM, "Tiered storage: how long a remote read may take.", at_least(1), CLUSTER_WIDE),

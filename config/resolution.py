@@ -159,3 +159,17 @@ def ip_overrides(text: str) -> dict[str, int]:
             )
         result[host.strip().strip("[]")] = int(limit)
     return result
+
+
+def super_users(text: str) -> frozenset[str]:
+    """Parse `super.users`: principals, separated by semicolons. Raises ConfigError."""
+    principals = frozenset(filter(None, (part.strip() for part in text.split(";"))))
+    for principal in sorted(principals):
+        kind, colon, name = principal.partition(":")
+        if not (kind and colon and name):
+            raise ConfigError.invalid(
+                "super.users",
+                text,
+                f"expected a string in format principalType:principalName but got {principal}",
+            )
+    return principals

@@ -1,17 +1,23 @@
 """Rules between keys, with the messages of Kafka's `KafkaConfig.validateValues`.
 
-Besides Kafka's rules there are refusals of this broker's own: a value that asks for a protection or
-a cluster that this broker does not have must stop the start, not be ignored. They are checked
+Besides Kafka's rules there are refusals of this broker's own: a value that asks for a protection
+that this broker does not have must stop the start, not be ignored. They are checked
 before the rules about listeners: a refused value may break those too, and their message would
 mislead.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from config.definition import ConfigError
 from config.listener import Listener
 
 _MEGABYTE = 1024 * 1024
+
+AUTHORIZERS: Final = (
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "kafka.security.authorizer.AclAuthorizer",
+)
+"""Kafka's own classes; the authorizer of this broker does what they do."""
 
 
 def _require(condition: bool, message: str) -> None:
@@ -32,7 +38,7 @@ def check_values(values: dict[str, Any], endpoints: Endpoints) -> None:
     _check_id(values)
     _check_log(values)
     _check_replication(values)
-    _check_supported(values, endpoints.listeners)
+    _check_supported(values)
     _check_listeners(values, endpoints)
     _check_connections(values, endpoints)
 
@@ -106,7 +112,8 @@ def _check_listeners(values: dict[str, Any], endpoints: Endpoints) -> None:
     _require(
         endpoints.inter_broker in advertised,
         "inter.broker.listener.name must be a listener name defined in advertised.listeners. The "
-        f"valid options based on currently configured listeners are {','.join(advertised)}",
+        f"valid options based on currently configured listeners are {','.join(advertised)}, and "
+        f"not {endpoints.inter_broker}",
     )
     _require(
         set(advertised) <= set(names),
@@ -155,21 +162,46 @@ def _check_connections(values: dict[str, Any], endpoints: Endpoints) -> None:
         )
 
 
-def _check_supported(values: dict[str, Any], listeners: tuple[Listener, ...]) -> None:
-    for name, why in (
-        (
+def _check_supported(values: dict[str, Any]) -> None:
+    if values["remote.log.storage.system.enable"]:
+        raise ConfigError.invalid(
+            "remote.log.storage.system.enable", True, "this broker has no tiered storage"
+        )
+    if values["zookeeper.connect"]:
+        _check_zookeeper(values)
+    _check_authorizer(values)
+
+
+def _check_zookeeper(values: dict[str, Any]) -> None:
+    from config.zookeeper_connect import parse_connect  # most brokers do not need it
+
+    connect = values["zookeeper.connect"]
+    try:
+        parse_connect(connect)
+    except ValueError as error:
+        raise ConfigError.invalid("zookeeper.connect", connect, str(error)) from None
+    if values["process.roles"]:
+        raise ConfigError.invalid(
             "zookeeper.connect",
-            "this broker keeps its metadata itself and joins no cluster; take the line out",
-        ),
-        ("authorizer.class.name", "this broker has no authorizer yet and would let everyone in"),
-        ("remote.log.storage.system.enable", "this broker has no tiered storage"),
+            connect,
+            "process.roles is of a KRaft cluster, zookeeper.connect of one on ZooKeeper; take one "
+            "of them out",
+        )
+    for name, why in (
+        ("zookeeper.set.acl", "this broker leaves ZooKeeper's nodes open to every client of it"),
+        ("zookeeper.ssl.crl.enable", "this broker looks at no revocation lists"),
+        ("zookeeper.ssl.ocsp.enable", "this broker asks for no revocation by OCSP"),
     ):
         if values[name]:
-            raise ConfigError.invalid(name, values[name], why)
-    for listener in listeners:
-        _require(
-            listener.protocol == "PLAINTEXT",
-            f"Listener {listener} needs {listener.protocol}, and this broker can open PLAINTEXT "
-            f"listeners only so far: listeners=PLAINTEXT://{listener.host}:{listener.port}, with "
-            "nothing that reaches it but who may use it",
+            raise ConfigError.invalid(name, True, why)
+
+
+def _check_authorizer(values: dict[str, Any]) -> None:
+    name = values["authorizer.class.name"]
+    if name and name not in AUTHORIZERS:
+        raise ConfigError.invalid(
+            "authorizer.class.name",
+            name,
+            "this broker runs no Java classes. Its own authorizer goes by the names of Kafka's: "
+            + " or ".join(AUTHORIZERS),
         )

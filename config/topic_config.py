@@ -28,7 +28,9 @@ class TopicConfig:
     file_delete_delay_ms: int = 60000
     flush_messages: int = LONG_MAX
     flush_ms: int = LONG_MAX
+    follower_replication_throttled_replicas: tuple[str, ...] = ()
     index_interval_bytes: int = 4096
+    leader_replication_throttled_replicas: tuple[str, ...] = ()
     max_compaction_lag_ms: int = LONG_MAX
     max_decompressed_message_bytes: int = MOST_DECOMPRESSED
     max_message_bytes: int = 1048588

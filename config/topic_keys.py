@@ -48,9 +48,9 @@ TOPIC_KEYS = ConfigTable((
     key("file.delete.delay.ms", LONG, 60000, MEDIUM, "How long a deleted file waits, renamed, before it is removed.", at_least(0), synonyms=("log.segment.delete.delay.ms",)),
     key("flush.messages", LONG, LONG_MAX, MEDIUM, "Records that a log takes before it is synced to the disk.", at_least(1), synonyms=("log.flush.interval.messages",)),
     key("flush.ms", LONG, LONG_MAX, MEDIUM, "The longest time that a record stays unsynced.", at_least(0), synonyms=("log.flush.interval.ms", "log.flush.scheduler.interval.ms")),
-    inert("follower.replication.throttled.replicas", LIST, (), MEDIUM, "Replicas whose fetching is throttled on the follower.", REPLICA_LIST),
+    key("follower.replication.throttled.replicas", LIST, (), MEDIUM, "Replicas whose fetching is throttled on the follower.", REPLICA_LIST),
     key("index.interval.bytes", INT, 4096, MEDIUM, "Bytes of log between two index entries.", at_least(0), synonyms=("log.index.interval.bytes",)),
-    inert("leader.replication.throttled.replicas", LIST, (), MEDIUM, "Replicas whose fetching is throttled on the leader.", REPLICA_LIST),
+    key("leader.replication.throttled.replicas", LIST, (), MEDIUM, "Replicas whose fetching is throttled on the leader.", REPLICA_LIST),
     inert("local.retention.bytes", LONG, -2, MEDIUM, "Tiered storage: how many bytes stay on this disk.", at_least(-2), synonyms=("log.local.retention.bytes",)),
     inert("local.retention.ms", LONG, -2, MEDIUM, "Tiered storage: how long segments stay on this disk.", at_least(-2), synonyms=("log.local.retention.ms",)),
     key("max.compaction.lag.ms", LONG, LONG_MAX, MEDIUM, "The age from which a record makes its log due for compaction.", at_least(1), synonyms=("log.cleaner.max.compaction.lag.ms",)),
@@ -77,6 +77,6 @@ TOPIC_KEYS = ConfigTable((
     key("segment.index.bytes", INT, 10485760, MEDIUM, "The largest size of an offset index.", at_least(4), synonyms=("log.index.size.max.bytes",)),
     key("segment.jitter.ms", LONG, 0, MEDIUM, "The largest random time taken off segment.ms.", at_least(0), synonyms=("log.roll.jitter.ms", "log.roll.jitter.hours")),
     key("segment.ms", LONG, 604800000, MEDIUM, "A new segment starts when the active one is this old.", at_least(1), synonyms=("log.roll.ms", "log.roll.hours")),
-    inert("unclean.leader.election.enable", BOOLEAN, False, MEDIUM, "Let a replica that is not in sync become leader, losing records.", synonyms=("unclean.leader.election.enable",)),
+    key("unclean.leader.election.enable", BOOLEAN, False, MEDIUM, "Let a replica that is not in sync become leader, losing records.", synonyms=("unclean.leader.election.enable",)),
 ))  # fmt: skip
 """Every topic config. A name outside this table is refused (S-CFG-4)."""

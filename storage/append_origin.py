@@ -1,6 +1,7 @@
 """Who appends to a log, which decides the checks in the log and in its producer state."""
 
 from enum import Enum
+from typing import Final
 
 
 class AppendOrigin(Enum):
@@ -12,3 +13,8 @@ class AppendOrigin(Enum):
     """The broker's own coordinators: control batches are allowed, duplicates are not looked for."""
     REPLICATION = "replication"
     """A follower or recovery: the leader has checked the batches already."""
+
+
+CLIENT: Final = AppendOrigin.CLIENT
+REPLICATION: Final = AppendOrigin.REPLICATION
+"""For each append, because looking up an attribute of an enum costs a call."""

@@ -176,6 +176,11 @@ class LogManager:
         return tuple(self.directories.offline)
 
     @property
+    def cordoned_dirs(self) -> frozenset[str]:
+        """Log directories that get no new partitions (`cordoned.log.dirs`)."""
+        return self.directories.cordoned
+
+    @property
     def takes_new_logs(self) -> bool:
         """Whether any directory in service is not cordoned."""
         return bool(self.directories.uncordoned)

@@ -13,7 +13,6 @@ client, a write that is in a thread. Belongs to the thread that owns the logs.
 
 import logging
 from typing import Final
-from weakref import ref
 
 from storage.log.segment_files import OpenSegment
 
@@ -35,8 +34,9 @@ class OpenFiles:
         """Segments that may have their files open; never fewer than a roll needs."""
         self.closed = 0
         """Segments that had to let go of their files since the start."""
-        self._segments: dict[ref[OpenSegment], int] = {}
-        """In the order in which they were noted, with the size in bytes that each had then."""
+        self._segments: dict[OpenSegment, int] = {}
+        """In the order in which they were noted, with the size in bytes that each had then. Whoever
+        takes a segment out of a log releases it, and so it is forgotten here."""
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -44,19 +44,16 @@ class OpenFiles:
     def note(self, segment: OpenSegment) -> None:
         """Note that `segment` opens files; if too many have, others let go. Never raises."""
         known = self._segments
-        known[ref(segment, self._forget)] = segment.size
+        known[segment] = segment.size
         spared = 0
         while len(known) > self.most_segments:
             oldest = next(iter(known))
             size = known.pop(oldest)
-            candidate = oldest()
-            if candidate is None:
-                continue
-            if candidate is segment or (candidate.size != size and spared < self.most_segments):
+            if oldest is segment or (oldest.size != size and spared < self.most_segments):
                 spared += 1
-                known[oldest] = candidate.size
-                continue
-            self._close(candidate)
+                known[oldest] = oldest.size
+            else:
+                self._close(oldest)
 
     def make_room(self) -> None:
         """Have a quarter of the segments let go of their files, as no descriptor is left.
@@ -66,9 +63,7 @@ class OpenFiles:
         for _ in range(max(len(self._segments) // 4, min(_AT_LEAST, len(self._segments)))):
             oldest = next(iter(self._segments))
             del self._segments[oldest]
-            segment = oldest()
-            if segment is not None:
-                self._close(segment)
+            self._close(oldest)
 
     def _close(self, segment: OpenSegment) -> None:
         self.closed += 1
@@ -81,7 +76,4 @@ class OpenFiles:
 
     def forget(self, segment: OpenSegment) -> None:
         """Note that `segment` has no files open any more."""
-        self._segments.pop(ref(segment), None)
-
-    def _forget(self, gone: ref[OpenSegment]) -> None:
-        self._segments.pop(gone, None)
+        self._segments.pop(segment, None)

@@ -196,9 +196,8 @@ class Appender:
                 leader_epoch,
                 header.record_count,
                 prepared.valid_bytes,
-                False,
-                reason,
             )
+            info.rolled = reason
             pending = PendingAppend(data, (header,), self._segments.active, info, prepared.opening)
         except OSError as error:
             self._guard.fail(error)
@@ -279,8 +278,8 @@ class Appender:
                 log_start_offset=self._offsets.start,
                 record_count=batches.record_count,
                 valid_bytes=len(batches.data),
-                rolled=reason,
             )
+            info.rolled = reason
             pending = PendingAppend(batches.data, batches.headers, self._segments.active, info)
         except OSError as error:
             self._guard.fail(error)

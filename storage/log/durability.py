@@ -166,7 +166,7 @@ class Durability:
                     return
             except OSError as error:
                 # Deleted, moved away or offline meanwhile: not an error of this flush.
-                if self._guard.offline is None and generation == self._store.generation:
+                if generation == self._store.generation:
                     self._guard.fail(error)
 
     def _begin(self, end: int) -> _Step | None:

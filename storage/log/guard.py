@@ -66,5 +66,5 @@ class DiskGuard:
             yield
         except OSError as error:
             self.fail(error)
-        except RecordsError as error:
-            raise refusal(error) from error
+        except RecordsError as flaw:
+            raise refusal(flaw) from flaw

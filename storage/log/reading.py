@@ -107,8 +107,8 @@ class LogReader:
             )
         except OSError as error:
             self._guard.fail(error)
-        except RecordsError as error:
-            raise refusal(error) from error
+        except RecordsError as flaw:
+            raise refusal(flaw) from flaw
         except IndexInDoubt as doubt:
             self._mender.note(doubt)  # raises BeingRepaired, unless repaired here and now
         return self.read(offset, max_bytes, isolation, min_one_message)

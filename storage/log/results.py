@@ -127,26 +127,51 @@ class SliceElsewhere(NamedTuple):
         return self.file.read(self.size, self.position)
 
 
-@dataclass(slots=True)
 class AppendInfo:
     """The result of an append (`LogAppendInfo`)."""
 
-    first_offset: int
-    """Offset of the first record; -1 when nothing was appended."""
-    last_offset: int
-    max_timestamp: int = NO_TIMESTAMP
-    offset_of_max_timestamp: int = -1
-    """Last offset of the batch with the greatest timestamp, as the time index stores it."""
-    log_append_time: int = NO_TIMESTAMP
-    """Milliseconds when the topic uses LogAppendTime (or a duplicate's stored time), else -1."""
-    log_start_offset: int = 0
-    leader_epoch: int = -1
-    record_count: int = 0
-    valid_bytes: int = 0
-    """Bytes of whole batches in what was handed in; a torn tail is trimmed (S-APP-6)."""
-    duplicate: bool = False
-    """True: the batch was in the log already; the offsets are those of the first time."""
-    rolled: RollReason | None = None
+    __slots__ = (
+        "duplicate",
+        "first_offset",
+        "last_offset",
+        "leader_epoch",
+        "log_append_time",
+        "log_start_offset",
+        "max_timestamp",
+        "offset_of_max_timestamp",
+        "record_count",
+        "rolled",
+        "valid_bytes",
+    )
+
+    def __init__(
+        self,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int = NO_TIMESTAMP,
+        offset_of_max_timestamp: int = -1,
+        log_append_time: int = NO_TIMESTAMP,
+        log_start_offset: int = 0,
+        leader_epoch: int = -1,
+        record_count: int = 0,
+        valid_bytes: int = 0,
+    ) -> None:
+        self.first_offset = first_offset
+        """Offset of the first record; -1 when nothing was appended."""
+        self.last_offset = last_offset
+        self.max_timestamp = max_timestamp
+        self.offset_of_max_timestamp = offset_of_max_timestamp
+        """Last offset of the batch with the greatest timestamp, as the time index stores it."""
+        self.log_append_time = log_append_time
+        """Milliseconds if the topic uses LogAppendTime (or a duplicate's stored time), else -1."""
+        self.log_start_offset = log_start_offset
+        self.leader_epoch = leader_epoch
+        self.record_count = record_count
+        self.valid_bytes = valid_bytes
+        """Bytes of whole batches in what was handed in; a torn tail is trimmed (S-APP-6)."""
+        self.duplicate = False
+        """True: the batch was in the log already; the offsets are those of the first time."""
+        self.rolled: RollReason | None = None
 
 
 @dataclass(slots=True)

@@ -142,8 +142,8 @@ class SegmentIndexes:
                 times.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
         except (InvalidIndexAppend, CorruptIndex) as error:
             self._doubt(IndexKind.OFFSET, str(error))
-        except OSError as error:
-            if not is_shortage(error):
+        except OSError as failure:
+            if not is_shortage(failure):
                 raise
 
     def full(self) -> RollReason | None:
@@ -182,8 +182,8 @@ class SegmentIndexes:
             )
         except CorruptIndex as error:
             raise self._doubt(IndexKind.OFFSET, error.reason) from error
-        except Astray as error:
-            raise self._doubt(IndexKind.OFFSET, str(error)) from None
+        except Astray as astray:
+            raise self._doubt(IndexKind.OFFSET, str(astray)) from None
 
     def start_for(self, timestamp: int, start_offset: int, size: int) -> int:
         """A position at or before every batch that reaches both `timestamp` and `start_offset`.

@@ -54,6 +54,7 @@ from protocol.records.record_validation import validated_max_timestamp
 from protocol.records.runs import LEAST_RECORD
 from protocol.records.scan import NUMPY_FROM
 from protocol.types import NO_TIMESTAMP
+from storage.append_origin import CLIENT
 from storage.clock import Clock
 from storage.log.opening import (
     Opened,
@@ -87,9 +88,9 @@ LATEST_PRODUCE: Final = 13
 FIRST_V2_PRODUCE: Final = 3
 FIRST_ZSTD_PRODUCE: Final = 7
 
-IN_WRITER_FROM: Final = 256 * 1024
+IN_WRITER_FROM: Final = 1280 * 1024
 """From so many bytes on, checksum and records of a plain batch are checked by the writer, in its
-thread; smaller ones take some ten microseconds here, less than the way to a thread."""
+thread; for smaller ones that takes less than the way to a thread."""
 
 IN_WRITER_MOST_RECORDS: Final = 16 * 1024
 """More records than this, if numpy cannot take them together, would hold the interpreter lock for
@@ -203,11 +204,12 @@ class LeaderValidator:
                         records, None, base_offset, leader_epoch, opened, bounded=bounded
                     )
             header = read_header(records)
+            from_client = origin is CLIENT
             size = header.batch_length + LOG_OVERHEAD
             if size != len(records):
                 records = self._only_batch(records, size, request_version)
             attributes, count = header.attributes, header.record_count
-            if origin is AppendOrigin.CLIENT and (
+            if from_client and (
                 header.base_offset
                 or count != header.last_offset_delta + 1
                 or count <= 0
@@ -222,7 +224,7 @@ class LeaderValidator:
                 check_codec(codec, request_version)
             elif count * LEAST_RECORD > size:
                 raise InvalidRecord(f"{count} records do not fit a batch of {size} bytes")
-            if origin is not AppendOrigin.CLIENT:
+            if not from_client:
                 return self._prepare_own(records, header, base_offset, leader_epoch)
             if (
                 self._special
@@ -242,9 +244,10 @@ class LeaderValidator:
                     )
                 opening = Opening(records, self._rules())
             else:
-                if crc_of(records, 0, size) != header.crc:
+                view = memoryview(records)
+                if crc_of(view, 0, size) != header.crc:
                     raise bad_crc(header, self._name)
-                latest = validated_max_timestamp(memoryview(records)[BATCH_OVERHEAD:], header)
+                latest = validated_max_timestamp(view[BATCH_OVERHEAD:], header)
                 if latest != header.max_timestamp:
                     return self._finish(
                         records, header, base_offset, leader_epoch, opened, bounded=bounded
@@ -325,7 +328,7 @@ class LeaderValidator:
             if bounded:
                 if header is None:
                     effort = Effort(bytes=INLINE_BYTES, steps=INLINE_MESSAGES)
-                elif len(records) >= IN_WRITER_FROM or _needs_import(header):
+                elif _is_large(len(records), header) or _needs_import(header):
                     return opening
                 else:
                     effort = Effort(bytes=INLINE_BYTES, steps=INLINE_STEPS)
@@ -417,6 +420,11 @@ def check_codec(codec: int, request_version: int) -> None:
             f"Produce requests with version {request_version} are not allowed to use "
             f"{CompressionType.name_of(codec)} compression"
         )
+
+
+def _is_large(size: int, header: BatchHeader) -> bool:
+    """Whether the batch takes more `Effort` than there is, or goes to a thread in any case."""
+    return size >= (INLINE_BYTES if header.is_compressed else IN_WRITER_FROM)
 
 
 def _needs_import(header: BatchHeader) -> bool:

@@ -35,7 +35,7 @@ from typing import Final
 from protocol.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader
 from protocol.records.control import EndTransactionMarker
 from protocol.types import NO_PRODUCER_EPOCH, NO_TIMESTAMP, TopicPartition
-from storage.append_origin import AppendOrigin
+from storage.append_origin import CLIENT, REPLICATION, AppendOrigin
 from storage.errors import CorruptSnapshot, InvalidProducerEpoch
 from storage.filesystem import FileSystem
 from storage.producers.analysis import (
@@ -194,7 +194,7 @@ class ProducerStateManager:
         Raises OutOfOrderSequence, InvalidProducerEpoch, InvalidTransactionState,
         TransactionCoordinatorFenced.
         """
-        if origin is AppendOrigin.REPLICATION:
+        if origin is REPLICATION:
             return REPLICATED
         producer_id = header.producer_id
         entry = self._at_hand.get(producer_id) or self._fetch(producer_id)
@@ -210,7 +210,7 @@ class ProducerStateManager:
                 if marker is not None:
                     check_marker(entry, header.producer_epoch, marker, transaction_version)
                 return NOT_SEQUENCED
-            return analyze_data(entry, header, is_client=origin is AppendOrigin.CLIENT)
+            return analyze_data(entry, header, is_client=origin is CLIENT)
         except Refused as refused:
             raise refused.error(
                 f"{refused} (producer {producer_id}, partition {self.topic_partition}, "

@@ -18,7 +18,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
-from config.form import form_that_runs
+from config.form import choose_form, form_that_runs
 from config.terminal import shown_line, terminals_made_safe
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _SWITCH_INTERVAL_S = 0.0005
 _SAME_SIGNAL_S = 0.5
 """A signal this soon after the first is the same request: supervisors and process groups often
 deliver it twice."""
-_GC_THRESHOLDS = (10_000, 5, 1_000)
+GC_THRESHOLDS = (10_000, 5, 1_000)
 """Requests leave little garbage in cycles, so a full collection comes only after fifty million new
 objects. Young objects are collected in small lots: a million of them (a large request, new
 partitions) would stop the loop for a third of a second, fifty thousand do for 15 ms."""
@@ -145,7 +145,7 @@ def _run(arguments: Arguments) -> int:
         def started() -> None:
             gc.collect()
             gc.freeze()
-            gc.set_threshold(*_GC_THRESHOLDS)
+            gc.set_threshold(*GC_THRESHOLDS)
             gc.enable()
             sys.setswitchinterval(_SWITCH_INTERVAL_S)
             server.watch.begin_turn()  # no request waited for that collection: not a long turn
@@ -221,4 +221,5 @@ def _start_logging() -> None:
 
 
 if __name__ == "__main__":
+    choose_form()
     sys.exit(main())

@@ -6,13 +6,17 @@ routes of connections follow from these.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from broker.request import Handler
-from broker.security.access import Access
+from broker.quotas.throttle import Charged
+from broker.request import Handler, RequestContext
+from broker.security.access import Access, Question
 from broker.services import Services
 from protocol.api_keys import ApiKey
 from protocol.schema.parse_code import MAX_ELEMENTS
+
+MOST_OF_BROKERS: Final = 2_000_000
+"""Elements of what a controller may tell in one request: 285,000 partitions of three replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,9 @@ class Api:
     most_elements: int = MAX_ELEMENTS
     """The most elements of a request: as many as the handler goes through in one go, or keeps
     (docs/limits.md). More raise ProtocolError."""
+    most_of_brokers: int = 0
+    """The same for a client that may do what `accesses` name; 0: as others. One such request beyond
+    what others may send is in work at a time."""
     in_workers: bool = False
     """Daily work of producers and consumers, whose coroutines share the workers. Those of other
     APIs are run aside, because they wait for each other (changes of topics are made one after the
@@ -37,13 +44,23 @@ class Api:
     FindCoordinator may make topics."""
     carries_files: bool = False
     """Responses hold records, which may be slices of files."""
+    cluster_only: bool = False
+    """Served and advertised in a cluster only: brokers send it to each other."""
+    controller_only: bool = False
+    """In a cluster only the controller does it; other brokers answer NOT_CONTROLLER."""
+    shows_image: bool = False
+    """A member of a cluster that has just started answers when it knows what there is."""
+    charged: Charged = Charged.TIME
+    """What its requests cost the client of its quotas."""
     accesses: tuple[Access, ...] = ()
-    """What a principal must be allowed before the handler is called. The comment in an API's file
-    names the method of Kafka 4 that makes the check. Checks that Kafka makes while it answers are
-    missing, because the request does not name their resources: DESCRIBE_CONFIGS of topics that
-    CreateTopics made, CREATE of topics that Metadata makes, DESCRIBE of the topics in a described
-    transaction. Kafka leaves out of a listing what the principal may not see; here a listing needs
-    the access to everything (`answered`), because only a handler could filter."""
+    """Without which a request is refused whole, before the handler is called (`security.gate`). The
+    comment in an API's file names the method of Kafka 4 that makes the checks."""
+    asks: tuple[Question, ...] = ()
+    """What the handler itself asks, about each resource on its own (`Services.allowed`)."""
+
+
+def _anybody(ctx: RequestContext) -> bool:
+    return True
 
 
 class Served(NamedTuple):
@@ -51,6 +68,8 @@ class Served(NamedTuple):
 
     api: Api
     handler: Handler
+    passes: Callable[[RequestContext], bool] = _anybody
+    """Whether the client may do what the API's accesses name, of the cluster as a whole."""
 
 
 def by_key(served: Iterable[Served]) -> dict[ApiKey, Served]:

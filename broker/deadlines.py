@@ -104,6 +104,15 @@ class Deadlines:
         """Run `callback` soon, but not within the caller."""
         self.schedule(0, callback)
 
+    async def wait_until(self, deadline: float) -> None:
+        """Wait until `deadline`, in monotonic seconds; costs a timer and no task."""
+        reached: Signal[None] = Signal()
+        handle = self.schedule(deadline - self._clock.monotonic(), reached.fire)
+        try:
+            await reached
+        finally:
+            handle.cancel()
+
     def next_deadline(self) -> float | None:
         """The deadline of the earliest timer, monotonic seconds; None if there is no timer."""
         heap = self._heap

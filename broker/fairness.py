@@ -4,7 +4,8 @@ A client is a connection, and beyond that the address that it comes from. `Share
 has of the thing: bytes that it holds now, or seconds that it used lately. From that follows
 
 * who goes next: the address that has least, and in it the connection that has least, or has waited
-  longest where each gets a little at a time (`Line`);
+  longest where each gets a little at a time (`Line`), or, where crowds wait, whose address has not
+  had its turn for longest (`InTurn`);
 * who pays: the address that has most, and in it the connection that has most; of equals the
   youngest.
 
@@ -14,7 +15,8 @@ connections have, and by their age. Pure; `FairLock` waits as `storage.waits` sa
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
 from contextvars import ContextVar
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -123,6 +125,52 @@ class Line(Generic[Item]):
     def next(self) -> Item:
         """Who goes next; stays in the line. Raises ValueError if nobody waits."""
         return next(iter(self._addresses[min(self._addresses, key=self._shares.of_address)]))
+
+
+class InTurn(Generic[Item]):
+    """Those that wait: the addresses take turns, and in each goes who came first.
+
+    For crowds: `next` costs the same however many wait, of however many addresses.
+    """
+
+    __slots__ = ("_addresses",)
+
+    def __init__(self) -> None:
+        self._addresses: OrderedDict[str, dict[Item, None]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._addresses.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._addresses)
+
+    @property
+    def addresses(self) -> Collection[str]:
+        """Those of which somebody waits."""
+        return self._addresses.keys()
+
+    def add(self, address: str, item: Item) -> None:
+        """`item` waits, behind the others of its address."""
+        self._addresses.setdefault(address, {})[item] = None
+
+    def remove(self, address: str, item: Item) -> None:
+        """`item` waits no more, if it did."""
+        line = self._addresses.get(address, {})
+        line.pop(item, None)
+        if not line:
+            self._addresses.pop(address, None)
+
+    def take(self, may_go: Callable[[str], bool] = lambda address: True) -> Item | None:
+        """Take out who goes next, of an address that may go; None if nobody may."""
+        for address in self._addresses:
+            if may_go(address):
+                line = self._addresses.pop(address)
+                item = next(iter(line))
+                del line[item]
+                if line:
+                    self._addresses[address] = line
+                return item
+        return None
 
 
 class FairLock:

@@ -5,16 +5,21 @@ handler gets the two or three objects that it uses. ApiVersions advertises what 
 nothing else: clients do not learn of an API without a handler.
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, Protocol
 
 from broker.api import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
     alter_replica_log_dirs,
+    alter_user_scram_credentials,
     api_versions,
     create_acls,
+    create_delegation_token,
     create_partitions,
     create_topics,
     delete_acls,
@@ -22,13 +27,19 @@ from broker.api import (
     delete_records,
     delete_topics,
     describe_acls,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
+    describe_delegation_token,
     describe_groups,
     describe_log_dirs,
     describe_producers,
+    describe_topic_partitions,
     describe_transactions,
+    describe_user_scram_credentials,
+    elect_leaders,
     end_txn,
+    expire_delegation_token,
     fetch,
     find_coordinator,
     heartbeat,
@@ -36,6 +47,7 @@ from broker.api import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     list_partition_reassignments,
@@ -46,14 +58,18 @@ from broker.api import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    renew_delegation_token,
+    sasl_authenticate,
+    sasl_handshake,
     sync_group,
     txn_offset_commit,
     update_features,
     write_txn_markers,
 )
 from broker.api_facts import Api, Served, by_key
-from broker.security.authorizer import ALLOW_ALL, Authorizer
-from broker.security.gate import Gate
+from broker.request import Handler
+from broker.security.gate import Guarded, guarded
+from broker.security.permissions import Permissions
 from broker.services import Services
 from protocol.api_keys import ApiKey
 
@@ -77,18 +93,32 @@ _FILES: Final[tuple[_ApiFile, ...]] = (
     api_versions,
     update_features,
     metadata,
+    describe_topic_partitions,
     describe_cluster,
     create_topics,
     delete_topics,
     create_partitions,
+    list_config_resources,
     describe_configs,
     alter_configs,
     incremental_alter_configs,
+    describe_client_quotas,
+    alter_client_quotas,
+    elect_leaders,
     alter_replica_log_dirs,
     alter_partition_reassignments,
     list_partition_reassignments,
     describe_log_dirs,
-    # ACLs: there are none, and the handlers answer so.
+    # Who somebody is.
+    sasl_handshake,
+    sasl_authenticate,
+    create_delegation_token,
+    renew_delegation_token,
+    expire_delegation_token,
+    describe_delegation_token,
+    describe_user_scram_credentials,
+    alter_user_scram_credentials,
+    # Access rules.
     describe_acls,
     create_acls,
     delete_acls,
@@ -122,14 +152,69 @@ ADVERTISED: Final = {key: api.versions for key, api in APIS.items()}
 """API key to (lowest, highest) version."""
 
 
-def build_handlers(services: Services, authorizer: Authorizer = ALLOW_ALL) -> dict[ApiKey, Served]:
-    """One handler per API, each behind the gate of `authorizer` (`security.gate`)."""
+_BEFORE_VERSION_2: Final = {
+    ApiKey.PRODUCE: 11,
+    ApiKey.TXN_OFFSET_COMMIT: 4,
+    ApiKey.END_TXN: 4,
+}
+"""The last versions without transactions of version 2 (KIP-890): a cluster on ZooKeeper finalizes
+no feature, and Kafka 3.9, which may read its transactions, knows none of them."""
 
-    def topic_name(topic_id: bytes) -> str | None:
-        topic = services.image.topic_by_id(topic_id)
-        return None if topic is None else topic.name
 
-    gate = Gate(authorizer, topic_name)
-    return by_key(
-        Served(api, gate.guard(api.make(services), api.accesses)) for api in APIS.values()
+def cluster_apis() -> dict[ApiKey, Api]:
+    """The APIs of a member of a cluster; a stand-alone broker imports none of those between
+    brokers."""
+    from broker.api import (
+        allocate_producer_ids,
+        alter_partition,
+        controlled_shutdown,
+        leader_and_isr,
+        stop_replica,
+        update_metadata,
     )
+
+    files: tuple[_ApiFile, ...] = (
+        leader_and_isr,
+        stop_replica,
+        update_metadata,
+        controlled_shutdown,
+        alter_partition,
+        allocate_producer_ids,
+    )
+    found = APIS | {file.API.key: file.API for file in files}
+    for key, highest in _BEFORE_VERSION_2.items():
+        found[key] = replace(found[key], versions=(found[key].versions[0], highest))
+    return found
+
+
+def advertised(apis: Iterable[Api]) -> dict[ApiKey, tuple[int, int]]:
+    """API key to (lowest, highest) version."""
+    return {api.key: api.versions for api in apis}
+
+
+def build_handlers(services: Services) -> dict[ApiKey, Served]:
+    """One handler per API, behind a gate where an authorizer is to be asked first.
+
+    In a cluster what only the controller does is behind another one, which is passed by it, and
+    what shows the image waits until that is known.
+    """
+    if services.cluster is None:
+        return by_key(_served(api, api.make(services), services.allowed) for api in APIS.values())
+    from broker.membership.after_first_news import AfterFirstNews
+    from broker.membership.only_controller import OnlyController
+
+    controller = services.cluster.controller
+    served = []
+    for api in cluster_apis().values():
+        handler = api.make(services)
+        if api.controller_only:
+            handler = OnlyController(handler, controller)
+        if api.shows_image:
+            handler = AfterFirstNews(handler, services.cluster.metadata_updates)
+        served.append(_served(api, handler, services.allowed))
+    return by_key(served)
+
+
+def _served(api: Api, handler: Handler, allowed: Permissions | None) -> Served:
+    gate = guarded(handler, api.accesses, allowed)
+    return Served(api, gate, gate.passes) if isinstance(gate, Guarded) else Served(api, gate)

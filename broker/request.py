@@ -1,20 +1,47 @@
 """What passes between the network and the handlers: a request's context, and the form of a handler.
 
-A handler is work that may wait (`storage.waits`): `await handler(ctx, request)` is its reply, None
-if there is none (Produce with acks=0). Its connection takes the first step, which mostly is the
-whole; `broker.network.continuation` says who takes the others, and what ends with the client. What
-the handler tells of itself it sets in the context: `large`, `released`, `close_connection`.
+Calling a handler gives its reply, None if there is none (Produce with acks=0), or work that may
+wait (`storage.waits`), whose result is the reply. The connection takes the first step of the work,
+which mostly is the whole; `broker.network.unanswered` says who takes the others, and what ends with
+the client. What the handler tells of itself it sets in the context: `large`, `released`,
+`close_connection`.
 
 One connection has one request in work at a time, so replies keep the order of requests (S-NET-1).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from broker.fairness import Client
 from protocol.errors import ErrorCode
 from protocol.schema import Message
 from storage.waits import Work
+
+
+class Authentication(Protocol):
+    """How a connection of a SASL listener authenticates (`broker.security.authentication`)."""
+
+    async def ask_versions(self, ctx: "RequestContext") -> bool:
+        """Whether ApiVersions is answered now; if so, `tell_versions` follows."""
+        ...
+
+    def tell_versions(self) -> None:
+        """ApiVersions is answered, without an error."""
+        ...
+
+    async def shake_hands(self, ctx: "RequestContext", mechanism: str) -> Any:
+        """SaslHandshake: the client chooses a mechanism. Returns an `Answer`."""
+        ...
+
+    async def authenticate(self, ctx: "RequestContext", message: bytes) -> Any:
+        """SaslAuthenticate: the mechanism's next message. Returns an `Answer`."""
+        ...
+
+    @property
+    def offered(self) -> Sequence[str]:
+        """The names of the mechanisms."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +57,14 @@ class ConnectionInfo:
     peer_host: str
     peer_port: int
     principal: str = "User:ANONYMOUS"
+    security_protocol: str = "PLAINTEXT"
+    """Of the listener."""
+    authentication: Authentication | None = None
+    """None if the listener does not authenticate by SASL."""
+    is_stranger: bool = False
+    """Whether the client has yet to prove who it is."""
+    by_token: bool = False
+    """Whether the principal was authenticated by a delegation token."""
     number: int = 0
     """Rises with every connection."""
 
@@ -39,31 +74,74 @@ class ConnectionInfo:
         return Client(self.peer_host, self.number)
 
 
-@dataclass(slots=True)
 class RequestContext:
     """A request's header, and what the handler needs to know of its connection."""
 
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    connection: ConnectionInfo
-    received: float
-    """Monotonic clock, in seconds, when the frame was complete."""
-    close_connection: bool = False
-    """A handler sets it to close the connection after this request (a failed Produce, acks=0)."""
-    large: bool = False
-    """Whether the request has more elements than may be handled in one go (`SMALL_ELEMENTS`), or
-    its handler says that the reply has: then the reply is encoded in turns."""
-    released: bool = False
-    """A handler sets it when it needs the request's byte slices no more. They are views of the
-    connection's buffer, which is given back while the request waits: copy what is needed later."""
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "client_id",
+        "close_connection",
+        "connection",
+        "correlation_id",
+        "debt",
+        "large",
+        "received",
+        "released",
+        "size",
+    )
+
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        connection: ConnectionInfo,
+        received: float,
+        size: int = 0,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.connection = connection
+        self.received = received
+        """Monotonic clock, in seconds, when the frame was complete."""
+        self.size = size
+        """Bytes of the frame, its length left out."""
+        self.close_connection = False
+        """A handler sets it to close the connection after this request (a failed Produce,
+        acks=0)."""
+        self.large = False
+        """Whether the request has more elements than may be handled in one go (`SMALL_ELEMENTS`),
+        or its handler says that the reply has: then the reply is encoded in turns."""
+        self.released = False
+        """A handler sets it when it needs the request's byte slices no more. They are views of the
+        connection's buffer, which is given back while the request waits: copy what is needed
+        later."""
+        self.debt: Any = None
+        """What the handler has charged the client for quotas (`broker.quotas.charging.Debt`)."""
+
+
+ReplyOrWork: TypeAlias = Message | Work[Any] | None
+"""A reply, or the work that gives it."""
+
+
+def is_reply(given: ReplyOrWork) -> bool:
+    """Whether a handler has given its reply, and not work."""
+    return given is None or isinstance(given, Message)
+
+
+async def reply_of(given: Any) -> Any:
+    """The reply, when the work that gives it is done."""
+    return given if is_reply(given) else await given
 
 
 class Handler(Protocol):
     """One API's behaviour. A handler's own annotations name its request and its response."""
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Work[Any]:
+    def __call__(self, ctx: RequestContext, request: Any) -> ReplyOrWork:
         """Check, delegate, answer. Raises KafkaError, which becomes an `error_response`."""
         ...
 

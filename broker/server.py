@@ -1,15 +1,17 @@
 """A broker's life: in which order its components start and stop (Kafka's KafkaServer).
 
 Start (S-START-2, S-START-3): log directories locked -> metadata store -> identity -> configuration
--> components made -> topics' metadata -> sockets bound -> logs loaded -> partitions led ->
-coordinators -> handlers -> sockets served -> background work -> RUNNING_AS_BROKER. A failure on the
-way ends the start, releases what was taken, and `run` returns False.
+-> key stores read -> components made -> topics' metadata -> sockets bound -> logs loaded ->
+partitions led -> coordinators -> handlers -> sockets served -> background work ->
+RUNNING_AS_BROKER. A failure on the way ends the start, releases what was taken, and `run` returns
+False. A member of a cluster (`zookeeper.connect`) leads nothing by itself: when all else is up it
+registers, and obeys the controller, or becomes it (`broker.startup.cluster_start`).
 
 Stop (S-START-5), the last started first: background work ends, members parked in a rebalance are
 answered, no new connections, requests in work get `STOP_REQUESTS_S`, high watermarks written, logs
 synced and closed with their checkpoints and the clean-shutdown marker, metadata store closed, locks
-released. Each stop is registered where its component is started, so a start that fails
-half-way stops exactly what it had started.
+released. A member has the controller take over before anything else. Each stop is registered where
+its component is started, so a start that fails half-way stops exactly what it had started.
 
 This module wires; it decides nothing else. `broker.__main__` runs it, tests may run it in-process.
 """
@@ -18,6 +20,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -25,12 +28,20 @@ from broker.broker_state import BrokerState, BrokerStateGauge
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.leadership import led_partitions
+from broker.cluster.metadata_store import MetadataStore
+from broker.cluster.password_encoder import PasswordEncoder
 from broker.components import Components
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.deadlines import Deadlines
+from broker.network.socket_server import Secured
 from broker.startup.advice import OPERATOR_ERRORS, explained
-from broker.startup.directory_identity import locate_store, settle_identity
+from broker.startup.directory_identity import (
+    locate_store,
+    settle_identity,
+    settle_member_identity,
+)
+from broker.startup.encryption import open_tls
 from broker.startup.exposure import tell_of_open_listeners
 from broker.startup.known_producers import reserve_known_producer_ids
 from broker.startup.log_loader import load_all_logs
@@ -49,6 +60,9 @@ from storage.manager.directories import LogDirectories
 from storage.open_files import OpenFiles
 from storage.task import Task
 from storage.waits import Work
+
+if TYPE_CHECKING:
+    from broker.startup.cluster_start import MemberLife
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +101,8 @@ class BrokerServer:
         self.failure: str | None = None
         """Why the broker could not start or go on, in a sentence."""
         self._to_stop = AsyncExitStack()
+        self._member: MemberLife | None = None
+        """The life in a cluster; None stand-alone."""
 
     # ---- life
 
@@ -139,9 +155,10 @@ class BrokerServer:
         """Stop whatever was started, the last first (S-START-5). Returns False if that failed."""
         logger.info("shutting down")
         self.state.move_to(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
-        # Stand-alone: no other broker could take over a partition.
-        self.state.move_to(BrokerState.BROKER_SHUTTING_DOWN)
         try:
+            if self._member is not None:
+                await self._member.hand_over()
+            self.state.move_to(BrokerState.BROKER_SHUTTING_DOWN)
             await self._to_stop.aclose()
         except Exception:
             logger.critical("Fatal error during KafkaServer shutdown.", exc_info=True)
@@ -175,22 +192,31 @@ class BrokerServer:
             world.fs, self.config.log_dirs, deadlines.soon
         )
         directories.listeners.append(self._directory_offline)
+        in_cluster = bool(self.config.zookeeper_connect)
+        if in_cluster:  # before anything is written: what ZooKeeper refuses leaves no trace
+            self.store = await self._open_tree()
         directories.lock_and_check()
         self._to_stop.callback(directories.unlock_all)
-        self.store = await self._open_store()
+        if not in_cluster:
+            self.store = await self._open_store()
         configs, cluster_id = await run(self._settle_config())
-        self._make_components(configs, cluster_id, deadlines)
-        await run(self.components.controller.load())
-        await run(self.components.features.load())
+        secured = await run(open_tls(configs, world))
+        self._make_components(configs, cluster_id, deadlines, secured)
+        await self._load_metadata()
+        await run(self.components.client_quotas.load())
+        await run(self.components.load_security())
+        await self._load_rules(services)
         bound = self.components.socket_server.bind()
         self._to_stop.callback(self.components.socket_server.unbind)
         await self._load_logs()
-        await self._lead(bound)
-        services.start_soon(run, self.components.image_applier.run(), name="image-applier")
+        await self._lead(services, bound)
+        services.start_soon(run, self.components.client_quotas.run(), name="client-quotas")
         self.components.log_mover.resume()
         self._at_stop(self.components.replica_manager.checkpoint_high_watermarks)
         await self._start_coordinator(services, OFFSETS_TOPIC, self.components.group_coordinator)
         await services.start(self.components.marker_writer.run, self.components.driver)
+        if self.components.cluster_markers is not None:
+            await services.start(self.components.cluster_markers.run, self.components.driver)
         await self._start_coordinator(
             services, TRANSACTION_TOPIC, self.components.transaction_coordinator
         )
@@ -212,7 +238,11 @@ class BrokerServer:
             lambda: self.state.state,
             self._world.descriptors,
         )
-        tell_of_open_listeners(bound)
+        if self._member is not None:
+            await self._member.begin(services)
+            self._to_stop.push_async_callback(self._member.leave)
+            await self._member.join(bound)
+        tell_of_open_listeners(bound, self.components.configs.current)
         self._announce(bound)
 
     def _at_stop(
@@ -223,20 +253,25 @@ class BrokerServer:
 
         self._to_stop.push_async_callback(run)
 
-    async def _open_store(self) -> EmbeddedStore:
+    async def _open_store(self) -> MetadataStore:
         world, logs = self._world, self._directories
         path = locate_store(world.fs, [*logs.live], [*logs.offline], world.media.file_name)
         store = await self._driver.run(EmbeddedStore.open(world.media.open, path))
+        self._at_stop(store.close)
+        return store
 
-        async def close() -> None:
-            await self._driver.run(store.close())
+    async def _open_tree(self) -> MetadataStore:
+        from broker.startup.cluster_start import expect_free_id, open_tree
 
-        self._to_stop.push_async_callback(close)
+        store = await self._driver.run(open_tree(self.config, self._world))
+        self._at_stop(store.close)
+        await self._driver.run(expect_free_id(store, self.config))
         return store
 
     async def _settle_config(self) -> tuple[DynamicBrokerConfig, str]:
         """Find out the ids and what was set while the broker ran; return also the cluster id."""
-        identity = await settle_identity(
+        settle = settle_member_identity if self.config.zookeeper_connect else settle_identity
+        identity = await settle(
             self.store,
             self.config,
             self._world.fs,
@@ -246,15 +281,18 @@ class BrokerServer:
         )
         logger.info("Cluster ID = %s, broker id = %d", identity.cluster_id, identity.broker_id)
         config = self.config.with_broker_id(identity.broker_id)
-        if self.store.fresh:
+        if isinstance(self.store, EmbeddedStore) and self.store.fresh:
             await self._take_over(config)
-        return await DynamicBrokerConfig.load(config, self.store), identity.cluster_id
+        encoder = None
+        if config.zookeeper_connect:
+            encoder = PasswordEncoder(config, self._world.random.randbytes)
+        return await DynamicBrokerConfig.load(config, self.store, encoder), identity.cluster_id
 
     async def _take_over(self, config: BrokerConfig) -> None:
         """Adopt topics that another broker left in the log directories; the store is empty."""
         from broker.cluster.adoption import take_over
 
-        verdicts = await take_over(
+        adoption = await take_over(
             self.store,
             self._world.fs,
             tuple(self._directories.live),
@@ -262,11 +300,19 @@ class BrokerServer:
             config.broker_id,
             new_uuid=self._new_uuid,
         )
-        for verdict in verdicts:
+        for verdict in adoption.topics:
             logger.log(*verdict.as_log_line())
+        if adoption.access.is_any:
+            logger.info("Took over from the KRaft metadata log: %s", adoption.access)
+        for left_out in adoption.access.left_out:
+            logger.error("Left out of what the KRaft metadata log says about access: %s", left_out)
 
     def _make_components(
-        self, configs: DynamicBrokerConfig, cluster_id: str, deadlines: Deadlines
+        self,
+        configs: DynamicBrokerConfig,
+        cluster_id: str,
+        deadlines: Deadlines,
+        secured: Secured | None,
     ) -> None:
         config, world = configs.current, self._world
         self.log_manager = LogManager(
@@ -288,9 +334,34 @@ class BrokerServer:
             deadlines=deadlines,
             world=world,
             driver=self._driver,
-            watch=self.watch,
             check_buffers=self._check_buffers,
+            secured=secured,
         )
+
+    async def _load_metadata(self) -> None:
+        """Read what the metadata has of topics and features."""
+        components, run = self.components, self._driver.run
+        if components.cluster is not None:
+            from broker.startup.cluster_start import MemberLife, tree_of
+
+            self._member = MemberLife(
+                components.cluster,
+                tree_of(self.store),
+                components.configs.current,
+                self._driver,
+                self._world.clock,
+            )
+            await run(self._member.load())
+        if components.alone is not None:
+            await run(components.alone.controller.load())
+        await run(components.features.load())
+
+    async def _load_rules(self, services: trio.Nursery) -> None:
+        """Read the access rules, and follow their changes, if there is an authorizer."""
+        rules = self.components.acls
+        if rules is not None:
+            await self._driver.run(rules.load())
+            services.start_soon(self._driver.run, rules.run(), name="access-rules")
 
     async def _load_logs(self) -> None:
         self.state.move_to(BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN)
@@ -302,15 +373,21 @@ class BrokerServer:
             driver=self._driver,
         )
 
-    async def _lead(self, bound: Sequence[BoundListener]) -> None:
+    async def _lead(self, services: trio.Nursery, bound: Sequence[BoundListener]) -> None:
+        alone = self.components.alone
+        if alone is None:
+            from broker.startup.cluster_start import restore_high_watermarks
+
+            await self._driver.run(restore_high_watermarks(self.log_manager))
+            return
         warn_of_stray_logs(self.log_manager, self.components.image)
         reserve_known_producer_ids(self.log_manager, self.components.producer_ids)
         listeners = [
             Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound
         ]
-        controller = self.components.controller
-        await self._driver.run(controller.lead())
-        await self._driver.run(controller.register(listeners))
+        await self._driver.run(alone.controller.lead())
+        await self._driver.run(alone.controller.register(listeners))
+        services.start_soon(self._driver.run, alone.image_applier.run(), name="image-applier")
 
     async def _start_coordinator(
         self,
@@ -323,7 +400,7 @@ class BrokerServer:
         broker_id = components.configs.current.broker_id
         led, count = led_partitions(components.image, topic, broker_id)
         coordinator.startup(led, partition_count=count)
-        components.image_applier.coordinators[topic] = coordinator
+        components.coordinators[topic] = coordinator
 
     async def _run_background(self) -> None:
         config = self.components.configs.current
@@ -339,7 +416,9 @@ class BrokerServer:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self.components.log_mover.run, name="log-mover")
                     nursery.start_soon(self.components.log_cleaner.run, name="log-cleaner")
-                    await self.components.background.run([*self.log_manager.tasks(), checkpoint])
+                    await self.components.background.run(
+                        [*self.log_manager.tasks(), checkpoint, *self.components.security_tasks()]
+                    )
         finally:
             self._background_ended.set()
 

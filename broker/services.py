@@ -5,18 +5,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from broker.cluster.client_quotas import ClientQuotas
     from broker.cluster.controller import Controller
     from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
     from broker.cluster.features import Features
     from broker.cluster.image import MetadataImage
+    from broker.cluster.metadata_store import MetadataStore
     from broker.cluster.producer_ids import ProducerIdAllocator
     from broker.coordinator.group.coordinator import GroupCoordinator
     from broker.coordinator.marker_writer import MarkerWriter
     from broker.coordinator.transaction.coordinator import TransactionCoordinator
+    from broker.coordinator.transaction.verification import RemoteCoordinators
+    from broker.membership.cluster_parts import ClusterParts
+    from broker.membership.no_features import NoFeatures
+    from broker.membership.topic_admin import TopicAdmin
+    from broker.quotas.quotas import Quotas
     from broker.replication.batch_looker import BatchLooker
     from broker.replication.fetch_session import FetchSessionCache
     from broker.replication.log_mover import LogMover
     from broker.replication.replica_manager import ReplicaManager
+    from broker.security.acl_store import AclStore
+    from broker.security.delegation_tokens import DelegationTokens
+    from broker.security.permissions import Permissions
     from broker.world.clock import TaskClock
     from broker.world.workers import Workers
     from config.broker_config import BrokerConfig
@@ -36,8 +46,9 @@ class Services:
     broker_configs: "DynamicBrokerConfig"
     """The configuration in force, and its layers."""
     image: "MetadataImage"
-    controller: "Controller"
-    features: "Features"
+    controller: "Controller | TopicAdmin"
+    """Who changes topics."""
+    features: "Features | NoFeatures"
     producer_ids: "ProducerIdAllocator"
     replica_manager: "ReplicaManager"
     fetch_sessions: "FetchSessionCache"
@@ -51,3 +62,24 @@ class Services:
     """The file system, which knows the sizes of volumes."""
     workers: "Workers"
     looker: "BatchLooker"
+    quotas: "Quotas"
+    """What is measured against the quotas, and who is throttled."""
+    client_quotas: "ClientQuotas"
+    """The quotas that are set."""
+    store: "MetadataStore"
+    delegation_tokens: "DelegationTokens | None" = None
+    """None if `delegation.token.secret.key` is not set."""
+    allowed: "Permissions | None" = None
+    """What principals may do; None where no authorizer is configured: everything, unasked."""
+    remote_coordinators: "RemoteCoordinators | None" = None
+    """The transaction coordinators of other brokers; None where there are no others."""
+    acls: "AclStore | None" = None
+    """The rules that the authorizer goes by; None where there is none."""
+    cluster: "ClusterParts | None" = None
+    """The parts of a member of a cluster; None stand-alone."""
+
+    @property
+    def in_cluster(self) -> "ClusterParts":
+        """The parts of a member of a cluster, for APIs that only those have."""
+        assert self.cluster is not None
+        return self.cluster

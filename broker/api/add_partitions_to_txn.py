@@ -2,7 +2,10 @@
 
 Behaviour (S-TXN-4)
 * All or nothing in each transaction: if a partition does not exist, its result is
-  UNKNOWN_TOPIC_OR_PARTITION, that of the others OPERATION_NOT_ATTEMPTED, and nothing is added.
+  UNKNOWN_TOPIC_OR_PARTITION, if a client may not write to its topic TOPIC_AUTHORIZATION_FAILED,
+  that of the others OPERATION_NOT_ATTEMPTED, and nothing is added. No client may add partitions of
+  internal topics (AddOffsetsToTxn does).
+* TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a client that may not write with the transactional id.
 * Otherwise every partition gets the coordinator's one answer: NONE, INVALID_PRODUCER_ID_MAPPING,
   PRODUCER_FENCED, or CONCURRENT_TRANSACTIONS while the last transaction is being completed.
 * v0-3 come from clients and name one transaction. v4+ come from brokers on behalf of Produce
@@ -13,11 +16,12 @@ Version notes
 * v2+: PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH.
 """
 
+from collections.abc import Collection
 from typing import Final
 
 from broker import many
 from broker.api_facts import Api
-from broker.cluster.image import MetadataImage
+from broker.cluster.image import INTERNAL_TOPICS, MetadataImage
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.errors import FENCED_SINCE_OTHERS, for_version
@@ -26,13 +30,14 @@ from broker.request import RequestContext
 from broker.security.access import (
     Access,
     Operation,
+    Question,
     ResourceType,
     by_version,
-    each,
     field,
     nothing,
     the_cluster,
 )
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_partitions_to_txn import (
@@ -58,13 +63,9 @@ API: Final = Api(
             Operation.WRITE,
             by_version(4, field("v3_and_below_transactional_id"), nothing),
         ),
-        Access(
-            ResourceType.TOPIC,
-            Operation.WRITE,
-            by_version(4, each("v3_and_below_topics", "name"), nothing),
-        ),
     ),
-    make=lambda s: AddPartitionsToTxnHandler(s.transaction_coordinator, s.image),
+    asks=(Question(ResourceType.TOPIC, Operation.WRITE),),
+    make=lambda s: AddPartitionsToTxnHandler(s.transaction_coordinator, s.image, allowed=s.allowed),
 )
 
 FIRST_BATCHED_VERSION: Final = 4
@@ -77,7 +78,14 @@ _Response = AddPartitionsToTxnResponse
 class AddPartitionsToTxnHandler:
     """Has the coordinator add partitions to transactions, or verify that they belong to one."""
 
-    def __init__(self, transactions: TransactionCoordinator, image: MetadataImage) -> None:
+    def __init__(
+        self,
+        transactions: TransactionCoordinator,
+        image: MetadataImage,
+        *,
+        allowed: Permissions | None = None,
+    ) -> None:
+        self._allowed = allowed
         self._transactions = transactions
         self._image = image
 
@@ -89,18 +97,35 @@ class AddPartitionsToTxnHandler:
         for number, transaction in enumerate(asked):
             if number:
                 await PAUSE
-            answers.append(self._handle(version, transaction))
+            denied = await self._denied(ctx, transaction)
+            answers.append(self._handle(version, transaction, denied))
         ctx.released = True
         return _response(version, asked, [await answer.parked() for answer in answers])
 
-    def _handle(self, version: int, transaction: _Asked) -> Signal[_Codes]:
+    async def _denied(self, ctx: RequestContext, transaction: _Asked) -> Collection[str]:
+        """The topics that a client may not write to; a broker is not asked."""
+        denied: set[str] = set()
+        if ctx.api_version >= FIRST_BATCHED_VERSION:
+            return denied
+        allowed = self._allowed
+        for topic in transaction.topics:
+            name = topic.name
+            if name in INTERNAL_TOPICS or not (
+                allowed is None
+                or allowed(ctx, Operation.WRITE, ResourceType.TOPIC, name, len(topic.partitions))
+            ):
+                denied.add(name)
+            if ctx.large:
+                await PAUSE
+        return denied
+
+    def _handle(self, version: int, transaction: _Asked, denied: Collection[str]) -> Signal[_Codes]:
         """Handle one transaction; the signal brings the codes of its partitions, now or later."""
         answer: Signal[_Codes] = Signal()
         partitions = _partitions(transaction)
-        known = [tp for tp in partitions if self._image.has(tp)]
-        if len(known) < len(partitions):
-            codes = dict.fromkeys(partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            answer.fire(codes | dict.fromkeys(known, ErrorCode.OPERATION_NOT_ATTEMPTED))
+        codes = {tp: self._code(tp, denied) for tp in partitions}
+        if any(code is not ErrorCode.OPERATION_NOT_ATTEMPTED for code in codes.values()):
+            answer.fire(codes)
             return answer
         producer = Producer(transaction.producer_id, transaction.producer_epoch)
 
@@ -123,6 +148,14 @@ class AddPartitionsToTxnHandler:
         except KafkaError as error:
             answered(error.code)
         return answer
+
+    def _code(self, tp: TopicPartition, denied: Collection[str]) -> ErrorCode:
+        """The partition's code if nothing is added."""
+        if tp.topic in denied:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if self._image.has(tp):
+            return ErrorCode.OPERATION_NOT_ATTEMPTED
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def _verified(self, transactional_id: str, producer: Producer, tp: TopicPartition) -> ErrorCode:
         try:

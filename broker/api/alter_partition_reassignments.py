@@ -1,6 +1,9 @@
 """AlterPartitionReassignments (key 45): move partitions to other brokers, or stop doing so.
 
-Behaviour, as far as a stand-alone broker goes (KIP-455)
+Behaviour in a cluster: the controller begins, changes and cancels reassignments (others answer
+NOT_CONTROLLER); the answer does not wait for the replicas to catch up.
+
+Alone (KIP-455)
 * The replica set that a partition already has is accepted and changes nothing:
   `kafka-reassign-partitions` sends it before it moves a partition between log directories.
 * INVALID_REPLICA_ASSIGNMENT for a set that is empty, names a broker twice or names one that does
@@ -14,7 +17,7 @@ Version notes
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker import many
 from broker.api_facts import Api
@@ -32,13 +35,27 @@ from protocol.messages.alter_partition_reassignments import (
     ReassignableTopicResponse,
 )
 from protocol.types import TopicPartition
+from storage.waits import PAUSE
+
+if TYPE_CHECKING:
+    from broker.controller.controller_requests import ControllerRequests
+    from broker.request import Handler
+    from broker.services import Services
+
+
+def _handler(services: "Services") -> "Handler":
+    if services.cluster is None:
+        return AlterPartitionReassignmentsHandler(services.image)
+    return ReassigningHandler(services.cluster.controller.requests)
+
 
 API: Final = Api(
     key=ApiKey.ALTER_PARTITION_REASSIGNMENTS,
     versions=(0, 1),
+    controller_only=True,
     # ControllerApis.handleAlterPartitionReassignments
     accesses=(ALTER_CLUSTER,),
-    make=lambda s: AlterPartitionReassignmentsHandler(s.image),
+    make=_handler,
 )
 
 MAX_SHOWN: Final = 100
@@ -51,7 +68,7 @@ class AlterPartitionReassignmentsHandler:
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
 
-    async def __call__(
+    def __call__(
         self, ctx: RequestContext, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
         """The response, at once."""
@@ -100,8 +117,78 @@ class AlterPartitionReassignmentsHandler:
     def error_response(
         self, ctx: RequestContext, request: AlterPartitionReassignmentsRequest, code: ErrorCode
     ) -> AlterPartitionReassignmentsResponse:
-        """The code."""
-        return AlterPartitionReassignmentsResponse(error_code=code, error_message=code.text)
+        """The code, for the response as a whole and for every partition."""
+        return _refused(request, code)
+
+
+class ReassigningHandler:
+    """Has the controller reassign partitions."""
+
+    def __init__(self, controller: "ControllerRequests") -> None:
+        self._controller = controller
+
+    async def __call__(
+        self, ctx: RequestContext, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        """The response, when the reassignments are under way. Raises KafkaError."""
+        wanted: dict[TopicPartition, tuple[int, ...] | None] = {}
+        for topic in request.topics:
+            for one in topic.partitions:
+                replicas = None if one.replicas is None else tuple(one.replicas)
+                wanted[TopicPartition(topic.name, one.partition_index)] = replicas
+                await PAUSE
+        outcomes = await self._controller.alter_reassignments(wanted)
+
+        def result(name: str, index: int) -> ReassignablePartitionResponse:
+            error = outcomes.get(TopicPartition(name, index))
+            return ReassignablePartitionResponse(
+                partition_index=index,
+                error_code=ErrorCode.NONE if error is None else error.code,
+                error_message=None if error is None else str(error),
+            )
+
+        def of_topic(topic: ReassignableTopic) -> ReassignableTopicResponse:
+            return ReassignableTopicResponse(
+                name=topic.name,
+                partitions=many.results(
+                    topic.partitions, lambda one: result(topic.name, one.partition_index)
+                ),
+            )
+
+        ctx.large |= len(wanted) > many.MANY
+        return AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            responses=many.results(request.topics, of_topic),
+        )
+
+    def error_response(
+        self, ctx: RequestContext, request: AlterPartitionReassignmentsRequest, code: ErrorCode
+    ) -> AlterPartitionReassignmentsResponse:
+        """The code, for the response as a whole and for every partition."""
+        return _refused(request, code)
+
+
+def _refused(
+    request: AlterPartitionReassignmentsRequest, code: ErrorCode
+) -> AlterPartitionReassignmentsResponse:
+    def refused(topic: ReassignableTopic) -> ReassignableTopicResponse:
+        return ReassignableTopicResponse(
+            name=topic.name,
+            partitions=many.results(
+                topic.partitions,
+                lambda asked: ReassignablePartitionResponse(
+                    partition_index=asked.partition_index,
+                    error_code=code,
+                    error_message=code.text,
+                ),
+            ),
+        )
+
+    return AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=code.text,
+        responses=many.results(request.topics, refused),
+    )
 
 
 def _invalid(reason: str) -> KafkaError:

@@ -7,6 +7,8 @@ Behaviour
 * The answer holds the levels of finalized features (`broker.cluster.features`): at
   `transaction.version` 2 clients that know it use the second transaction protocol (KIP-890), others
   the first, side by side.
+* On a listener with SASL it may be asked for once before the handshake, and not during the
+  exchange (`broker.security.authentication`).
 * The connection answers a version that is not served with `unsupported_version_response` in v0
   form, because it cannot parse the request (KIP-511).
 
@@ -123,6 +125,9 @@ class ApiVersionsHandler:
         self, ctx: RequestContext, request: ApiVersionsRequest
     ) -> ApiVersionsResponse:
         """The response, at once; the same object until a feature changes."""
+        authentication = ctx.connection.authentication
+        if authentication is not None and not await authentication.ask_versions(ctx):
+            return self.error_response(ctx, request, ErrorCode.ILLEGAL_SASL_STATE)
         if self._features.epoch != self._epoch:
             self._make_responses()
         if ctx.api_version >= _FIRST_VERSION_WITH_SOFTWARE and not (
@@ -136,6 +141,8 @@ class ApiVersionsHandler:
                 return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
             if place not in ((None, _ANY_NODE), self._own_place):
                 return self.error_response(ctx, request, ErrorCode.REBOOTSTRAP_REQUIRED)
+        if authentication is not None:
+            authentication.tell_versions()
         if ctx.api_version >= _FIRST_VERSION_WITH_LEVEL_0:
             return self._response_from_level_0
         return self._response

@@ -2,29 +2,37 @@
 
 Behaviour (S-META-2, S-CFG-4)
 * One result per name; a name that is asked for twice is an INVALID_REQUEST.
+* TOPIC_AUTHORIZATION_FAILED for who may create topics neither in the cluster nor under this name.
+  Who may not describe the topic's configs is not told them, nor how many partitions and replicas.
 * -1 partitions or replicas mean the broker's defaults (KIP-464; older versions get them too, as in
   Kafka). A manual assignment excludes both numbers.
 * `validate_only` checks everything and changes nothing.
-* The topic can be written to when the response goes out, so the timeout never applies.
+* The topic can be written to when the response goes out. Only in a cluster the timeout may come
+  first (REQUEST_TIMED_OUT; the topic is being made all the same): the controller waits for leaders.
 * More than 10,000 partitions in all: POLICY_VIOLATION for every topic, before any is planned.
 * `broker.cluster.topic_plan` holds the rules.
+* Each partition counts for the client's quota of changes (S-QTA-4), also with `validate_only`.
 
 Version notes
 * v5+: the response describes the topic as it was made, with all its configs.
+* v6+: THROTTLING_QUOTA_EXCEEDED while that is spent; older clients are throttled, and served.
 * v7+: the response has the topic's id (zero with `validate_only`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Final, Protocol
 
 from broker import many
 from broker.api_facts import Api
 from broker.cluster.image import TopicImage
-from broker.cluster.topic_plan import NewTopic
+from broker.cluster.topic_plan import Charge, NewTopic
+from broker.quotas.changes import charged_changes, message_of
+from broker.quotas.quotas import Quotas
 from broker.request import RequestContext
 from broker.resource_configs.description import BrokerConfigs, topic_entries
-from broker.security.access import Access, Operation, ResourceType, topics
+from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.create_topics import (
@@ -41,11 +49,17 @@ API: Final = Api(
     key=ApiKey.CREATE_TOPICS,
     versions=(0, 7),
     most_elements=50_000,
+    controller_only=True,
     # ControllerApis.createTopics
-    accesses=(topics(Operation.CREATE, unless=Access(ResourceType.CLUSTER, Operation.CREATE)),),
-    make=lambda s: CreateTopicsHandler(s.controller, s.broker_configs),
+    asks=(
+        Question(ResourceType.CLUSTER, Operation.CREATE),
+        Question(ResourceType.TOPIC, Operation.CREATE),
+        Question(ResourceType.TOPIC, Operation.DESCRIBE_CONFIGS),
+    ),
+    make=lambda s: CreateTopicsHandler(s.controller, s.broker_configs, s.quotas, allowed=s.allowed),
 )
 
+FIRST_STRICT_VERSION: Final = 6
 _FIRST_VERSION_WITH_CONFIGS: Final = 5
 
 
@@ -53,7 +67,12 @@ class TopicCreator(Protocol):
     """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def create_topics(
-        self, wishes: Sequence[NewTopic], *, validate_only: bool = False
+        self,
+        wishes: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        charge: Charge | None = None,
+        timeout_ms: int = 0,
     ) -> dict[str, TopicImage | KafkaError]:
         """Make topics of different names. Raises KafkaError when all of them are refused."""
         ...
@@ -62,9 +81,18 @@ class TopicCreator(Protocol):
 class CreateTopicsHandler:
     """Has the controller check and make topics, and describes those that were made."""
 
-    def __init__(self, controller: TopicCreator, configs: BrokerConfigs) -> None:
+    def __init__(
+        self,
+        controller: TopicCreator,
+        configs: BrokerConfigs,
+        quotas: Quotas,
+        *,
+        allowed: Permissions | None = None,
+    ) -> None:
+        self._allowed = allowed
         self._controller = controller
         self._configs = configs
+        self._quotas = quotas
 
     async def __call__(
         self, ctx: RequestContext, request: CreateTopicsRequest
@@ -80,6 +108,7 @@ class CreateTopicsHandler:
                 refused[name] = KafkaError(ErrorCode.INVALID_REQUEST, message)
             await PAUSE
         wishes = []
+        hidden = await self._ask(ctx, asked, refused)
         for name, topic in asked.items():
             if name not in refused:
                 try:
@@ -88,9 +117,13 @@ class CreateTopicsHandler:
                     refused[name] = error
             await PAUSE
         try:
-            results = await self._controller.create_topics(
-                wishes, validate_only=request.validate_only
-            )
+            with charged_changes(self._quotas, ctx, strict_since=FIRST_STRICT_VERSION) as charge:
+                results = await self._controller.create_topics(
+                    wishes,
+                    validate_only=request.validate_only,
+                    charge=charge,
+                    timeout_ms=request.timeout_ms,
+                )
         except KafkaError as error:  # the request as a whole is refused
             return _refuse_all(asked, error.code, str(error))
 
@@ -100,10 +133,19 @@ class CreateTopicsHandler:
         def result(name: str) -> CreatableTopicResult:
             found = refused.get(name) or results[name]
             if isinstance(found, KafkaError):
-                return _refusal(name, found.code, str(found))
+                return _refusal(name, found.code, message_of(found))
+            topic_id = ZERO_UUID if request.validate_only else found.topic_id
+            if name in hidden:
+                return CreatableTopicResult(
+                    name=name,
+                    topic_id=topic_id,
+                    error_code=ErrorCode.NONE,
+                    topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    configs=[],
+                )
             return CreatableTopicResult(
                 name=name,
-                topic_id=ZERO_UUID if request.validate_only else found.topic_id,
+                topic_id=topic_id,
                 error_code=ErrorCode.NONE,
                 num_partitions=len(found.partitions),
                 replication_factor=len(found.partitions[0].replicas),
@@ -112,6 +154,26 @@ class CreateTopicsHandler:
 
         ctx.large |= len(asked) > many.MANY
         return CreateTopicsResponse(topics=many.results(list(asked), result))
+
+    async def _ask(
+        self, ctx: RequestContext, names: Iterable[str], refused: dict[str, KafkaError]
+    ) -> Collection[str]:
+        """Refuse what the client may not create; return topics whose configs it may not see."""
+        allowed = self._allowed
+        hidden: set[str] = set()
+        if allowed is None:
+            return hidden
+        any_name = allowed.quietly(ctx, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+        for name in names:
+            if name not in refused:
+                if not any_name and not allowed(ctx, Operation.CREATE, ResourceType.TOPIC, name):
+                    refused[name] = KafkaError(
+                        ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."
+                    )
+                if not allowed.quietly(ctx, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
+                    hidden.add(name)
+            await PAUSE
+        return hidden
 
     def _described(
         self, version: int, own: tuple[tuple[str, str], ...]
@@ -159,11 +221,11 @@ def _wish(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _refusal(name: str, code: ErrorCode, message: str) -> CreatableTopicResult:
+def _refusal(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
         topic_id=ZERO_UUID,
         error_code=code,
-        error_message=shortened(message),
+        error_message=None if message is None else shortened(message),
         configs=[],
     )

@@ -1,6 +1,7 @@
 """DeleteGroups (key 42): remove empty groups with all their offsets.
 
 Behaviour (S-GRP-6)
+* GROUP_AUTHORIZATION_FAILED for a group that the client may not delete.
 * NON_EMPTY_GROUP while a group has members, GROUP_ID_NOT_FOUND if it does not exist.
 * The answer waits until the tombstones of all groups are durable; a group named twice is deleted
   and answered once.
@@ -17,7 +18,8 @@ from broker import many
 from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
-from broker.security.access import Access, Operation, ResourceType, each
+from broker.security.access import Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_groups import (
@@ -31,15 +33,16 @@ API: Final = Api(
     key=ApiKey.DELETE_GROUPS,
     versions=(0, 3),
     # KafkaApis.handleDeleteGroupsRequest
-    accesses=(Access(ResourceType.GROUP, Operation.DELETE, each("groups_names")),),
-    make=lambda s: DeleteGroupsHandler(s.group_coordinator),
+    asks=(Question(ResourceType.GROUP, Operation.DELETE),),
+    make=lambda s: DeleteGroupsHandler(s.group_coordinator, allowed=s.allowed),
 )
 
 
 class DeleteGroupsHandler:
     """Has the coordinator delete groups; each has its own result."""
 
-    def __init__(self, groups: GroupCoordinator) -> None:
+    def __init__(self, groups: GroupCoordinator, *, allowed: Permissions | None = None) -> None:
+        self._allowed = allowed
         self._groups = groups
 
     async def __call__(
@@ -49,7 +52,7 @@ class DeleteGroupsHandler:
         wanted = list(dict.fromkeys(request.groups_names))
         deletions = []
         for group_id in wanted:
-            deletions.append(self._delete(group_id))
+            deletions.append(self._delete(ctx, group_id))
             await PAUSE
         ctx.released = True
         results = {
@@ -58,8 +61,12 @@ class DeleteGroupsHandler:
         }
         return _response(wanted, results)
 
-    def _delete(self, group_id: str) -> Signal[ErrorCode]:
+    def _delete(self, ctx: RequestContext, group_id: str) -> Signal[ErrorCode]:
         deleted: Signal[ErrorCode] = Signal()
+        allowed = self._allowed
+        if allowed is not None and not allowed(ctx, Operation.DELETE, ResourceType.GROUP, group_id):
+            deleted.fire(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            return deleted
         try:
             self._groups.delete_group(group_id, deleted.fire)
         except KafkaError as error:

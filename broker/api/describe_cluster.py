@@ -2,7 +2,8 @@
 
 Behaviour
 * Brokers have the address for the client's own listener (`broker.cluster.endpoints`).
-* The cluster's authorized operations are INT_MIN unless the request asks for them.
+* The cluster's authorized operations are INT_MIN unless the request asks for them, and none for who
+  may not describe the cluster.
 
 Version notes
 * v1+: the client says which kind of endpoint it means to talk to: brokers (1). Controllers (2) are
@@ -16,7 +17,9 @@ from broker.api_facts import Api
 from broker.cluster.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
-from broker.security import authorized_operations
+from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
+from broker.security.authorized_operations import NONE, authorized_operations
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import (
@@ -28,7 +31,10 @@ from protocol.messages.describe_cluster import (
 API: Final = Api(
     key=ApiKey.DESCRIBE_CLUSTER,
     versions=(0, 2),
-    make=lambda s: DescribeClusterHandler(s.image),
+    shows_image=True,
+    # AuthHelper.computeDescribeClusterResponse
+    asks=(Question(ResourceType.CLUSTER, Operation.DESCRIBE),),
+    make=lambda s: DescribeClusterHandler(s.image, allowed=s.allowed),
 )
 
 BROKERS: Final = 1
@@ -38,10 +44,11 @@ CONTROLLERS: Final = 2
 class DescribeClusterHandler:
     """Lists the brokers of the metadata image, with their addresses for the client's listener."""
 
-    def __init__(self, image: MetadataImage) -> None:
+    def __init__(self, image: MetadataImage, *, allowed: Permissions | None = None) -> None:
         self._image = image
+        self._allowed = allowed
 
-    async def __call__(
+    def __call__(
         self, ctx: RequestContext, request: DescribeClusterRequest
     ) -> DescribeClusterResponse:
         """The response, at once."""
@@ -80,8 +87,16 @@ class DescribeClusterHandler:
             brokers=brokers,
         )
         if request.include_cluster_authorized_operations:
-            response.cluster_authorized_operations = authorized_operations.CLUSTER
+            response.cluster_authorized_operations = self._operations(ctx)
         return response
+
+    def _operations(self, ctx: RequestContext) -> int:
+        allowed = self._allowed
+        if allowed is not None and not allowed(
+            ctx, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME
+        ):
+            return NONE
+        return authorized_operations(allowed, ctx, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def error_response(
         self, ctx: RequestContext, request: DescribeClusterRequest, code: ErrorCode

@@ -4,6 +4,8 @@ Behaviour (S-CFG-2, S-CFG-3)
 * The answer has every config of a topic or of this broker, with its source, its type, whether it
   may be changed, and whether it is secret (then without value). `configuration_keys` selects some;
   null or an empty list means all.
+* Of topics and groups whose configs the client may not describe, and of everything else if it may
+  not describe those of the cluster, the code of the denial is all that is told.
 * An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that no topic can have
   INVALID_TOPIC_EXCEPTION. Another broker's id is an INVALID_REQUEST: the client must ask that one.
 * An empty broker name asks for the cluster's dynamic configs.
@@ -34,8 +36,14 @@ from broker.resource_configs.description import (
     logger_entries,
     topic_entries,
 )
-from broker.resource_configs.resources import ConfigResourceType, check_broker_name, unsupported
+from broker.resource_configs.resources import (
+    ConfigResourceType,
+    check_allowed,
+    check_broker_name,
+    unsupported,
+)
 from broker.security.access import Operation
+from broker.security.permissions import Permissions
 from config.definition import ConfigError
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -55,8 +63,8 @@ API: Final = Api(
     versions=(0, 4),
     ends_with_client=True,
     # ConfigHelper.handleDescribeConfigsRequest
-    accesses=resources.accesses(Operation.DESCRIBE_CONFIGS),
-    make=lambda s: DescribeConfigsHandler(s.image, s.broker_configs),
+    asks=resources.questions(Operation.DESCRIBE_CONFIGS),
+    make=lambda s: DescribeConfigsHandler(s.image, s.broker_configs, allowed=s.allowed),
 )
 
 FEW: Final = 4
@@ -77,7 +85,14 @@ class _Known(NamedTuple):
 class DescribeConfigsHandler:
     """Describes the configs of topics, brokers and loggers: values, sources, documentation."""
 
-    def __init__(self, image: MetadataImage, configs: BrokerConfigs) -> None:
+    def __init__(
+        self,
+        image: MetadataImage,
+        configs: BrokerConfigs,
+        *,
+        allowed: Permissions | None = None,
+    ) -> None:
+        self._allowed = allowed
         self._image = image
         self._configs = configs
 
@@ -93,21 +108,30 @@ class DescribeConfigsHandler:
         known = _Known({}, lru_cache(maxsize=1)(self._topic_entries))
         resources = list(different.values())
         response = DescribeConfigsResponse()
+
+        def described(one: DescribeConfigsResource) -> DescribeConfigsResult:
+            return self._resource(ctx, one, request, known)
+
         if len(resources) <= FEW:
-            response.results = [self._resource(one, request, known) for one in resources]
+            response.results = list(map(described, resources))
         else:
             ctx.large = True
-            response.results = Lazy(resources, lambda one: self._resource(one, request, known))
+            response.results = Lazy(resources, described)
         return response
 
     def _resource(
         self,
+        ctx: RequestContext,
         resource: DescribeConfigsResource,
         request: DescribeConfigsRequest,
         known: "_Known",
     ) -> DescribeConfigsResult:
         """Describe one resource."""
         which = (resource.resource_type, resource.resource_name)
+        try:
+            check_allowed(self._allowed, ctx, Operation.DESCRIBE_CONFIGS, *which)
+        except KafkaError as error:
+            return _result(resource, error.code, str(error), [])
         kind = (resource.resource_type, bool(resource.resource_name))
         entries = known.others.get(kind) if self._is_this_broker(resource) else None
         if entries is None:

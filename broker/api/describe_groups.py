@@ -3,7 +3,7 @@
 Behaviour (S-GRP-6)
 * A group that does not exist is described as Dead.
 * Only stable groups are described with subscriptions and protocol, as in Kafka.
-* The authorized operations, if asked for, are all operations on a group, since there are no ACLs.
+* GROUP_AUTHORIZATION_FAILED for a group that the client may not describe, whether it exists or not.
 
 Version notes
 * v3+: authorized operations. v4+: instance ids.
@@ -17,8 +17,9 @@ from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import DescribedGroup as Described
 from broker.request import RequestContext
-from broker.security import authorized_operations
-from broker.security.access import Access, Operation, ResourceType, each
+from broker.security.access import Operation, Question, ResourceType
+from broker.security.authorized_operations import authorized_operations
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.describe_groups import (
@@ -34,8 +35,8 @@ API: Final = Api(
     versions=(0, 6),
     ends_with_client=True,
     # KafkaApis.handleDescribeGroupsRequest
-    accesses=(Access(ResourceType.GROUP, Operation.DESCRIBE, each("groups")),),
-    make=lambda s: DescribeGroupsHandler(s.group_coordinator),
+    asks=(Question(ResourceType.GROUP, Operation.DESCRIBE),),
+    make=lambda s: DescribeGroupsHandler(s.group_coordinator, allowed=s.allowed),
 )
 
 FIRST_VERSION_WITH_NOT_FOUND: Final = 6
@@ -47,18 +48,28 @@ FEW: Final = 16
 class DescribeGroupsHandler:
     """Describes groups with state, protocol and members, each from its shard."""
 
-    def __init__(self, groups: GroupCoordinator) -> None:
+    def __init__(self, groups: GroupCoordinator, *, allowed: Permissions | None = None) -> None:
+        self._allowed = allowed
         self._groups = groups
 
-    async def __call__(
+    def __call__(
         self, ctx: RequestContext, request: DescribeGroupsRequest
     ) -> DescribeGroupsResponse:
         """The response; many groups are described one at a time, while it is encoded."""
+        allowed = self._allowed
 
         def described(group_id: str) -> DescribedGroup:
+            if allowed is not None and not allowed(
+                ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id
+            ):
+                return DescribedGroup(
+                    group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED
+                )
             one = self._one(group_id, ctx.api_version)
             if request.include_authorized_operations and one.error_code == ErrorCode.NONE:
-                one.authorized_operations = authorized_operations.GROUP
+                one.authorized_operations = authorized_operations(
+                    allowed, ctx, ResourceType.GROUP, group_id
+                )
             return one
 
         if len(request.groups) <= FEW:

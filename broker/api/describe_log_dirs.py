@@ -10,6 +10,7 @@ Behaviour
 Version notes
 * v3+: an error for the response as a whole. v4+: size and free bytes of the volume, -1 where the
   system does not say; a thread asks for them, because a dead network volume blocks.
+* v5+: whether a directory in service gets no new partitions (`cordoned.log.dirs`, KIP-1066).
 """
 
 from typing import Final
@@ -35,7 +36,7 @@ from storage.waits import PAUSE, call
 
 API: Final = Api(
     key=ApiKey.DESCRIBE_LOG_DIRS,
-    versions=(0, 4),
+    versions=(0, 5),
     most_elements=50_000,
     ends_with_client=True,
     # KafkaApis.handleDescribeLogDirsRequest
@@ -61,6 +62,7 @@ class DescribeLogDirsHandler:
         live = list(self._log_manager.live_dirs)
         usages = await call(_usages, self._volumes, live)
         found = await self._partitions(_wanted(request))
+        cordoned = self._log_manager.cordoned_dirs
         results = [
             DescribeLogDirsResult(
                 error_code=ErrorCode.NONE,
@@ -68,6 +70,7 @@ class DescribeLogDirsHandler:
                 topics=await _topics(found.get(directory, [])),
                 total_bytes=usages[directory][0],
                 usable_bytes=usages[directory][1],
+                is_cordoned=directory in cordoned,
             )
             for directory in live
         ]

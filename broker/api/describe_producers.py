@@ -2,7 +2,8 @@
 
 Behaviour (KIP-664): the answer has every producer that a partition remembers, with the first offset
 of its open transaction, which reveals hanging transactions. Each partition has its own result. A
-name that no topic can have is an INVALID_TOPIC_EXCEPTION.
+name that no topic can have is an INVALID_TOPIC_EXCEPTION, a topic that the client may not read
+TOPIC_AUTHORIZATION_FAILED.
 """
 
 from typing import Final
@@ -12,7 +13,8 @@ from broker.api_facts import Api
 from broker.cluster.topic_names import invalid_name_reason
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
-from broker.security.access import Operation, topics
+from broker.security.access import Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_producers import (
@@ -32,37 +34,48 @@ API: Final = Api(
     versions=(0, 0),
     ends_with_client=True,
     # KafkaApis.handleDescribeProducersRequest
-    accesses=(topics(Operation.READ),),
-    make=lambda s: DescribeProducersHandler(s.replica_manager),
+    asks=(Question(ResourceType.TOPIC, Operation.READ),),
+    make=lambda s: DescribeProducersHandler(s.replica_manager, allowed=s.allowed),
 )
 
 
 class DescribeProducersHandler:
     """Describes the producer state of partitions that are led here."""
 
-    def __init__(self, replicas: ReplicaManager) -> None:
+    def __init__(self, replicas: ReplicaManager, *, allowed: Permissions | None = None) -> None:
+        self._allowed = allowed
         self._replicas = replicas
 
-    async def __call__(
+    def __call__(
         self, ctx: RequestContext, request: DescribeProducersRequest
     ) -> DescribeProducersResponse:
         """The response; partitions are described one at a time, while it is encoded."""
 
         def described(topic: TopicRequest) -> TopicResponse:
+            code = self._refusal(ctx, topic.name)
+
+            def partition(index: int) -> PartitionResponse:
+                if code is not ErrorCode.NONE:
+                    return _refused(index, code)
+                return self._describe(TopicPartition(topic.name, index))
+
             return TopicResponse(
-                name=topic.name,
-                partitions=Lazy(
-                    topic.partition_indexes,
-                    lambda index: self._describe(TopicPartition(topic.name, index)),
-                ),
+                name=topic.name, partitions=Lazy(topic.partition_indexes, partition)
             )
 
         ctx.large = True  # a partition may remember very many producers
         return DescribeProducersResponse(topics=Lazy(request.topics, described))
 
+    def _refusal(self, ctx: RequestContext, topic: str) -> ErrorCode:
+        """Why nothing is told of a topic's partitions; NONE if it is."""
+        if invalid_name_reason(topic) is not None:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        allowed = self._allowed
+        if allowed is None or allowed(ctx, Operation.READ, ResourceType.TOPIC, topic):
+            return ErrorCode.NONE
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
     def _describe(self, tp: TopicPartition) -> PartitionResponse:
-        if invalid_name_reason(tp.topic) is not None:
-            return _refused(tp.partition, ErrorCode.INVALID_TOPIC_EXCEPTION)
         try:
             log = self._replicas.partition(tp).log
         except KafkaError as error:

@@ -1,7 +1,9 @@
 """DescribeTransactions (key 65): state, producer and partitions of transactional ids.
 
 Behaviour (KIP-664): each id has its own result; TRANSACTIONAL_ID_NOT_FOUND for an unknown one. The
-partitions are those of the open transaction, or of the decided one whose markers are being written.
+partitions are those of the open transaction, or of the decided one whose markers are being written,
+without those of topics that the client may not describe. TRANSACTIONAL_ID_AUTHORIZATION_FAILED for
+an id that it may not describe.
 """
 
 from typing import Final
@@ -9,7 +11,8 @@ from typing import Final
 from broker.api_facts import Api
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.request import RequestContext
-from broker.security.access import Access, Operation, ResourceType, each
+from broker.security.access import Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_transactions import (
@@ -25,10 +28,11 @@ API: Final = Api(
     versions=(0, 0),
     ends_with_client=True,
     # KafkaApis.handleDescribeTransactionsRequest
-    accesses=(
-        Access(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE, each("transactional_ids")),
+    asks=(
+        Question(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE),
+        Question(ResourceType.TOPIC, Operation.DESCRIBE),
     ),
-    make=lambda s: DescribeTransactionsHandler(s.transaction_coordinator),
+    make=lambda s: DescribeTransactionsHandler(s.transaction_coordinator, allowed=s.allowed),
 )
 
 FEW: Final = 16
@@ -38,22 +42,32 @@ FEW: Final = 16
 class DescribeTransactionsHandler:
     """Describes transactional ids with state, producer and partitions, each from its shard."""
 
-    def __init__(self, transactions: TransactionCoordinator) -> None:
+    def __init__(
+        self, transactions: TransactionCoordinator, *, allowed: Permissions | None = None
+    ) -> None:
+        self._allowed = allowed
         self._transactions = transactions
 
-    async def __call__(
+    def __call__(
         self, ctx: RequestContext, request: DescribeTransactionsRequest
     ) -> DescribeTransactionsResponse:
         """The response; many ids are described one at a time, while it is encoded."""
         names = request.transactional_ids
-        if len(names) <= FEW:
-            return DescribeTransactionsResponse(
-                transaction_states=[self._describe(name) for name in names]
-            )
-        ctx.large = True
-        return DescribeTransactionsResponse(transaction_states=Lazy(names, self._describe))
 
-    def _describe(self, transactional_id: str) -> TransactionState:
+        def described(name: str) -> TransactionState:
+            return self._describe(ctx, name)
+
+        if len(names) <= FEW:
+            return DescribeTransactionsResponse(transaction_states=list(map(described, names)))
+        ctx.large = True
+        return DescribeTransactionsResponse(transaction_states=Lazy(names, described))
+
+    def _describe(self, ctx: RequestContext, transactional_id: str) -> TransactionState:
+        allowed = self._allowed
+        if allowed is not None and not allowed(
+            ctx, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        ):
+            return _refused(transactional_id, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         try:
             value = self._transactions.describe(transactional_id)
         except KafkaError as error:
@@ -69,7 +83,9 @@ class DescribeTransactionsHandler:
             producer_id=value.producer_id,
             producer_epoch=value.producer_epoch,
             topics=[
-                TopicData(topic=topic, partitions=numbers) for topic, numbers in topics.items()
+                TopicData(topic=topic, partitions=numbers)
+                for topic, numbers in topics.items()
+                if allowed is None or allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, topic)
             ],
         )
 

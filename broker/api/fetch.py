@@ -10,9 +10,18 @@ Behaviour
 * `fetch.max.bytes` caps `max_bytes` (S-READ-9), and `max_bytes` caps `min_bytes`.
 * A follower (replica id >= 0) reads up to the log end. The offset that it asks for confirms that it
   has everything below, which may move the high watermark.
+* A throttled follower that is not in sync gets no records while the rate is exceeded (`throttle`).
 * A fetch of more than `MANY` partitions, named or in its session, is read in turns; it reads again
   after pauses instead of waiting in the purgatory.
-* The preferred replica is always -1: there is no replica selector.
+* Topics that a consumer may not read are TOPIC_AUTHORIZATION_FAILED, whether they exist or not.
+  Each fetch asks, also about what its session holds. They do not end the wait for others. A
+  follower must be a member of the cluster, else that is the code of all its partitions.
+* While a quota throttles the client (S-QTA-3), the answer has no data, and the session stays as it
+  is. A consumer gets no more bytes than its quota allows after a pause.
+* A leader sends a consumer to a replica in its rack if `replica.selector.class` is set
+  (`replica_selector`); a follower serves consumers below its own high watermark (KIP-392, v11+).
+* A follower's offset, log start and broker epoch are noted even if it gets no news; it is proposed
+  for the ISR once it has caught up (`Partition.record_follower_fetch`).
 
 Version notes
 * v0-1 get magic 0, v2-3 magic 1: batches are converted (`down_converter`), or refused with
@@ -26,11 +35,15 @@ Version notes
 * v16+: a FENCED_LEADER_EPOCH comes with the partition's leader and epoch (KIP-951).
 """
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Collection, Iterable
+from functools import lru_cache, partial
 from typing import Final
 
 from broker.api_facts import Api
+from broker.quotas.quotas import Quotas
+from broker.quotas.stopwatch import Stopwatch
+from broker.replication.answer_size import answer_size
 from broker.replication.delayed_fetch import DelayedFetch
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import (
@@ -42,17 +55,21 @@ from broker.replication.fetch_session import (
 )
 from broker.replication.isolation import isolation_of
 from broker.replication.partition import Partition
-from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget
-from broker.replication.replica_manager import ReplicaManager
-from broker.request import RequestContext
-from broker.security.access import (
-    Access,
-    Name,
-    Operation,
-    ResourceType,
-    the_cluster,
-    where,
+from broker.replication.read_plan import (
+    Entry,
+    FetchParams,
+    FetchRead,
+    FetchTarget,
+    Prefer,
+    Withhold,
+    refused_entry,
 )
+from broker.replication.replica_manager import ReplicaManager
+from broker.replication.replica_selector import RackAwareSelector, selector_for
+from broker.replication.target_lookup import TargetLookup
+from broker.request import RequestContext
+from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
@@ -62,13 +79,14 @@ from protocol.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
-from protocol.types import ZERO_UUID, TopicPartition
+from protocol.types import ZERO_UUID
 from storage.clock import Clock
 from storage.waits import PAUSE, sleep
 
 FIRST_VERSION_WITH_MAX_BYTES: Final = 3
 FIRST_VERSION_WITH_MAGIC_2: Final = 4
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
+FIRST_VERSION_WITH_RACKS: Final = 11
 FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 FIRST_VERSION_WITH_LEADER_HINTS: Final = 16
 FIRST_VERSION_WITH_MAGIC_1: Final = 2
@@ -81,19 +99,10 @@ LOOK_AGAIN_AFTER: Final = 4
 """It pauses at least this many times as long as the last read took."""
 
 
+_READ: Final = Operation.READ
+_TOPIC: Final = ResourceType.TOPIC
 _Response = FetchResponse
 _TopicReply = FetchableTopicResponse
-
-
-def _of_follower(ctx: RequestContext, request: FetchRequest) -> bool:
-    return _replica_of(ctx.api_version, request) >= 0
-
-
-def _fetched(ctx: RequestContext, request: FetchRequest) -> Iterable[Name]:
-    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    if not _of_follower(ctx, request):
-        for topic in request.topics:
-            yield topic.topic_id if by_id else topic.topic
 
 
 API: Final = Api(
@@ -104,9 +113,9 @@ API: Final = Api(
     ends_with_client=True,
     carries_files=True,
     # KafkaApis.handleFetchRequest
-    accesses=(
-        Access(ResourceType.CLUSTER, Operation.CLUSTER_ACTION, where(_of_follower, the_cluster)),
-        Access(ResourceType.TOPIC, Operation.READ, _fetched),
+    asks=(
+        Question(ResourceType.CLUSTER, Operation.CLUSTER_ACTION),
+        Question(ResourceType.TOPIC, Operation.READ),
     ),
     make=lambda s: FetchHandler(
         s.replica_manager,
@@ -114,6 +123,9 @@ API: Final = Api(
         s.config.fetch_max_bytes,
         converter=DownConverter(s.looker, s.replica_manager.storage_failed),
         clock=s.clock,
+        quotas=s.quotas,
+        allowed=s.allowed,
+        selector=selector_for(s.config.replica_selector_class, s.image, s.config.broker_id),
     ),
 )
 
@@ -129,71 +141,153 @@ class FetchHandler:
         *,
         converter: DownConverter,
         clock: Clock,
+        quotas: Quotas,
+        allowed: Permissions | None = None,
+        selector: RackAwareSelector | None = None,
     ) -> None:
+        """`selector`: who sends consumers to other replicas; None: nobody."""
+        self._selector = selector
+        self._allowed = allowed
         self._replicas = replica_manager
-        self._find = replica_manager.find
+        self._lookup = TargetLookup(replica_manager, clock)
         self._storage_failed = replica_manager.storage_failed
         self._purgatory = replica_manager.purgatories.fetch
         self._sessions = sessions
         self._fetch_max_bytes = fetch_max_bytes
         self._converter = converter
         self._clock = clock
+        self._quotas = quotas
 
     async def __call__(self, ctx: RequestContext, request: FetchRequest) -> FetchResponse:
         """The response, as soon as there is one to give."""
         ctx.released = True
         version = ctx.api_version
+        replica_id = _replica_of(version, request)
+        charging, stopwatch, most_bytes = self._quotas.charging, None, self._fetch_max_bytes
+        if charging is not None:
+            stopwatch = charging.stopwatch()
+            most_bytes = charging.most_fetched(ctx, most_bytes) if replica_id < 0 else most_bytes
         params = _params(
-            _replica_of(version, request),
+            replica_id,
             request.isolation_level,
             request.min_bytes,
             request.max_bytes,
-            self._fetch_max_bytes,
+            most_bytes,
             version < FIRST_VERSION_WITH_MAX_BYTES,
+            version >= FIRST_VERSION_WITH_RACKS and self._replicas.is_clustered,
+            request.replica_state.replica_epoch if replica_id >= 0 else -1,
         )
         named = 0
         for topic in request.topics:
             named += len(topic.partitions)
         made = await _made_in_turns(version, request) if named > MANY else None
         try:
-            context = self._sessions.open(request, version, params.replica_id >= 0, made)
+            context = self._sessions.open(request, version, replica_id >= 0, made)
         except KafkaError as error:
             return _whole_request(error.code)
         targets = context.targets
+        refused: list[Entry] = []
+        if self._allowed is not None:
+            targets, refused = await self._sorted(ctx, params, targets, self._allowed)
         shared = self._replicas.shared_reads if version >= FIRST_VERSION_WITH_MAGIC_2 else None
-        read = FetchRead(params, shared)
+        prefer = None if self._selector is None else _preferrer(self._selector, request, params)
+        withhold = None if replica_id < 0 else self._withholder(replica_id)
+        read = FetchRead(params, shared, prefer, withhold)
         if len(targets) > MANY:
-            read = await self._read_many(context, params, request.max_wait_ms)
+            read = await self._read_many(targets, params, request.max_wait_ms, prefer, withhold)
         else:
             self._read(targets, params, read)
             if not read.is_due and request.max_wait_ms > 0:
-                parked = DelayedFetch(targets, params, read)
+                parked = DelayedFetch(targets, params, read, withhold)
                 if read.entries:  # what was read is not kept while it waits
-                    read = FetchRead(params, shared)
-                self._purgatory.watch(parked, parked.keys, request.max_wait_ms / 1000)
+                    read = FetchRead(params, shared, prefer, withhold)
+                self._park(parked, request.max_wait_ms, is_follower=replica_id >= 0)
+                if stopwatch is not None:
+                    stopwatch.stop()
                 try:
                     await parked.due.parked()
                 finally:
                     parked.abandon()  # if the client has gone
                     parked.leave()
-                # The request's arrival recorded the follower's offsets: a plain lookup will do.
-                read.run(targets, self._lookup, self._storage_failed)
-        reply = self._answer(version, context, params, read)
+                if stopwatch is not None:
+                    stopwatch.go_on()
+                self._read_again(targets, params, read)
+        if stopwatch is not None and self._is_throttled(ctx, context, read, params, stopwatch):
+            return _throttled(context)
+        reply = self._answer(version, context, params, read, refused)
         if version < FIRST_VERSION_WITH_MAGIC_2:
             await self._converter.convert(_with_records(read), _magic_of(version), params.max_bytes)
         return reply
 
     # ------------------------------------------------------------------ reading
 
+    async def _sorted(
+        self,
+        ctx: RequestContext,
+        params: FetchParams,
+        targets: Collection[FetchTarget],
+        allowed: Permissions,
+    ) -> tuple[Collection[FetchTarget], list[Entry]]:
+        """The targets that the client may read, and the answers for the others."""
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if params.replica_id >= 0:
+            if allowed(ctx, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+                return targets, []
+            return (), [refused_entry(target, code) for target in targets]
+        asked = list(targets)
+        many = len(asked) > MANY
+        names = await self._names(asked)
+        denied = set()
+        for name, count in Counter(filter(None, names)).items():
+            if not allowed(ctx, _READ, _TOPIC, name, count):
+                denied.add(name)
+            if many:
+                await PAUSE
+        if not denied:
+            return targets, []
+        may: list[FetchTarget] = []
+        refused: list[Entry] = []
+        for target, name in zip(asked, names, strict=True):
+            if name in denied:
+                refused.append(refused_entry(target, code))
+            else:
+                may.append(target)
+            if many:
+                await PAUSE
+        return may, refused
+
+    async def _names(self, targets: list[FetchTarget]) -> list[str]:
+        """The topic of each target; empty for an id that none has."""
+        names: list[str] = []
+        for target in targets:
+            name = target.topic
+            if name is None or target.topic_id != ZERO_UUID:
+                name = self._replicas.topic_name(target.topic_id)
+            names.append(name)
+            if len(targets) > MANY:
+                await PAUSE
+        return names
+
+    def _park(self, parked: DelayedFetch, max_wait_ms: int, *, is_follower: bool) -> None:
+        # A follower's arrival may have moved a high watermark, and that may have had a coordinator
+        # append to a partition that was read before.
+        if not is_follower or not parked.try_complete():
+            self._purgatory.watch(parked, parked.keys, max_wait_ms / 1000)
+
     async def _read_many(
-        self, context: FetchContext, params: FetchParams, max_wait_ms: int
+        self,
+        targets: Collection[FetchTarget],
+        params: FetchParams,
+        max_wait_ms: int,
+        prefer: Prefer | None,
+        withhold: Withhold | None,
     ) -> FetchRead:
         """Read in turns, and again after pauses until it is due, or the time is over."""
         began = self._clock.monotonic()
         until = began + max(max_wait_ms, 0) / 1000
         while True:
-            read = FetchRead(params)
-            for target in list(context.targets):
+            read = FetchRead(params, None, prefer, withhold)
+            for target in list(targets):
                 self._read((target,), params, read)
                 await PAUSE
             now = self._clock.monotonic()
@@ -203,57 +297,64 @@ class FetchHandler:
             await sleep(min(pause, until - now))
             began = self._clock.monotonic()
 
+    def _withholder(self, replica_id: int) -> Withhold | None:
+        throttles = self._replicas.throttles
+        return None if throttles is None else throttles.withholder(replica_id)
+
     def _read(self, targets: Iterable[FetchTarget], params: FetchParams, read: FetchRead) -> None:
         """Read `targets`, within the bytes that `read` has left."""
         if params.replica_id < 0:
-            read.run(targets, self._lookup, self._storage_failed)
+            read.run(targets, self._lookup.for_params(params), self._storage_failed)
             return
         moved: list[Partition] = []
 
         def lookup(target: FetchTarget) -> Partition:
-            return self._lookup_for_follower(target, params.replica_id, moved)
+            return self._lookup.of_follower(target, params, moved)
 
-        for target in targets:
+        changed = self._lookup.without_idle(targets, params, read)
+        for target in changed:
             target.partition = None
-        read.run(targets, lookup, self._storage_failed)
+        read.run(changed, lookup, self._storage_failed)
         for partition in moved:
             self._replicas.wake(partition)
 
-    def _lookup(self, target: FetchTarget) -> Partition:
-        """The target's partition. Raises KafkaError with the code to answer for it."""
-        if target.topic is None or target.topic_id != ZERO_UUID:
-            partition = self._replicas.partition_by_id(target.topic_id, target.index)
-            target.topic = partition.topic_partition.topic
-            return partition
-        found = self._find((target.topic, target.index))
-        if found is None or found.unavailable:
-            raise self._replicas.refusal(TopicPartition(target.topic, target.index))
-        return found
-
-    def _lookup_for_follower(
-        self, target: FetchTarget, replica_id: int, moved: list[Partition]
-    ) -> Partition:
-        """As `_lookup`; also record the follower's offset, if it lies in the log and does not
-        diverge. Appends the partition to `moved` if that moves the high watermark."""
-        partition = self._lookup(target)
-        partition.check_leader_epoch(target.leader_epoch)
-        data = partition.log
-        offset = target.fetch_offset
-        if not data.log_start_offset <= offset <= data.log_end_offset:
-            return partition
-        epoch = target.last_fetched_epoch
-        if epoch >= 0 and partition.diverging_epoch(epoch, offset) is not None:
-            return partition
-        if partition.record_follower_fetch(
-            replica_id, offset, knows_epoch=target.leader_epoch >= 0
-        ):
-            moved.append(partition)
-        return partition
+    def _read_again(
+        self, targets: Iterable[FetchTarget], params: FetchParams, read: FetchRead
+    ) -> None:
+        """Read after the wait. The request's arrival recorded the follower's offsets: a plain
+        lookup will do."""
+        if params.replica_id >= 0:
+            targets = self._lookup.without_idle(targets, params, read)
+        read.run(targets, self._lookup.for_params(params), self._storage_failed)
 
     # ------------------------------------------------------------------ answering
 
+    def _is_throttled(
+        self,
+        ctx: RequestContext,
+        context: FetchContext,
+        read: FetchRead,
+        params: FetchParams,
+        stopwatch: Stopwatch,
+    ) -> bool:
+        """Charge the client for what was read, unless it is a follower; whether it is throttled."""
+        charging = self._quotas.charging
+        if charging is None:
+            return False
+        if params.replica_id >= 0:
+            charging.exempt_fetch(ctx, stopwatch.worked_s)
+            return False
+        news = context.news(read.entries)
+        size = answer_size(ctx.api_version, news, by_id=context.by_id)
+        return charging.settle_fetch(ctx, size, stopwatch.worked_s)
+
     def _answer(
-        self, version: int, context: FetchContext, params: FetchParams, read: FetchRead
+        self,
+        version: int,
+        context: FetchContext,
+        params: FetchParams,
+        read: FetchRead,
+        refused: list[Entry],
     ) -> FetchResponse:
         """The response: neighbouring partitions of a topic share its entry."""
         if version < FIRST_VERSION_WITH_STORAGE_ERROR:
@@ -261,11 +362,18 @@ class FetchHandler:
         elif read.urgent and version >= FIRST_VERSION_WITH_LEADER_HINTS:
             _add_leader_hints(read)
         try:
-            session_id, entries = context.answer(read.entries)
+            session_id, entries = context.answer(
+                read.entries + refused if refused else read.entries
+            )
         except KafkaError as error:
             return _whole_request(error.code)
         by_id = context.by_id
         to_follower = params.replica_id >= 0
+        throttles = self._replicas.throttles if to_follower else None
+        if throttles is not None and throttles.leader.is_limited:
+            throttles.sent(
+                (target.partition, size) for target, _, size in entries if target.partition and size
+            )
         response = _Response()
         response.session_id = session_id
         response.responses = topics = []
@@ -286,6 +394,9 @@ class FetchHandler:
                 statistics = target.partition.statistics  # type: ignore[union-attr]  # it gave data
                 if to_follower:
                     statistics.replication_bytes_out += size
+                    image = target.partition.state.image  # type: ignore[union-attr]
+                    if params.replica_id in image.adding_replicas:
+                        statistics.reassignment_bytes_out += size
                 else:
                     statistics.bytes_out += size
         return response
@@ -297,6 +408,16 @@ class FetchHandler:
         if ctx.api_version >= 7:
             return _whole_request(code)
         return _every_partition(request, code)
+
+
+def _throttled(context: FetchContext) -> FetchResponse:
+    """The response for a throttled client: nothing, and its session stays as it is."""
+    response = _Response()
+    try:
+        response.session_id = context.session_as_it_is()
+    except KafkaError as error:
+        response.error_code = error.code
+    return response
 
 
 async def _made_in_turns(version: int, request: FetchRequest) -> dict[Key, FetchTarget] | None:
@@ -318,6 +439,8 @@ def _params(
     max_bytes: int,
     most_bytes: int,
     hard_limit: bool,
+    any_replica: bool,
+    broker_epoch: int,
 ) -> FetchParams:
     """The parameters of a request. Most requests of all clients have the same few."""
     if not 0 <= max_bytes <= most_bytes:
@@ -328,7 +451,24 @@ def _params(
         min_bytes=min_bytes if min_bytes < max_bytes else max_bytes,
         max_bytes=max_bytes,
         hard_limit=hard_limit,
+        any_replica=any_replica and replica_id < 0,
+        broker_epoch=broker_epoch,
     )
+
+
+def _preferrer(
+    selector: RackAwareSelector, request: FetchRequest, params: FetchParams
+) -> Prefer | None:
+    """Who says where else a client should read; None for one that reads here."""
+    if not request.rack_id or not params.any_replica:
+        return None
+    return partial(_preferred, selector, request.rack_id)
+
+
+def _preferred(
+    selector: RackAwareSelector, rack: str, target: FetchTarget, partition: Partition
+) -> int:
+    return selector.select(partition, rack, target.fetch_offset)
 
 
 def _replica_of(version: int, request: FetchRequest) -> int:

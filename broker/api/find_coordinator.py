@@ -4,7 +4,9 @@ Behaviour (S-GRP-5)
 * A group's coordinator is the leader of its partition of `__consumer_offsets`, a transactional id's
   that of its partition of `__transaction_state`. If the topic does not exist, it is made, and the
   answer waits for that. COORDINATOR_NOT_AVAILABLE if it cannot be made or the partition has no
-  leader.
+  leader, and in a cluster while the controller makes it.
+* GROUP_AUTHORIZATION_FAILED or TRANSACTIONAL_ID_AUTHORIZATION_FAILED for each key that the client
+  may not describe. If there is no other, no topic is made.
 * Share groups and unknown key types: INVALID_REQUEST.
 
 Version notes
@@ -12,23 +14,18 @@ Version notes
 * v6: adds share coordinators, which this broker does not have.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 
 from broker import many
 from broker.api_facts import Api
-from broker.cluster.controller import Controller
 from broker.cluster.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.request import ConnectionInfo, RequestContext
-from broker.security.access import (
-    Access,
-    Names,
-    Operation,
-    ResourceType,
-    where,
-)
+from broker.security.access import DENIED, Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import (
@@ -38,6 +35,7 @@ from protocol.messages.find_coordinator import (
 )
 from protocol.schema.lazy import Elements
 from protocol.types import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from storage.waits import PAUSE
 
 FIRST_VERSION_WITH_KEYS: Final = 4
 NO_NODE: Final = -1
@@ -57,23 +55,20 @@ def _keys(ctx: RequestContext, request: FindCoordinatorRequest) -> list[str]:
     return [request.key]
 
 
-def _of_kind(kind: KeyType) -> Names:
-    return where(lambda ctx, request: request.key_type == kind, _keys)
-
-
 API: Final = Api(
     key=ApiKey.FIND_COORDINATOR,
     versions=(0, 6),
     # KafkaApis.getCoordinator
-    accesses=(
-        Access(ResourceType.GROUP, Operation.DESCRIBE, _of_kind(KeyType.GROUP)),
-        Access(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE, _of_kind(KeyType.TRANSACTION)),
+    asks=(
+        Question(ResourceType.GROUP, Operation.DESCRIBE),
+        Question(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE),
     ),
     make=lambda s: FindCoordinatorHandler(
         s.group_coordinator,
         s.transaction_coordinator,
         s.image,
         s.controller,
+        allowed=s.allowed,
     ),
 )
 
@@ -86,9 +81,18 @@ class Finder(Protocol):
         ...
 
 
+class InternalTopics(Protocol):
+    """The part of `broker.cluster.controller.Controller` that is used here."""
+
+    async def ensure_topic(self, name: str) -> TopicImage:
+        """Return a topic, made if it is missing. Raises KafkaError if it is not there."""
+        ...
+
+
 class _Kind(NamedTuple):
     """A kind of coordinator: its topic, and which partition a key belongs to."""
 
+    resource: ResourceType
     topic: str
     partition_for: Callable[[str], int]
 
@@ -101,13 +105,18 @@ class FindCoordinatorHandler:
         groups: Finder,
         transactions: Finder,
         image: MetadataImage,
-        controller: Controller,
+        controller: InternalTopics,
+        *,
+        allowed: Permissions | None = None,
     ) -> None:
+        self._allowed = allowed
         self._image = image
         self._controller = controller
         self._kinds: dict[int, _Kind] = {
-            KeyType.GROUP: _Kind(OFFSETS_TOPIC, groups.partition_for),
-            KeyType.TRANSACTION: _Kind(TRANSACTION_TOPIC, transactions.partition_for),
+            KeyType.GROUP: _Kind(ResourceType.GROUP, OFFSETS_TOPIC, groups.partition_for),
+            KeyType.TRANSACTION: _Kind(
+                ResourceType.TRANSACTIONAL_ID, TRANSACTION_TOPIC, transactions.partition_for
+            ),
         }
 
     async def __call__(
@@ -117,21 +126,35 @@ class FindCoordinatorHandler:
         kind = self._kinds.get(request.key_type)
         if kind is None:
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
+        keys = _keys(ctx, request)
+        may = await self._judged(ctx, keys, kind)
         topic = self._image.topic(kind.topic)
-        if topic is None:
-            try:
+        if topic is None and (may is None or any(may.values())):
+            with suppress(KafkaError):
                 topic = await self._controller.ensure_topic(kind.topic)
-            except KafkaError:
-                return self.error_response(ctx, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return self._response(ctx, request, kind, topic)
 
-    def _response(
-        self, ctx: RequestContext, request: FindCoordinatorRequest, kind: "_Kind", topic: TopicImage
-    ) -> FindCoordinatorResponse:
         def found(key: str) -> Coordinator:
+            if may is not None and not may[key]:
+                return _unfound(key, DENIED[kind.resource])
+            if topic is None:
+                return _unfound(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return self._find(key, topic, kind.partition_for(key), ctx.connection)
 
-        return _build(ctx, many.results(_keys(ctx, request), found))
+        return _build(ctx, many.results(keys, found))
+
+    async def _judged(
+        self, ctx: RequestContext, keys: Iterable[str], kind: "_Kind"
+    ) -> dict[str, bool] | None:
+        """Whether the client may describe each key; None if nobody is asked."""
+        allowed = self._allowed
+        if allowed is None:
+            return None
+        may: dict[str, bool] = {}
+        for key in keys:
+            if key not in may:
+                may[key] = allowed(ctx, Operation.DESCRIBE, kind.resource, key)
+            await PAUSE
+        return may
 
     def _find(
         self, key: str, topic: TopicImage, index: int, connection: ConnectionInfo

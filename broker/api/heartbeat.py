@@ -35,8 +35,8 @@ class HeartbeatHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._heartbeat = groups.heartbeat
 
-    async def __call__(self, ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
-        """The response, at once."""
+    def __call__(self, ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+        """The response."""
         response = HeartbeatResponse()
         try:
             response.error_code = self._heartbeat(

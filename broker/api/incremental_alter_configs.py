@@ -9,6 +9,8 @@ Behaviour (S-CFG-4)
   broker's if the topic sets none. A key may be named once.
 * Resources succeed and fail one by one; a resource changes as a whole or not at all. A resource
   that is named twice is an INVALID_REQUEST.
+* Who may not alter the configs of a topic, or those of the cluster for everything else, gets
+  TOPIC_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED, once the request is well formed.
 * `validate_only` checks everything and changes nothing.
 """
 
@@ -33,6 +35,7 @@ from broker.resource_configs.changes import (
 from broker.resource_configs.loggers import alter_loggers
 from broker.resource_configs.resources import ConfigResourceType, check_broker_name
 from broker.security.access import Operation
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.incremental_alter_configs import (
@@ -47,15 +50,18 @@ API: Final = Api(
     versions=(0, 1),
     most_elements=50_000,
     # ControllerApis.authorizeAlterResource
-    accesses=resources.accesses(Operation.ALTER_CONFIGS),
-    make=lambda s: IncrementalAlterConfigsHandler(ConfigOwners(s.controller, s.broker_configs)),
+    asks=resources.questions(Operation.ALTER_CONFIGS),
+    make=lambda s: IncrementalAlterConfigsHandler(
+        ConfigOwners(s.controller, s.broker_configs), allowed=s.allowed
+    ),
 )
 
 
 class IncrementalAlterConfigsHandler:
     """Changes single configs of topics, brokers and loggers, all of a resource or none."""
 
-    def __init__(self, owners: ConfigOwners) -> None:
+    def __init__(self, owners: ConfigOwners, *, allowed: Permissions | None = None) -> None:
+        self._allowed = allowed
         self._owners = owners
 
     async def __call__(
@@ -66,6 +72,7 @@ class IncrementalAlterConfigsHandler:
         async def alter(resource: AlterConfigsResource) -> None:
             check_changes(resource.configs)
             kind, name = resource.resource_type, resource.resource_name
+            resources.check_allowed(self._allowed, ctx, Operation.ALTER_CONFIGS, kind, name)
             broker = self._owners.brokers.current
             if kind == ConfigResourceType.BROKER_LOGGER:
                 check_broker_name(name, broker.broker_id, may_be_empty=False)

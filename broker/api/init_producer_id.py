@@ -6,6 +6,9 @@ Behaviour
 * With a transactional id (S-TXN-4) the answer is its next epoch, which fences the producer that had
   the one before. An open transaction is aborted first; meanwhile the answer is
   CONCURRENT_TRANSACTIONS, and the client asks again.
+* TRANSACTIONAL_ID_AUTHORIZATION_FAILED for who may not write with the transactional id. Without
+  one a client needs IDEMPOTENT_WRITE of the cluster, or WRITE of any topic (KIP-679), else it is
+  CLUSTER_AUTHORIZATION_FAILED.
 * INVALID_TRANSACTION_TIMEOUT above `transaction.max.timeout.ms`.
 * INVALID_REQUEST for an empty transactional id, and for a producer id without an epoch or an epoch
   without an id.
@@ -25,14 +28,8 @@ from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.errors import FENCED_SINCE_INIT, for_version
 from broker.coordinator.transaction.shard import Ownership
 from broker.request import RequestContext
-from broker.security.access import (
-    WRITE_TRANSACTION,
-    Access,
-    Operation,
-    ResourceType,
-    the_cluster,
-    where,
-)
+from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -42,16 +39,15 @@ from storage.waits import Signal
 API: Final = Api(
     key=ApiKey.INIT_PRODUCER_ID,
     versions=(0, 5),
-    # KafkaApis.handleInitProducerIdRequest. Kafka also accepts WRITE of any topic (KIP-679).
-    accesses=(
-        WRITE_TRANSACTION,
-        Access(
-            ResourceType.CLUSTER,
-            Operation.IDEMPOTENT_WRITE,
-            where(lambda ctx, request: request.transactional_id is None, the_cluster),
-        ),
+    # KafkaApis.handleInitProducerIdRequest
+    asks=(
+        Question(ResourceType.TRANSACTIONAL_ID, Operation.WRITE),
+        Question(ResourceType.CLUSTER, Operation.IDEMPOTENT_WRITE),
+        Question(ResourceType.TOPIC, Operation.WRITE),
     ),
-    make=lambda s: InitProducerIdHandler(s.producer_ids, s.transaction_coordinator),
+    make=lambda s: InitProducerIdHandler(
+        s.producer_ids, s.transaction_coordinator, allowed=s.allowed
+    ),
 )
 
 
@@ -59,8 +55,13 @@ class InitProducerIdHandler:
     """Hands out producer ids; those of a transactional id come from the transaction coordinator."""
 
     def __init__(
-        self, producer_ids: ProducerIdAllocator, transactions: TransactionCoordinator
+        self,
+        producer_ids: ProducerIdAllocator,
+        transactions: TransactionCoordinator,
+        *,
+        allowed: Permissions | None = None,
     ) -> None:
+        self._allowed = allowed
         self._producer_ids = producer_ids
         self._transactions = transactions
 
@@ -70,6 +71,9 @@ class InitProducerIdHandler:
         """The response, when the producer's id and epoch are durable."""
         brings_id = request.producer_id != NO_PRODUCER_ID
         transactional_id = request.transactional_id
+        denied = self._denied(ctx, transactional_id)
+        if denied is not ErrorCode.NONE:
+            return self.error_response(ctx, request, denied)
         if transactional_id == "" or brings_id != (request.producer_epoch != NO_PRODUCER_EPOCH):
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
         try:
@@ -91,6 +95,21 @@ class InitProducerIdHandler:
         ctx.released = True
         code, producer_id, epoch = await answer.parked()
         return _response(for_version(code, ctx.api_version, FENCED_SINCE_INIT), producer_id, epoch)
+
+    def _denied(self, ctx: RequestContext, transactional_id: str | None) -> ErrorCode:
+        """The code that refuses the client; NONE if it may have an id."""
+        allowed = self._allowed
+        if allowed is None:
+            return ErrorCode.NONE
+        if transactional_id is not None:
+            if allowed(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+                return ErrorCode.NONE
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if allowed.quietly(
+            ctx, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
+        ) or allowed.of_any(ctx, Operation.WRITE, ResourceType.TOPIC):
+            return ErrorCode.NONE
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
     def error_response(
         self, ctx: RequestContext, request: InitProducerIdRequest, code: ErrorCode

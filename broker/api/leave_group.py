@@ -44,7 +44,7 @@ class LeaveGroupHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    async def __call__(self, ctx: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    def __call__(self, ctx: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
         """The response, at once."""
         if ctx.api_version >= FIRST_VERSION_WITH_MEMBERS:
             leaving = tuple(

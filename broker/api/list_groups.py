@@ -1,6 +1,7 @@
 """ListGroups (key 16): the groups that this broker coordinates.
 
 Behaviour (S-GRP-6)
+* The list has the groups that the client may describe: all of them, if it may describe the cluster.
 * COORDINATOR_LOAD_IN_PROGRESS while any partition is being loaded: the list would be incomplete.
 
 Version notes
@@ -15,7 +16,8 @@ from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import ListedGroup as Listed
 from broker.request import RequestContext
-from broker.security.access import DESCRIBE_CLUSTER, Access, Operation, ResourceType, answered
+from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -27,15 +29,19 @@ API: Final = Api(
     most_elements=1_000,
     ends_with_client=True,
     # KafkaApis.handleListGroupsRequest
-    accesses=(Access(ResourceType.GROUP, Operation.DESCRIBE, answered, unless=DESCRIBE_CLUSTER),),
-    make=lambda s: ListGroupsHandler(s.group_coordinator),
+    asks=(
+        Question(ResourceType.CLUSTER, Operation.DESCRIBE),
+        Question(ResourceType.GROUP, Operation.DESCRIBE),
+    ),
+    make=lambda s: ListGroupsHandler(s.group_coordinator, allowed=s.allowed),
 )
 
 
 class ListGroupsHandler:
     """Lists the groups of all shards on this broker, filtered by state and type."""
 
-    def __init__(self, groups: GroupCoordinator) -> None:
+    def __init__(self, groups: GroupCoordinator, *, allowed: Permissions | None = None) -> None:
+        self._allowed = allowed
         self._groups = groups
 
     async def __call__(self, ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
@@ -46,10 +52,20 @@ class ListGroupsHandler:
             return self.error_response(ctx, request, error.code)
         states = {state.lower() for state in request.states_filter}
         types = {group_type.lower() for group_type in request.types_filter}
+        allowed = self._allowed
+        if allowed is not None and allowed.quietly(
+            ctx, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME
+        ):
+            allowed = None
         found = []
         for group in groups:
-            if (not states or group.state.lower() in states) and (
-                not types or group.type.lower() in types
+            if (
+                (not states or group.state.lower() in states)
+                and (not types or group.type.lower() in types)
+                and (
+                    allowed is None
+                    or allowed.quietly(ctx, Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+                )
             ):
                 found.append(group)
             await PAUSE

@@ -8,6 +8,7 @@ Behaviour (S-TS-1 to S-TS-5)
   -1 if the client may see no such record.
 * A replica (replica id not -1) may see records up to the log end.
 * A partition that is named twice is an INVALID_REQUEST both times, as in Kafka.
+* A topic that the client may not describe is TOPIC_AUTHORIZATION_FAILED, whatever else is wrong.
 
 Version notes
 * v0 answers with a list of segment base offsets, the newest first (S-TS-5).
@@ -22,6 +23,7 @@ import logging
 from collections import Counter
 from typing import Final
 
+from broker import many
 from broker.api_facts import Api
 from broker.replication.failures import REFUSALS, refusal_of
 from broker.replication.isolation import isolation_of
@@ -32,7 +34,8 @@ from broker.replication.offset_lookup import (
 )
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
-from broker.security.access import Operation, topics
+from broker.security.access import Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from broker.world.workers import WorkerDied
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -41,6 +44,7 @@ from protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from protocol.types import (
@@ -65,11 +69,14 @@ API: Final = Api(
     in_workers=True,
     ends_with_client=True,
     # KafkaApis.handleListOffsetRequest
-    accesses=(topics(Operation.DESCRIBE),),
-    make=lambda s: ListOffsetsHandler(s.replica_manager, s.looker.look),
+    asks=(Question(ResourceType.TOPIC, Operation.DESCRIBE),),
+    make=lambda s: ListOffsetsHandler(s.replica_manager, s.looker.look, allowed=s.allowed),
 )
 
 CONSUMER: Final = -1
+DEBUGGING: Final = -2
+"""The replica id of one that looks at replicas: a follower answers it, too, with the end of its own
+log (`ListOffsetsRequest.DEBUGGING_REPLICA_ID`)."""
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE: Final = 5
 
 _FIRST_VERSION_OF: Final = {
@@ -85,8 +92,11 @@ _FIRST_VERSION_OF: Final = {
 class ListOffsetsHandler:
     """Finds offsets by time in partitions that are led here, among records the asker may see."""
 
-    def __init__(self, replica_manager: ReplicaManager, look: Look) -> None:
+    def __init__(
+        self, replica_manager: ReplicaManager, look: Look, *, allowed: Permissions | None = None
+    ) -> None:
         """`look` opens batches that are not small."""
+        self._allowed = allowed
         self._replicas = replica_manager
         self._look = look
 
@@ -106,16 +116,40 @@ class ListOffsetsHandler:
         response = ListOffsetsResponse()
         topics: list[ListOffsetsTopicResponse] = []
         response.topics = topics
+        allowed = self._allowed
         for topic in request.topics:
+            if allowed is not None and not allowed(
+                ctx, Operation.DESCRIBE, ResourceType.TOPIC, topic.name
+            ):
+                topics.append(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                await PAUSE
+                continue
             replies: list[ListOffsetsPartitionResponse] = []
             for asked in topic.partitions:
                 tp = TopicPartition(topic.name, asked.partition_index)
-                reply = await self._one(ctx.api_version, tp, asked, isolation, named[tp] > 1)
+                reply = None
+                if request.replica_id == DEBUGGING and named[tp] == 1:
+                    reply = self._end_of_follower(tp, asked)
+                if reply is None:
+                    reply = await self._one(ctx.api_version, tp, asked, isolation, named[tp] > 1)
                 replies.append(reply)
                 await PAUSE
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
             await PAUSE
         return response
+
+    def _end_of_follower(
+        self, tp: TopicPartition, asked: ListOffsetsPartition
+    ) -> ListOffsetsPartitionResponse | None:
+        """Return the end of a log that follows a leader; None if that is not what is asked."""
+        found = self._replicas.find((tp.topic, tp.partition))
+        if found is None or not found.is_following or asked.timestamp != LATEST_TIMESTAMP:
+            return None
+        return ListOffsetsPartitionResponse(
+            partition_index=tp.partition,
+            offset=found.log.log_end_offset,
+            leader_epoch=found.leader_epoch,
+        )
 
     async def _one(
         self,
@@ -141,8 +175,8 @@ class ListOffsetsHandler:
             found = await look_up_offset(
                 partition, asked.timestamp, isolation, self._look, asked.current_leader_epoch
             )
-        except WorkerDied as error:
-            logger.warning("The offset for a time in %s was not found: %s", tp, error)
+        except WorkerDied as death:
+            logger.warning("The offset for a time in %s was not found: %s", tp, death)
             reply.error_code = _code_for(version, ErrorCode.OFFSET_NOT_AVAILABLE)  # clients retry
             return reply
         except REFUSALS as error:
@@ -160,20 +194,20 @@ class ListOffsetsHandler:
         self, ctx: RequestContext, request: ListOffsetsRequest, code: ErrorCode
     ) -> ListOffsetsResponse:
         """`code` for every partition."""
-        return ListOffsetsResponse(
-            topics=[
-                ListOffsetsTopicResponse(
-                    name=topic.name,
-                    partitions=[
-                        ListOffsetsPartitionResponse(
-                            partition_index=asked.partition_index, error_code=code
-                        )
-                        for asked in topic.partitions
-                    ],
-                )
-                for topic in request.topics
-            ]
-        )
+        return ListOffsetsResponse(topics=[_refused(topic, code) for topic in request.topics])
+
+
+def _refused(topic: ListOffsetsTopic, code: ErrorCode) -> ListOffsetsTopicResponse:
+    """`code` for every partition of a topic."""
+    return ListOffsetsTopicResponse(
+        name=topic.name,
+        partitions=many.results(
+            topic.partitions,
+            lambda asked: ListOffsetsPartitionResponse(
+                partition_index=asked.partition_index, error_code=code
+            ),
+        ),
+    )
 
 
 def _code_for(version: int, code: ErrorCode) -> ErrorCode:

@@ -1,11 +1,15 @@
 """ListPartitionReassignments (key 46): which partitions are being moved to other brokers.
 
-Behaviour (KIP-455): the list is always empty, as there is one broker. Moves between its log
-directories are not reassignments; DescribeLogDirs shows them.
+Behaviour (KIP-455)
+* In a cluster the controller answers (others: NOT_CONTROLLER), with those that are under way among
+  the partitions asked for; null asks for all.
+* Alone the list is always empty. Moves between the broker's log directories are not reassignments;
+  DescribeLogDirs shows them.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from broker import many
 from broker.api_facts import Api
 from broker.request import RequestContext
 from broker.security.access import DESCRIBE_CLUSTER
@@ -14,21 +18,38 @@ from protocol.errors import ErrorCode
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
 )
+from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.controller.controller_requests import ControllerRequests
+    from broker.request import Handler
+    from broker.services import Services
+
+
+def _handler(services: "Services") -> "Handler":
+    if services.cluster is None:
+        return ListPartitionReassignmentsHandler()
+    return ListingHandler(services.cluster.controller.requests)
+
 
 API: Final = Api(
     key=ApiKey.LIST_PARTITION_REASSIGNMENTS,
     versions=(0, 0),
+    controller_only=True,
     # ControllerApis.handleListPartitionReassignments
     accesses=(DESCRIBE_CLUSTER,),
-    make=lambda s: ListPartitionReassignmentsHandler(),
+    make=_handler,
 )
 
 
 class ListPartitionReassignmentsHandler:
     """Answers with an empty list: with one broker no partition is ever reassigned."""
 
-    async def __call__(
+    def __call__(
         self, ctx: RequestContext, request: ListPartitionReassignmentsRequest
     ) -> ListPartitionReassignmentsResponse:
         """The response, at once."""
@@ -37,5 +58,69 @@ class ListPartitionReassignmentsHandler:
     def error_response(
         self, ctx: RequestContext, request: ListPartitionReassignmentsRequest, code: ErrorCode
     ) -> ListPartitionReassignmentsResponse:
-        """The code."""
-        return ListPartitionReassignmentsResponse(error_code=code, error_message=code.text)
+        """The code, and the partitions of the request without replicas."""
+        return _refused(request, code)
+
+
+class ListingHandler:
+    """Lists what the controller reassigns."""
+
+    def __init__(self, controller: "ControllerRequests") -> None:
+        self._controller = controller
+
+    async def __call__(
+        self, ctx: RequestContext, request: ListPartitionReassignmentsRequest
+    ) -> ListPartitionReassignmentsResponse:
+        """The response, at once. Raises KafkaError."""
+        asked: list[TopicPartition] | None = None
+        if request.topics is not None:
+            asked = [
+                TopicPartition(topic.name, index)
+                for topic in request.topics
+                for index in topic.partition_indexes
+            ]
+        found = await self._controller.list_reassignments(asked)
+        by_topic: dict[str, list[OngoingPartitionReassignment]] = {}
+        for tp, assignment in found.items():
+            by_topic.setdefault(tp.topic, []).append(
+                OngoingPartitionReassignment(
+                    partition_index=tp.partition,
+                    replicas=list(assignment.replicas),
+                    adding_replicas=list(assignment.adding),
+                    removing_replicas=list(assignment.removing),
+                )
+            )
+        ctx.large |= len(found) > many.MANY
+        return ListPartitionReassignmentsResponse(
+            topics=[
+                OngoingTopicReassignment(name=name, partitions=partitions)
+                for name, partitions in by_topic.items()
+            ]
+        )
+
+    def error_response(
+        self, ctx: RequestContext, request: ListPartitionReassignmentsRequest, code: ErrorCode
+    ) -> ListPartitionReassignmentsResponse:
+        """The code, and the partitions of the request without replicas."""
+        return _refused(request, code)
+
+
+def _refused(
+    request: ListPartitionReassignmentsRequest, code: ErrorCode
+) -> ListPartitionReassignmentsResponse:
+    def empty(topic: ListPartitionReassignmentsTopics) -> OngoingTopicReassignment:
+        return OngoingTopicReassignment(
+            name=topic.name,
+            partitions=many.results(
+                topic.partition_indexes,
+                lambda index: OngoingPartitionReassignment(
+                    partition_index=index, replicas=[], adding_replicas=[], removing_replicas=[]
+                ),
+            ),
+        )
+
+    return ListPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=code.text,
+        topics=many.results(request.topics or (), empty),
+    )

@@ -3,6 +3,7 @@
 Behaviour (KIP-664)
 * A transaction must match every kind of filter, and one value of each. Unknown state names are
   returned in the response, and match nothing.
+* The list has the ids that the client may describe.
 * COORDINATOR_LOAD_IN_PROGRESS while any partition of `__transaction_state` is being loaded.
 
 Version notes
@@ -19,7 +20,8 @@ from broker.api_facts import Api
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.state import TransactionValue, state_from_label
 from broker.request import RequestContext
-from broker.security.access import Access, Operation, ResourceType, answered
+from broker.security.access import Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_transactions import (
@@ -36,8 +38,8 @@ API: Final = Api(
     most_elements=20_000,
     ends_with_client=True,
     # KafkaApis.handleListTransactionsRequest
-    accesses=(Access(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE, answered),),
-    make=lambda s: ListTransactionsHandler(s.transaction_coordinator, s.clock),
+    asks=(Question(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE),),
+    make=lambda s: ListTransactionsHandler(s.transaction_coordinator, s.clock, allowed=s.allowed),
 )
 
 PATTERN_MEMORY: Final = 1 << 20
@@ -58,7 +60,14 @@ class _Pattern(Protocol):
 class ListTransactionsHandler:
     """Lists transactional ids of all shards on this broker, by state, producer, age and pattern."""
 
-    def __init__(self, transactions: TransactionCoordinator, clock: Clock) -> None:
+    def __init__(
+        self,
+        transactions: TransactionCoordinator,
+        clock: Clock,
+        *,
+        allowed: Permissions | None = None,
+    ) -> None:
+        self._allowed = allowed
         self._transactions = transactions
         self._clock = clock
 
@@ -71,9 +80,13 @@ class ListTransactionsHandler:
             known = list(self._transactions.list_transactions())
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
+        allowed = self._allowed
         found = []
         for one in known:
-            if wanted.matches(*one):
+            if wanted.matches(*one) and (
+                allowed is None
+                or allowed(ctx, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, one[0])
+            ):
                 found.append(one)
             await PAUSE
         if len(found) > many.MANY:

@@ -3,12 +3,17 @@
 Behaviour (S-META-1)
 * Topics by name, by id (v12+), or all of them. An unknown name is UNKNOWN_TOPIC_OR_PARTITION, a
   name that no topic can have INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID.
-* A missing topic is created if `auto.create.topics.enable` and the request allow it. Kafka then
-  answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION at first, because the leaders get
-  ready elsewhere; here they are ready before the answer goes out, so it shows the new topic.
+* A missing topic is created if `auto.create.topics.enable` and the request allow it. In a cluster
+  its leaders get ready elsewhere, and the answer is LEADER_NOT_AVAILABLE at first; alone they are
+  ready before the answer goes out, so it shows the new topic.
 * Brokers have the address for the client's own listener (`broker.cluster.endpoints`); a leader
-  without that listener is LISTENER_NOT_FOUND (before v6 LEADER_NOT_AVAILABLE).
+  without that listener is LISTENER_NOT_FOUND (before v6 LEADER_NOT_AVAILABLE), one that does not
+  live LEADER_NOT_AVAILABLE.
 * Authorized operations are INT_MIN unless the request asks for them.
+* A topic that the client may not describe is TOPIC_AUTHORIZATION_FAILED, whether it exists or not;
+  one that was asked for by its id is answered without its name. All topics are those that the
+  client may describe. A missing topic is created for who may create topics in the cluster, or this
+  one; others get TOPIC_AUTHORIZATION_FAILED.
 
 A topic is described once for all who ask alike: its bytes are kept with its image, so a change of
 the topic drops them, and are put together in the reply.
@@ -21,26 +26,21 @@ Version notes
 * v13: the response as a whole has an error code.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Protocol
 
 from broker import many
 from broker.api_facts import Api
-from broker.cluster.controller import Controller
 from broker.cluster.endpoints import Endpoint, endpoint_for
 from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from broker.cluster.topic_names import invalid_name_reason
+from broker.cluster.topic_plan import Charge
+from broker.quotas.quotas import Quotas
 from broker.request import RequestContext
-from broker.security import authorized_operations
-from broker.security.access import (
-    Access,
-    Name,
-    Operation,
-    ResourceType,
-    answered,
-    each_or_every,
-)
+from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
+from broker.security.authorized_operations import NONE, NOT_ASKED, authorized_operations
+from broker.security.permissions import Permissions
 from config.broker_config import BrokerConfig
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -65,8 +65,6 @@ _MOST_FORMS: Final = 4
 _LARGE_BYTES: Final = 1 << 20
 """A reply of more bytes is put together in turns."""
 
-_Key = TypeVar("_Key")
-
 
 class _Form(NamedTuple):
     """What a description of a topic depends on beside the topic's image."""
@@ -74,6 +72,8 @@ class _Form(NamedTuple):
     version: int
     reachable: frozenset[int]
     """The brokers that have an address for the client's listener."""
+    elsewhere: frozenset[int]
+    """The brokers that live, but have no such address: mostly none."""
     operations: int
     """The topic's authorized operations."""
 
@@ -83,58 +83,81 @@ def _codec_of_topic(version: int) -> Codec[MetadataResponseTopic]:
     return MetadataResponse.element_codec("topics", version)
 
 
-def _described(ctx: RequestContext, request: MetadataRequest) -> Iterable[Name]:
-    """Yield the topics asked for. An empty array in v0, and null from v1 on, ask for all topics."""
-    if ctx.api_version == 0 and not request.topics:
-        return answered(ctx, request)
-    return each_or_every("topics", "name", "topic_id")(ctx, request)
-
-
 API: Final = Api(
     key=ApiKey.METADATA,
     versions=(0, 13),
+    shows_image=True,
     # KafkaApis.handleTopicMetadataRequest
-    accesses=(Access(ResourceType.TOPIC, Operation.DESCRIBE, _described),),
-    make=lambda s: MetadataHandler(s.image, s.config, s.controller),
+    asks=(
+        Question(ResourceType.TOPIC, Operation.DESCRIBE),
+        Question(ResourceType.CLUSTER, Operation.CREATE),
+        Question(ResourceType.TOPIC, Operation.CREATE),
+        Question(ResourceType.CLUSTER, Operation.DESCRIBE),
+    ),
+    make=lambda s: MetadataHandler(s.image, s.config, s.controller, s.quotas, allowed=s.allowed),
 )
+
+
+class MissingTopics(Protocol):
+    """The part of `broker.cluster.controller.Controller` that is used here."""
+
+    async def ensure_topics(
+        self, names: Sequence[str], charge: Charge | None = None
+    ) -> dict[str, KafkaError]:
+        """Make missing topics; return the errors of those that are not there. Raises KafkaError."""
+        ...
 
 
 class MetadataHandler:
     """Describes brokers and topics of the metadata image; has missing topics made if asked to."""
 
-    def __init__(self, image: MetadataImage, config: BrokerConfig, controller: Controller) -> None:
+    def __init__(
+        self,
+        image: MetadataImage,
+        config: BrokerConfig,
+        controller: MissingTopics,
+        quotas: Quotas,
+        *,
+        allowed: Permissions | None = None,
+    ) -> None:
         self._image = image
         self._config = config
         self._controller = controller
+        self._quotas = quotas
+        self._allowed = allowed
 
     async def __call__(self, ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
         """The response, when the topics that must be created first exist."""
         asked = request.topics
         if asked is None or (ctx.api_version == 0 and not asked):
-            return await self._response(ctx, request, list(self._image.topics()), [])
+            return await self._response(ctx, request, await self._all(ctx), [])
         names: dict[str, None] = {}
         ids: dict[bytes, None] = {}
-        missing = []
         for topic in asked:
-            name = topic.name
             if topic.topic_id != ZERO_UUID:
                 ids[topic.topic_id] = None
-            elif name is not None and name not in names:
-                names[name] = None
-                if self._image.topic(name) is None:
-                    missing.append(name)
+            elif topic.name is not None:
+                names[topic.name] = None
             if not self._well_formed(ctx, topic):
                 return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
             if ctx.large:
                 await PAUSE
         if ids:
-            return await self._split(ctx, request, ids, self._image.topic_by_id, _unknown_id)
-        refused: Mapping[str, ErrorCode] = {}
-        if missing and request.allow_auto_topic_creation and self._config.auto_create_topics_enable:
-            refused = await self._create(missing)
-        return await self._split(
-            ctx, request, names, self._image.topic, lambda name: _unknown_name(name, refused)
-        )
+            return await self._by_id(ctx, request, ids)
+        return await self._by_name(ctx, request, names)
+
+    async def _all(self, ctx: RequestContext) -> list[TopicImage]:
+        """The topics that the client may see."""
+        topics = list(self._image.topics())
+        allowed = self._allowed
+        if allowed is None:
+            return topics
+        seen = []
+        for topic in topics:
+            if allowed.quietly(ctx, Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                seen.append(topic)
+            await PAUSE
+        return seen
 
     @staticmethod
     def _well_formed(ctx: RequestContext, topic: MetadataRequestTopic) -> bool:
@@ -142,38 +165,112 @@ class MetadataHandler:
             return topic.name is not None or topic.topic_id != ZERO_UUID
         return topic.name is not None and topic.topic_id == ZERO_UUID
 
-    async def _split(
-        self,
-        ctx: RequestContext,
-        request: MetadataRequest,
-        asked: Iterable[_Key],
-        find: Callable[[_Key], TopicImage | None],
-        unknown: Callable[[_Key], MetadataResponseTopic],
+    async def _by_id(
+        self, ctx: RequestContext, request: MetadataRequest, ids: Iterable[bytes]
+    ) -> MetadataResponse:
+        """The response; ids are no secret, but the names of topics are."""
+        allowed = self._allowed
+        found, others = [], []
+        for topic_id in ids:
+            topic = self._image.topic_by_id(topic_id)
+            if topic is None:
+                others.append((ErrorCode.UNKNOWN_TOPIC_ID, topic_id))
+            elif allowed is None or allowed(
+                ctx, Operation.DESCRIBE, ResourceType.TOPIC, topic.name
+            ):
+                found.append(topic)
+            else:
+                others.append((ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic_id))
+            if ctx.large:
+                await PAUSE
+        return await self._response(ctx, request, found, many.results(others, _refused_id))
+
+    async def _by_name(
+        self, ctx: RequestContext, request: MetadataRequest, names: Iterable[str]
     ) -> MetadataResponse:
         """The response, with the topics that exist before the others."""
+        allowed = self._allowed
+        refused: dict[str, ErrorCode] = {}
+        missing: list[str] = []
+        for name in names:
+            if allowed is not None and not allowed(
+                ctx, Operation.DESCRIBE, ResourceType.TOPIC, name
+            ):
+                refused[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif self._image.topic(name) is None:
+                missing.append(name)
+            if ctx.large:
+                await PAUSE
+        if missing and request.allow_auto_topic_creation and self._config.auto_create_topics_enable:
+            refused |= await self._forbidden(ctx, missing)
+            wanted = [name for name in missing if name not in refused]
+            refused |= await self._create(ctx, wanted)
         found, others = [], []
-        for key in asked:
-            topic = find(key)
+        for name in names:
+            topic = None if name in refused else self._image.topic(name)
             if topic is None:
-                others.append(key)
+                others.append(name)
             else:
                 found.append(topic)
             if ctx.large:
                 await PAUSE
+
+        def unknown(name: str) -> MetadataResponseTopic:
+            code = refused.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return self._unknown_name(ctx, request, name, code)
+
         return await self._response(ctx, request, found, many.results(others, unknown))
 
-    async def _create(self, missing: list[str]) -> dict[str, ErrorCode]:
+    async def _forbidden(self, ctx: RequestContext, missing: Iterable[str]) -> dict[str, ErrorCode]:
+        """Which of the topics the client may not create."""
+        allowed = self._allowed
+        if allowed is None or allowed.quietly(
+            ctx, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME
+        ):
+            return {}
+        refused = {}
+        for name in missing:
+            if not allowed(ctx, Operation.CREATE, ResourceType.TOPIC, name):
+                refused[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if ctx.large:
+                await PAUSE
+        return refused
+
+    def _unknown_name(
+        self, ctx: RequestContext, request: MetadataRequest, name: str, code: ErrorCode
+    ) -> MetadataResponseTopic:
+        """What is told of a topic that there is not, or of which nothing may be told."""
+        described = MetadataResponseTopic(error_code=code, name=name, partitions=[])
+        if code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            if invalid_name_reason(name) is not None:
+                described.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
+            described.topic_authorized_operations = self._operations(ctx, request, name)
+        return described
+
+    def _operations(self, ctx: RequestContext, request: MetadataRequest, name: str) -> int:
+        if not request.include_topic_authorized_operations:
+            return NOT_ASKED
+        return authorized_operations(self._allowed, ctx, ResourceType.TOPIC, name)
+
+    async def _create(self, ctx: RequestContext, missing: list[str]) -> dict[str, ErrorCode]:
         """Have topics made; return the codes of those that were refused.
 
         Like Kafka, which sends one CreateTopics for all topics of the request, make none of them if
-        together they would have too many partitions.
+        together they would have too many partitions. Those for which the client's quota of changes
+        is spent stay missing, too: UNKNOWN_TOPIC_OR_PARTITION.
         """
         valid = [name for name in missing if invalid_name_reason(name) is None]
+        charging = self._quotas.charging
+        charge = None if charging is None else charging.charge_changes(ctx)
         try:
-            refused = await self._controller.ensure_topics(valid)
+            refused = await self._controller.ensure_topics(valid, charge)
         except KafkaError:
-            return {}  # they stay missing: UNKNOWN_TOPIC_OR_PARTITION
-        return {name: error.code for name, error in refused.items()}
+            return {}
+        return {
+            name: error.code
+            for name, error in refused.items()
+            if error.code != ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        }
 
     async def _response(
         self,
@@ -183,6 +280,7 @@ class MetadataHandler:
         errors: Elements[MetadataResponseTopic],
     ) -> MetadataResponse:
         endpoints: dict[int, Endpoint] = {}
+        elsewhere: list[int] = []
         brokers = []
         for broker in self._image.brokers():
             endpoint = endpoint_for(broker, ctx.connection)
@@ -196,25 +294,49 @@ class MetadataHandler:
                         rack=broker.rack,
                     )
                 )
-        operations = authorized_operations.NOT_ASKED
-        if request.include_topic_authorized_operations:
-            operations = authorized_operations.TOPIC
+            else:
+                elsewhere.append(broker.broker_id)
         response = MetadataResponse(
             brokers=brokers,
             cluster_id=self._image.cluster_id,
             controller_id=self._image.controller_id,
         )
-        form = _Form(ctx.api_version, frozenset(endpoints), operations)
+        form = _Form(ctx.api_version, frozenset(endpoints), frozenset(elsewhere), NOT_ASKED)
+        found = await self._encoded(ctx, request, topics, form)
+        ctx.large |= sum(map(len, found)) > _LARGE_BYTES
+        response.topics = Chained(found, errors)
+        if request.include_cluster_authorized_operations:
+            response.cluster_authorized_operations = self._cluster_operations(ctx)
+        return response
+
+    async def _encoded(
+        self,
+        ctx: RequestContext,
+        request: MetadataRequest,
+        topics: Sequence[TopicImage],
+        form: _Form,
+    ) -> list[Encoded]:
+        """The descriptions of topics, made or kept from the last time."""
         found: list[Encoded] = []
+        if request.include_topic_authorized_operations:
+            for topic in topics:
+                form = form._replace(operations=self._operations(ctx, request, topic.name))
+                found.append(topic.encoded.get(form) or await _encode(topic, form))
+                await PAUSE
+            return found
         for start in range(0, len(topics), many.MANY):
             some = topics[start : start + many.MANY]
             found += [topic.encoded.get(form) or await _encode(topic, form) for topic in some]
             await PAUSE
-        ctx.large |= sum(map(len, found)) > _LARGE_BYTES
-        response.topics = Chained(found, errors)
-        if request.include_cluster_authorized_operations:
-            response.cluster_authorized_operations = authorized_operations.CLUSTER
-        return response
+        return found
+
+    def _cluster_operations(self, ctx: RequestContext) -> int:
+        allowed = self._allowed
+        if allowed is not None and not allowed(
+            ctx, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME
+        ):
+            return NONE
+        return authorized_operations(allowed, ctx, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def error_response(
         self, ctx: RequestContext, request: MetadataRequest, code: ErrorCode
@@ -235,17 +357,9 @@ class MetadataHandler:
         )
 
 
-def _unknown_id(topic_id: bytes) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id, partitions=[]
-    )
-
-
-def _unknown_name(name: str, refused: Mapping[str, ErrorCode]) -> MetadataResponseTopic:
-    code = refused.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if invalid_name_reason(name) is not None:
-        code = ErrorCode.INVALID_TOPIC_EXCEPTION
-    return MetadataResponseTopic(error_code=code, name=name, partitions=[])
+def _refused_id(refused: tuple[ErrorCode, bytes]) -> MetadataResponseTopic:
+    code, topic_id = refused
+    return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id, partitions=[])
 
 
 async def _encode(topic: TopicImage, form: _Form) -> Encoded:
@@ -279,7 +393,7 @@ def _describe_partition(item: tuple[int, PartitionImage], form: _Form) -> Metada
     code, leader = ErrorCode.NONE, partition.leader
     if leader not in form.reachable:
         code = ErrorCode.LEADER_NOT_AVAILABLE
-        if leader != NO_LEADER and form.version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND:
+        if leader in form.elsewhere and form.version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND:
             code = ErrorCode.LISTENER_NOT_FOUND
         leader = NO_LEADER
     return MetadataResponsePartition(

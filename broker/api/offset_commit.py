@@ -3,6 +3,8 @@
 Behaviour (S-GRP-4)
 * All offsets of a request are written to `__consumer_offsets` as one batch (very many as several,
   decision 40), and the response goes out when they are durable.
+* Who may not read in the group is refused whole, with GROUP_AUTHORIZATION_FAILED. A topic that the
+  client may not read is TOPIC_AUTHORIZATION_FAILED, whether it exists or not.
 * Each partition is checked on its own: UNKNOWN_TOPIC_OR_PARTITION if it does not exist,
   OFFSET_METADATA_TOO_LARGE above `offset.metadata.max.bytes`; the others are committed all the
   same. A refusal of the group (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, …) is
@@ -21,12 +23,14 @@ Version notes
 from typing import Final
 
 from broker.api_facts import Api
-from broker.cluster.image import MetadataImage, TopicImage
+from broker.cluster.image import Found, MetadataImage
 from broker.coordinator.group.checked_commits import CheckedCommits
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit
-from broker.request import RequestContext
-from broker.security.access import READ_GROUP, Operation, topics_by_id_from
+from broker.request import ReplyOrWork, RequestContext
+from broker.security.access import READ_GROUP, Operation, Question, ResourceType
+from broker.security.named_topics import NamedTopics
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
@@ -47,72 +51,98 @@ API: Final = Api(
     key=ApiKey.OFFSET_COMMIT,
     versions=(0, 10),
     # KafkaApis.handleOffsetCommitRequest
-    accesses=(
-        READ_GROUP,
-        topics_by_id_from(FIRST_VERSION_WITH_TOPIC_IDS, Operation.READ),
-    ),
-    make=lambda s: OffsetCommitHandler(s.group_coordinator, s.image),
+    accesses=(READ_GROUP,),
+    asks=(Question(ResourceType.TOPIC, Operation.READ),),
+    make=lambda s: OffsetCommitHandler(s.group_coordinator, s.image, allowed=s.allowed),
 )
 
 
 class OffsetCommitHandler:
     """Checks topics and sizes of commits, and hands them to the group coordinator."""
 
-    def __init__(self, groups: GroupCoordinator, image: MetadataImage) -> None:
+    def __init__(
+        self,
+        groups: GroupCoordinator,
+        image: MetadataImage,
+        *,
+        allowed: Permissions | None = None,
+    ) -> None:
+        self._topics = NamedTopics(image, allowed, Operation.READ)
         self._groups = groups
-        self._image = image
 
-    async def __call__(
+    def __call__(self, ctx: RequestContext, request: OffsetCommitRequest) -> ReplyOrWork:
+        """The response, when the offsets are durable: at once if no other broker must have them."""
+        if ctx.large:
+            return self._in_batches(ctx, request)
+        checked = self._nothing_checked(ctx)
+        topics: list[OffsetCommitResponseTopic] = []
+        for asked in request.topics:
+            results = checked.check(asked.partitions, self._find(ctx, asked))
+            topics.append(_result_of(asked, results))
+        response = OffsetCommitResponse(topics=topics)
+        if not checked.accepted and not checked.too_long:
+            return response
+        ctx.released = True
+        written = self._commit(ctx, request, checked.commits, checked)
+        if not written.fired:
+            return _when_written(written, checked.accepted, response)
+        _settle(checked.accepted, written.value)
+        return response
+
+    async def _in_batches(
         self, ctx: RequestContext, request: OffsetCommitRequest
     ) -> OffsetCommitResponse:
-        """The response, when the offsets are durable.
+        """The response to very many, which are written as several batches, one after the other.
 
-        Very many are written as several batches, one after the other. If a batch fails, the later
-        ones are not written and get the same code.
+        If a batch fails, the later ones are not written and get the same code. All are written,
+        even if the client leaves.
         """
+        checked = self._nothing_checked(ctx)
         topics: list[OffsetCommitResponseTopic] = []
-        response = OffsetCommitResponse(topics=topics)
-        checked: CheckedCommits[OffsetCommitResponsePartition] = CheckedCommits(
-            self._groups.settings.metadata_max_length, large=ctx.large
-        )
         for asked in request.topics:
-            topic, missing = self._find(ctx, asked)
-            results = await checked.check(
-                asked.partitions, topic, missing, OffsetCommitResponsePartition
-            )
-            topics.append(
-                OffsetCommitResponseTopic(
-                    name=asked.name, topic_id=asked.topic_id, partitions=results
-                )
-            )
+            results = await checked.check_in_turns(asked.partitions, self._find(ctx, asked))
+            topics.append(_result_of(asked, results))
+        response = OffsetCommitResponse(topics=topics)
         if not checked.accepted and not checked.too_long:
             return response
         ctx.released = True
         code = ErrorCode.NONE
         for commits, accepted in checked.batches():
             if code is ErrorCode.NONE:
-                written: Signal[ErrorCode] = Signal()
-                try:
-                    self._groups.commit_offsets(_request_of(ctx, request, commits), written.fire)
-                except KafkaError as error:
-                    # The group's refusal is the result of all partitions that exist.
-                    code = error.code
-                    _settle(checked.too_long, code)
-                else:
-                    # The batches of a large request are all written, even if the client leaves.
-                    code = await (written if ctx.large else written.parked())
+                code = await self._commit(ctx, request, commits, checked)
             _settle(accepted, code)
-            if ctx.large:
-                await PAUSE
+            await PAUSE
         return response
 
-    def _find(
-        self, ctx: RequestContext, asked: OffsetCommitRequestTopic
-    ) -> tuple[TopicImage | None, ErrorCode]:
-        """The topic, and the code to answer if it is None."""
+    def _nothing_checked(
+        self, ctx: RequestContext
+    ) -> CheckedCommits[OffsetCommitResponsePartition]:
+        most = self._groups.settings.metadata_max_length
+        return CheckedCommits(most, OffsetCommitResponsePartition, large=ctx.large)
+
+    def _commit(
+        self,
+        ctx: RequestContext,
+        request: OffsetCommitRequest,
+        commits: list[PartitionCommit],
+        checked: CheckedCommits[OffsetCommitResponsePartition],
+    ) -> Signal[ErrorCode]:
+        """Commit; the signal is fired with the code of the write, or with the group's refusal.
+
+        A refusal is the result of all partitions that exist.
+        """
+        written: Signal[ErrorCode] = Signal()
+        try:
+            self._groups.commit_offsets(_request_of(ctx, request, commits), written.fire)
+        except KafkaError as error:
+            _settle(checked.too_long, error.code)
+            written.fire(error.code)
+        return written
+
+    def _find(self, ctx: RequestContext, asked: OffsetCommitRequestTopic) -> Found:
         if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-            return self._image.topic_by_id(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
-        return self._image.topic(asked.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return self._topics.by_id(ctx, asked.topic_id)
+        return self._topics.by_name(ctx, asked.name)
 
     def error_response(
         self, ctx: RequestContext, request: OffsetCommitRequest, code: ErrorCode
@@ -152,6 +182,21 @@ def _request_of(
         ),
         partitions=tuple(commits),
     )
+
+
+def _result_of(
+    asked: OffsetCommitRequestTopic, results: list[OffsetCommitResponsePartition]
+) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id, partitions=results)
+
+
+async def _when_written(
+    written: Signal[ErrorCode],
+    accepted: list[OffsetCommitResponsePartition],
+    response: OffsetCommitResponse,
+) -> OffsetCommitResponse:
+    _settle(accepted, await written.parked())
+    return response
 
 
 def _settle(results: list[OffsetCommitResponsePartition], code: ErrorCode) -> None:

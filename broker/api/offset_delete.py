@@ -3,18 +3,22 @@
 Behaviour (S-GRP-6, KIP-496)
 * GROUP_ID_NOT_FOUND if the group does not exist; NON_EMPTY_GROUP if it has members whose
   subscriptions the broker cannot read, because they are not consumers.
-* Per partition: UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC; NONE also if there was no
+* Who may not delete the group is refused whole, with GROUP_AUTHORIZATION_FAILED.
+* Per partition: TOPIC_AUTHORIZATION_FAILED if the client may not read the topic,
+  UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC; NONE also if there was no
   offset to delete.
 * The answer goes out when the tombstones are durable.
 """
 
+from collections.abc import Collection
 from typing import Final
 
 from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
-from broker.security.access import Access, Operation, ResourceType, field, topics
+from broker.security.access import Access, Operation, Question, ResourceType, field
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_delete import (
@@ -30,11 +34,9 @@ API: Final = Api(
     versions=(0, 0),
     most_elements=20_000,
     # KafkaApis.handleOffsetDeleteRequest
-    accesses=(
-        Access(ResourceType.GROUP, Operation.DELETE, field("group_id")),
-        topics(Operation.READ),
-    ),
-    make=lambda s: OffsetDeleteHandler(s.group_coordinator, s.image),
+    accesses=(Access(ResourceType.GROUP, Operation.DELETE, field("group_id")),),
+    asks=(Question(ResourceType.TOPIC, Operation.READ),),
+    make=lambda s: OffsetDeleteHandler(s.group_coordinator, s.image, allowed=s.allowed),
 )
 
 TOMBSTONES_PER_BATCH: Final = 256
@@ -44,7 +46,14 @@ TOMBSTONES_PER_BATCH: Final = 256
 class OffsetDeleteHandler:
     """Has the group coordinator delete offsets of topics that no member reads."""
 
-    def __init__(self, groups: GroupCoordinator, image: MetadataImage) -> None:
+    def __init__(
+        self,
+        groups: GroupCoordinator,
+        image: MetadataImage,
+        *,
+        allowed: Permissions | None = None,
+    ) -> None:
+        self._allowed = allowed
         self._groups = groups
         self._image = image
 
@@ -55,10 +64,12 @@ class OffsetDeleteHandler:
 
         Those of a large request are written as several batches, one after the other.
         """
+        denied = await self._denied(ctx, request)
         wanted = list(
             dict.fromkeys(
                 (topic.name, one.partition_index)
                 for topic in request.topics
+                if topic.name not in denied
                 for one in topic.partitions
                 if self._exists(topic.name, one.partition_index)
             )
@@ -80,7 +91,19 @@ class OffsetDeleteHandler:
             if code is not ErrorCode.NONE:
                 return self.error_response(ctx, request, code)
             await PAUSE
-        return _response(request, results)
+        return _response(request, results, denied)
+
+    async def _denied(self, ctx: RequestContext, request: OffsetDeleteRequest) -> Collection[str]:
+        """The topics that the client may not read."""
+        allowed = self._allowed
+        denied: set[str] = set()
+        if allowed is None:
+            return denied
+        for topic in request.topics:
+            if not allowed(ctx, Operation.READ, ResourceType.TOPIC, topic.name):
+                denied.add(topic.name)
+            await PAUSE
+        return denied
 
     def _exists(self, name: str, partition: int) -> bool:
         topic = self._image.topic(name)
@@ -94,8 +117,15 @@ class OffsetDeleteHandler:
 
 
 def _response(
-    request: OffsetDeleteRequest, results: dict[tuple[str, int], ErrorCode]
+    request: OffsetDeleteRequest,
+    results: dict[tuple[str, int], ErrorCode],
+    denied: Collection[str],
 ) -> OffsetDeleteResponse:
+    def code(topic: str, partition: int) -> ErrorCode:
+        if topic in denied:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return results.get((topic, partition), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
     return OffsetDeleteResponse(
         topics=[
             OffsetDeleteResponseTopic(
@@ -103,10 +133,7 @@ def _response(
                 partitions=[
                     OffsetDeleteResponsePartition(
                         partition_index=one.partition_index,
-                        error_code=results.get(
-                            (topic.name, one.partition_index),
-                            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        ),
+                        error_code=code(topic.name, one.partition_index),
                     )
                     for one in topic.partitions
                 ],

@@ -4,6 +4,8 @@ Behaviour (S-GRP-4)
 * A partition without a committed offset, and any partition of a group that does not exist, is
   answered with offset -1, epoch -1, empty metadata and no error.
 * Null topics ask for all partitions for which the group has an offset.
+* GROUP_AUTHORIZATION_FAILED for a group that the client may not describe; per partition
+  TOPIC_AUTHORIZATION_FAILED for a topic that it may not describe. Null topics leave those out.
 * require_stable: a partition with an offset in an open transaction is UNSTABLE_OFFSET_COMMIT.
 * Member id and epoch (v9+) concern KIP-848 groups only; classic groups ignore them.
 
@@ -15,7 +17,7 @@ Version notes
   offset that was committed for an older topic of the same name counts as missing.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
 from broker import many
@@ -24,7 +26,8 @@ from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.offsets import NO_OFFSET, CommittedOffset
 from broker.request import RequestContext
-from broker.security.access import Access, Name, Operation, ResourceType, each_or_every
+from broker.security.access import Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
@@ -46,8 +49,8 @@ FIRST_VERSION_WITH_TOP_ERROR: Final = 2
 FIRST_VERSION_WITH_GROUPS: Final = 8
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 
-_Asked = tuple[str | None, bytes, Collection[int]]
-"""(topic name, or None if the id is unknown; topic id; partitions)"""
+_Asked = tuple[str | None, bytes, Collection[int], ErrorCode]
+"""(topic name, or None if the id is unknown; topic id; partitions; code that refuses them all)"""
 
 _Find = Callable[[str, int], CommittedOffset | None]
 
@@ -55,43 +58,34 @@ _Topic = OffsetFetchRequestTopic | OffsetFetchRequestTopics
 _PartitionT = TypeVar("_PartitionT", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
 
 
-def _groups(ctx: RequestContext, request: OffsetFetchRequest) -> Iterable[Name]:
-    if ctx.api_version < FIRST_VERSION_WITH_GROUPS:
-        return (request.group_id,)
-    return (group.group_id for group in request.groups)
-
-
-def _topics(ctx: RequestContext, request: OffsetFetchRequest) -> Iterable[Name]:
-    """Yield the topics asked for; null asks for every topic with offsets."""
-    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    named = each_or_every("topics", "topic_id" if by_id else "name")
-    for asked in (request,) if ctx.api_version < FIRST_VERSION_WITH_GROUPS else request.groups:
-        yield from named(ctx, asked)
-
-
 API: Final = Api(
     key=ApiKey.OFFSET_FETCH,
     versions=(0, 10),
     ends_with_client=True,
     # KafkaApis.fetchOffsetsForGroup, ….fetchAllOffsetsForGroup
-    accesses=(
-        Access(ResourceType.GROUP, Operation.DESCRIBE, _groups),
-        Access(ResourceType.TOPIC, Operation.DESCRIBE, _topics),
+    asks=(
+        Question(ResourceType.GROUP, Operation.DESCRIBE),
+        Question(ResourceType.TOPIC, Operation.DESCRIBE),
     ),
-    make=lambda s: OffsetFetchHandler(s.group_coordinator, s.image),
+    make=lambda s: OffsetFetchHandler(s.group_coordinator, s.image, allowed=s.allowed),
 )
 
 
 class OffsetFetchHandler:
     """Looks up the committed offsets of groups, each in its shard."""
 
-    def __init__(self, groups: GroupCoordinator, image: MetadataImage) -> None:
+    def __init__(
+        self,
+        groups: GroupCoordinator,
+        image: MetadataImage,
+        *,
+        allowed: Permissions | None = None,
+    ) -> None:
+        self._allowed = allowed
         self._groups = groups
         self._image = image
 
-    async def __call__(
-        self, ctx: RequestContext, request: OffsetFetchRequest
-    ) -> OffsetFetchResponse:
+    def __call__(self, ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
         """The response; results of many partitions are made while they are encoded."""
         if ctx.api_version < FIRST_VERSION_WITH_GROUPS:
             return self._one_group(ctx, request)
@@ -99,11 +93,11 @@ class OffsetFetchHandler:
         stable = request.require_stable
         if not ctx.large and not any(self._is_all_of_many(one) for one in request.groups):
             return OffsetFetchResponse(
-                groups=[self._of_many(asked, stable, by_id) for asked in request.groups]
+                groups=[self._of_many(ctx, asked, stable, by_id) for asked in request.groups]
             )
         ctx.large = True
         return OffsetFetchResponse(
-            groups=Lazy(request.groups, lambda asked: self._of_many(asked, stable, by_id))
+            groups=Lazy(request.groups, lambda asked: self._of_many(ctx, asked, stable, by_id))
         )
 
     def _is_all_of_many(self, asked: OffsetFetchRequestGroup | OffsetFetchRequest) -> bool:
@@ -113,11 +107,12 @@ class OffsetFetchHandler:
     # ---- v8+
 
     def _of_many(
-        self, asked: OffsetFetchRequestGroup, require_stable: bool, by_id: bool
+        self, ctx: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool, by_id: bool
     ) -> OffsetFetchResponseGroup:
         try:
+            self._check_group(ctx, asked.group_id)
             find = self._groups.fetch_offset(asked.group_id)
-            topics = self._topics_asked(asked.group_id, asked.topics, by_id)
+            topics = self._topics_asked(ctx, asked.group_id, asked.topics, by_id)
         except KafkaError as error:
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
 
@@ -134,39 +129,63 @@ class OffsetFetchHandler:
 
     def _topics_asked(
         self,
+        ctx: RequestContext,
         group_id: str,
         topics: Sequence[_Topic] | None,
         by_id: bool,
     ) -> Elements[_Asked]:
         if topics is None:
-            return self._all_topics(group_id, by_id)
-        if not by_id:
-            return Lazy(topics, lambda asked: (asked.name, ZERO_UUID, asked.partition_indexes))
+            return self._all_topics(ctx, group_id, by_id)
+
+        def named(asked: _Topic) -> _Asked:
+            code = self._refusal(ctx, asked.name)
+            return asked.name, ZERO_UUID, asked.partition_indexes, code
 
         def resolved(asked: _Topic) -> _Asked:
             assert isinstance(asked, OffsetFetchRequestTopics)  # with ids: v10+
             topic = self._image.topic_by_id(asked.topic_id)
-            return None if topic is None else topic.name, asked.topic_id, asked.partition_indexes
+            if topic is None:
+                code, name = ErrorCode.UNKNOWN_TOPIC_ID, None
+            else:
+                code, name = self._refusal(ctx, topic.name), topic.name
+            return name, asked.topic_id, asked.partition_indexes, code
 
-        return Lazy(topics, resolved)
+        return Lazy(topics, resolved if by_id else named)
 
-    def _all_topics(self, group_id: str, by_id: bool) -> list[_Asked]:
+    def _all_topics(self, ctx: RequestContext, group_id: str, by_id: bool) -> list[_Asked]:
         named: list[_Asked] = []
         for name, partitions in self._groups.fetch_all_offsets(group_id).items():
+            if self._refusal(ctx, name) is not ErrorCode.NONE:
+                continue
             topic = self._image.topic(name) if by_id else None
             if by_id and topic is None:
                 continue
             topic_id = ZERO_UUID if topic is None else topic.topic_id
-            named.append((name, topic_id, partitions.keys()))
+            named.append((name, topic_id, partitions.keys(), ErrorCode.NONE))
         return named
+
+    def _check_group(self, ctx: RequestContext, group_id: str) -> None:
+        """Raise KafkaError if the client may not describe the group."""
+        allowed = self._allowed
+        if allowed is not None and not allowed(
+            ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id
+        ):
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    def _refusal(self, ctx: RequestContext, topic: str) -> ErrorCode:
+        allowed = self._allowed
+        if allowed is None or allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, topic):
+            return ErrorCode.NONE
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     # ---- v0-7
 
     def _one_group(self, ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
         group_id = request.group_id
         try:
+            self._check_group(ctx, group_id)
             find = self._groups.fetch_offset(group_id)
-            topics = self._topics_asked(group_id, request.topics, by_id=False)
+            topics = self._topics_asked(ctx, group_id, request.topics, by_id=False)
         except KafkaError as error:
             return _refused(ctx.api_version, request, error.code)
 
@@ -192,11 +211,11 @@ class OffsetFetchHandler:
         require_stable: bool,
         find: _Find,
     ) -> Elements[_PartitionT]:
-        name, topic_id, numbers = asked
+        name, topic_id, numbers, code = asked
 
         def partition(number: int) -> _PartitionT:
-            if name is None:
-                return _partition(group, number, None, ErrorCode.UNKNOWN_TOPIC_ID)
+            if name is None or code is not ErrorCode.NONE:
+                return _partition(group, number, None, code)
             if require_stable and self._groups.is_unstable(group_id, name, number):
                 return _partition(group, number, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
             return _partition(group, number, _same_topic(find(name, number), topic_id))

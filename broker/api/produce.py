@@ -8,11 +8,15 @@ Behaviour
   before the append and waits for the high watermark (S-APP-8), which moves at once if the leader is
   alone in the ISR.
 * acks=0 has no response; if anything failed, the connection is closed, as nothing else can say so.
-* Batches of 256 KB and more, and all that must queue behind them, are written in a thread. A batch
+* Batches of 1.25 MB and more, and all that must queue behind them, are written in a thread. A batch
   that takes more than a look at its records is opened first, in a thread or a child process
   (`Partition.append_as_leader`, `batch_opening`).
+* After so many bytes the other connections have their turn (`TURN_BYTES`).
 * A duplicate of an idempotent producer is answered with the offsets of the first time (S-APP-10).
 * Only `__admin_client` may write to internal topics; others get INVALID_TOPIC_EXCEPTION (S-APP-11).
+* A topic that the client may not write to is TOPIC_AUTHORIZATION_FAILED, whether it exists or not.
+  With a transactional batch in it, a request of a client that may not write with its transactional
+  id is refused whole, with TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 * A transactional batch is appended only if its partition was added to the transaction (KIP-890; see
   `TransactionGate`), else it is INVALID_TXN_STATE. Without a transactional id it is refused with
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
@@ -31,25 +35,30 @@ The broker is measured by this path: it builds nothing per partition but the res
 """
 
 import logging
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Final, NamedTuple
 
 from broker.api_facts import Api
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.coordinator.transaction.gate import TransactionGate
+from broker.coordinator.transaction.verification import Verified
+from broker.quotas.throttle import Charged
 from broker.replication.delayed_produce import Awaited, DelayedProduce
 from broker.replication.failures import REFUSALS, Refusal, refusal_of
-from broker.replication.partition import ALL_IN_SYNC, Partition
+from broker.replication.partition import ALL_IN_SYNC, THREADED_APPEND_BYTES, Partition
+from broker.replication.produce_failures import EVERYDAY, count_failure, refuse, topic_refused
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import RequestContext
-from broker.security.access import WRITE_TRANSACTION, Operation, topics_by_id_from
+from broker.request import RequestContext, reply_of
+from broker.security.access import Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from protocol.records.compression import CompressionType
@@ -60,32 +69,28 @@ from storage.errors import StorageError
 from storage.log.opening import Opening
 from storage.log.results import AppendInfo
 from storage.log.validation import FIRST_ZSTD_PRODUCE, check_codec
-from storage.waits import Signal
+from storage.waits import PAUSE, Signal, Work
 
 ADMIN_CLIENT: Final = "__admin_client"
 """The client id that Kafka's tools may write to internal topics with (`AdminUtils`)."""
 
-FIRST_VERSION_WITH_STORAGE_ERROR: Final = 4
 FIRST_VERSION_WITH_ABORTABLE: Final = 11
 FIRST_VERSION_OF_VERSION_2: Final = 12
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 
+TURN_BYTES: Final = THREADED_APPEND_BYTES
+"""What is written in one turn; a batch that would be more waits for the next one."""
+
 _VALID_ACKS: Final = frozenset((-1, 0, 1))
 _NO_OFFSET: Final = -1
+_WRITE: Final = Operation.WRITE
+_TOPIC: Final = ResourceType.TOPIC
+_NONE_DENIED: Final[Collection[str]] = frozenset()
+_ODD_ACKS: Final = Refusal(ErrorCode.INVALID_REQUIRED_ACKS, None, [])
+_NOT_YOUR_TRANSACTION: Final = Refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None, [])
+_DENIED: Final = Refusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, [])
 
 _ZSTD: Final = int(CompressionType.ZSTD)
-
-# Expected failures: not in FailedProduceRequestsPerSec, and answered without a log start offset.
-_EVERYDAY: Final = frozenset(
-    (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    )
-)
 
 _Response = ProduceResponse
 _TopicReply = TopicProduceResponse
@@ -101,12 +106,17 @@ API: Final = Api(
     most_elements=10_000,
     in_workers=True,
     ends_with_client=True,
-    # KafkaApis.handleProduceRequest. The handler refuses a transactional batch without an id.
-    accesses=(
-        WRITE_TRANSACTION,
-        topics_by_id_from(FIRST_VERSION_WITH_TOPIC_IDS, Operation.WRITE, "topic_data"),
+    charged=Charged.PRODUCE,
+    # KafkaApis.handleProduceRequest
+    asks=(
+        Question(ResourceType.TRANSACTIONAL_ID, Operation.WRITE),
+        Question(ResourceType.TOPIC, Operation.WRITE),
     ),
-    make=lambda s: ProduceHandler(s.replica_manager, TransactionGate(s.transaction_coordinator)),
+    make=lambda s: ProduceHandler(
+        s.replica_manager,
+        TransactionGate(s.transaction_coordinator, s.remote_coordinators),
+        allowed=s.allowed,
+    ),
 )
 
 
@@ -114,7 +124,7 @@ class _Later(NamedTuple):
     """An append that has to wait for a thread, for its turn, or for its batch to be opened."""
 
     partition: Partition
-    records: memoryview
+    records: memoryview | bytes
     reply: PartitionProduceResponse
     opening: Opening | None
     """If it is known already that the batch has to be opened."""
@@ -123,17 +133,34 @@ class _Later(NamedTuple):
 class _Progress:
     """What has become of one request so far."""
 
-    __slots__ = ("appended", "awaited", "failed", "later", "not_added", "queued", "topics")
+    __slots__ = (
+        "appended",
+        "awaited",
+        "denied",
+        "failed",
+        "later",
+        "not_added",
+        "queued",
+        "room",
+        "topics",
+        "verified",
+    )
 
-    def __init__(self, not_added: KafkaError | None) -> None:
-        self.not_added = not_added
+    def __init__(self, denied: Collection[str]) -> None:
+        self.denied = denied
+        """Topics that the client may not write to."""
+        self.not_added: KafkaError | None = None
         """Why partitions could not be added to the transaction (v12)."""
+        self.verified: Verified | None = None
+        """What a coordinator on another broker has said of the transaction."""
         self.topics: list[TopicProduceResponse] = []
         self.appended: list[Partition] = []
         self.awaited: list[Awaited] = []
         self.later: list[_Later] = []
         self.queued: set[Partition] = set()
         """The partitions in `later`: further batches for them must queue behind."""
+        self.room = TURN_BYTES
+        """Bytes that may yet be written in this turn."""
         self.failed = False
 
     def wait(self, later: _Later) -> None:
@@ -145,52 +172,113 @@ class _Progress:
 class ProduceHandler:
     """Appends the batches of a request to their partitions; with acks=-1 waits for replicas."""
 
-    def __init__(self, replica_manager: ReplicaManager, gate: TransactionGate) -> None:
+    def __init__(
+        self,
+        replica_manager: ReplicaManager,
+        gate: TransactionGate,
+        *,
+        allowed: Permissions | None = None,
+    ) -> None:
+        self._allowed = allowed
         self._replicas = replica_manager
         self._gate = gate
         self._find = replica_manager.find
         self._wake = replica_manager.wake
 
-    async def __call__(self, ctx: RequestContext, request: ProduceRequest) -> _Reply:
-        """The response; None for acks=0."""
-        if request.acks not in _VALID_ACKS:
-            return self._refused(ctx, request, Refusal(ErrorCode.INVALID_REQUIRED_ACKS, None, []))
+    def __call__(self, ctx: RequestContext, request: ProduceRequest) -> _Reply | Work[_Reply]:
+        """The response, None for acks=0; work that gives it if it has to wait."""
         if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-            for topic in request.topic_data:
-                topic.name = self._replicas.topic_name(topic.topic_id)
-        not_added = None
-        if request.transactional_id is not None and ctx.api_version >= FIRST_VERSION_OF_VERSION_2:
-            not_added = await self._add(request.transactional_id, request)
-        progress = _Progress(not_added)
+            self._name_topics(request)
+        denied = _NONE_DENIED
+        allowed = self._allowed
+        if (
+            allowed is not None
+            and _is_any_transactional(request)
+            and not _may_use_id(ctx, request, allowed)
+        ):
+            return self._refused(ctx, request, _NOT_YOUR_TRANSACTION)
+        if ctx.large or request.transactional_id is not None:
+            return self._admitted(ctx, request)
+        if allowed is not None:
+            denied = _denied(ctx, request.topic_data, allowed)
+        if request.acks not in _VALID_ACKS:
+            return self._odd_acks(ctx, request, denied)
+        progress = _Progress(denied)
         self._append(ctx, request, progress)
         if progress.later:
-            await self._append_later(ctx, request, progress)
+            return self._answered_later(ctx, request, progress)
+        return self._answered(ctx, request, progress)
+
+    async def _admitted(self, ctx: RequestContext, request: ProduceRequest) -> _Reply:
+        """The same for a request that is large, or of a transaction, about which others are asked
+        first."""
+        denied = _NONE_DENIED
+        if self._allowed is not None:
+            denied = await _denied_in_turns(ctx, request, self._allowed)
+        if request.acks not in _VALID_ACKS:
+            return self._odd_acks(ctx, request, denied)
+        progress = _Progress(denied)
+        if request.transactional_id is not None:
+            await self._prepare(ctx.api_version, request, request.transactional_id, progress)
+        try:
+            self._append(ctx, request, progress)
+            if progress.later:
+                await self._append_later(ctx, request, progress)
+        finally:
+            if progress.verified is not None:
+                progress.verified.release()
+        reply: _Reply = await reply_of(self._answered(ctx, request, progress))
+        return reply
+
+    async def _answered_later(
+        self, ctx: RequestContext, request: ProduceRequest, progress: _Progress
+    ) -> _Reply:
+        await self._append_later(ctx, request, progress)
+        reply: _Reply = await reply_of(self._answered(ctx, request, progress))
+        return reply
+
+    def _answered(
+        self, ctx: RequestContext, request: ProduceRequest, progress: _Progress
+    ) -> _Reply | Work[_Reply]:
+        """Tell who waits for what was appended; answer as `__call__` does."""
         wake = self._wake
         for partition in progress.appended:
             wake(partition)
         if request.acks == 0:
-            if progress.failed:
-                self._close(ctx)
+            self._close_if_failed(ctx, progress)
             return None
         if progress.awaited and request.acks == ALL_IN_SYNC:
-            await self._wait_replicated(ctx, progress.awaited, request.timeout_ms)
+            return self._replicated(ctx, request, progress)
         response = _Response()
         response.responses = progress.topics
         return response
 
-    async def _add(self, transactional_id: str, request: ProduceRequest) -> KafkaError | None:
-        """Add the partitions that the transaction does not have yet; return why it is refused."""
-        return await self._gate.add(
-            transactional_id,
-            [
-                (partition, data.records)
-                for topic in request.topic_data
-                for data in topic.partition_data
-                if data.records is not None
-                and (partition := self._find((topic.name, data.index))) is not None
-                and _is_transactional(data.records)
-            ],
-        )
+    def _name_topics(self, request: ProduceRequest) -> None:
+        for topic in request.topic_data:
+            topic.name = self._replicas.topic_name(topic.topic_id)
+
+    async def _prepare(
+        self, version: int, request: ProduceRequest, transactional_id: str, progress: _Progress
+    ) -> None:
+        """Add the partitions that the transaction does not have yet (v12), and ask a coordinator on
+        another broker whether it has them."""
+        gate = self._gate
+        adds, remote = version >= FIRST_VERSION_OF_VERSION_2, gate.is_remote(transactional_id)
+        if not (adds or remote):
+            return
+        batches = [
+            (partition, data.records)
+            for topic in request.topic_data
+            if topic.name not in progress.denied
+            for data in topic.partition_data
+            if data.records is not None
+            and (partition := self._find((topic.name, data.index))) is not None
+            and _is_transactional(data.records)
+        ]
+        if adds:
+            progress.not_added = await gate.add(transactional_id, batches)
+        if remote and progress.not_added is None:
+            progress.verified = await gate.verified(transactional_id, batches)
 
     def _append(self, ctx: RequestContext, request: ProduceRequest, progress: _Progress) -> None:
         """Append what can be appended now, in the order of the request, and note the rest."""
@@ -198,8 +286,14 @@ class ProduceHandler:
         version = ctx.api_version
         find = self._find
         topics = progress.topics
+        denied = progress.denied
+        room = progress.room
         for topic in request.topic_data:
             name = topic.name
+            if denied and name in denied:
+                progress.failed = True
+                topics.append(topic_refused(topic, _DENIED, version))
+                continue
             topic_reply = _TopicReply()
             topic_reply.name = name
             topic_reply.topic_id = topic.topic_id
@@ -221,12 +315,14 @@ class ProduceHandler:
                     if special or (size > KIND_OFFSET and records[KIND_OFFSET] & TRANSACTIONAL_BIT):
                         self._check_special(name, partition, records, ctx, request, progress)
                     if (
-                        size >= partition.threaded_append_bytes
+                        size > room
+                        or size >= partition.threaded_append_bytes
                         or partition.appending
                         or partition in progress.queued
                     ):
                         progress.wait(_Later(partition, records, reply, None))
                         continue
+                    room -= size  # also if it is refused: checking it takes time, too
                     info = partition.append_as_leader_nowait(
                         records, required_acks=acks, request_version=version
                     )
@@ -242,6 +338,7 @@ class ProduceHandler:
                     progress.appended.append(partition)
                     if not partition.alone:
                         _await(progress, partition, reply, info)
+        progress.room = room
 
     async def _append_later(
         self, ctx: RequestContext, request: ProduceRequest, progress: _Progress
@@ -249,6 +346,11 @@ class ProduceHandler:
         """Make the appends that have to wait, one after the other."""
         try:
             for later in progress.later:
+                size = len(later.records)
+                if size > progress.room:
+                    await PAUSE
+                    progress.room = TURN_BYTES
+                progress.room -= size
                 await self._append_one(ctx, request, progress, later)
         except BaseException:  # for example, the client disconnected: no reply, but the appends
             for partition in progress.appended:
@@ -277,25 +379,26 @@ class ProduceHandler:
             progress.appended.append(partition)
             _await(progress, partition, reply, info)
 
-    async def _wait_replicated(
-        self, ctx: RequestContext, awaited: list[Awaited], timeout_ms: int
-    ) -> None:
-        """Wait until all replicas in sync have the appended batches, or the time is up.
+    async def _replicated(
+        self, ctx: RequestContext, request: ProduceRequest, progress: _Progress
+    ) -> ProduceResponse:
+        """The response, when all replicas in sync have the appended batches, or the time is up.
 
         The outcome is written into the replies (`DelayedProduce`).
         """
         settled: Signal[None] = Signal()
-        operation = DelayedProduce(awaited, settled.fire)
-        keys = [waiting.partition.topic_partition for waiting in awaited]
+        operation = DelayedProduce(progress.awaited, settled.fire)
+        keys = [waiting.partition.topic_partition for waiting in progress.awaited]
         purgatory = self._replicas.purgatories.produce
-        if purgatory.try_complete_else_watch(operation, keys, max(timeout_ms, 0) / 1000):
-            return
-        ctx.released = True
-        try:
-            await settled.parked()
-        finally:
-            operation.abandon()  # if the client has gone
-            operation.leave()
+        timeout_s = max(request.timeout_ms, 0) / 1000
+        if not purgatory.try_complete_else_watch(operation, keys, timeout_s):
+            ctx.released = True
+            try:
+                await settled.parked()
+            finally:
+                operation.abandon()  # if the client has gone
+                operation.leave()
+        return _Response(responses=progress.topics)
 
     # ------------------------------------------------------------------ special topics and batches
 
@@ -303,7 +406,7 @@ class ProduceHandler:
         self,
         topic: str,
         partition: Partition,
-        records: memoryview,
+        records: memoryview | bytes,
         ctx: RequestContext,
         request: ProduceRequest,
         progress: _Progress,
@@ -326,7 +429,7 @@ class ProduceHandler:
     def _admit(
         self,
         partition: Partition,
-        records: memoryview,
+        records: memoryview | bytes,
         request: ProduceRequest,
         version: int,
         progress: _Progress,
@@ -340,6 +443,7 @@ class ProduceHandler:
                 knows_abortable=version >= FIRST_VERSION_WITH_ABORTABLE,
                 begins_at_zero=version >= FIRST_VERSION_OF_VERSION_2,
                 not_added=progress.not_added,
+                verified=progress.verified,
             )
 
     # ------------------------------------------------------------------ failures
@@ -363,7 +467,7 @@ class ProduceHandler:
         self,
         progress: _Progress,
         partition: Partition | None,
-        records: memoryview | None,
+        records: memoryview | bytes | None,
         reply: PartitionProduceResponse,
         error: KafkaError | RecordsError,
         version: int,
@@ -375,10 +479,29 @@ class ProduceHandler:
         if partition is not None:
             if isinstance(error, StorageError):
                 self._replicas.storage_failed(partition, error)
-            _count(partition, refusal, 0 if records is None else len(records))
-            if code not in _EVERYDAY:
+            count_failure(partition, refusal, 0 if records is None else len(records))
+            if code not in EVERYDAY:
                 reply.log_start_offset = partition.log.log_start_offset
-        _refuse(reply, refusal, version)
+        refuse(reply, refusal, version)
+
+    def _odd_acks(
+        self, ctx: RequestContext, request: ProduceRequest, denied: Collection[str]
+    ) -> ProduceResponse:
+        """The response to a request that asks for a number of replicas that cannot be asked for."""
+        version = ctx.api_version
+        response = _Response()
+        response.responses = topics = []
+        for topic in request.topic_data:
+            if topic.name in denied:
+                topics.append(topic_refused(topic, _DENIED, version))
+                continue
+            reply = topic_refused(topic, _ODD_ACKS, version)
+            for one in reply.partition_responses:
+                if self._find((topic.name, one.index)) is None:
+                    absent = self._absent(topic.name, one.index, None, version)
+                    refuse(one, refusal_of(absent), version)
+            topics.append(reply)
+        return response
 
     def _refused(
         self, ctx: RequestContext, request: ProduceRequest, refusal: Refusal
@@ -388,19 +511,15 @@ class ProduceHandler:
             self._close(ctx)
             return None
         response = _Response()
-        response.responses = topics = []
-        for topic in request.topic_data:
-            topic_reply = _TopicReply()
-            topic_reply.name = topic.name
-            topic_reply.topic_id = topic.topic_id
-            topic_reply.partition_responses = replies = []
-            topics.append(topic_reply)
-            for data in topic.partition_data:
-                reply = _PartitionReply()
-                reply.index = data.index
-                _refuse(reply, refusal, ctx.api_version)
-                replies.append(reply)
+        response.responses = [
+            topic_refused(topic, refusal, ctx.api_version) for topic in request.topic_data
+        ]
         return response
+
+    def _close_if_failed(self, ctx: RequestContext, progress: _Progress) -> None:
+        """What acks=0 gets for an answer."""
+        if progress.failed:
+            self._close(ctx)
 
     def _close(self, ctx: RequestContext) -> None:
         log.info(
@@ -418,11 +537,58 @@ class ProduceHandler:
         return self._refused(ctx, request, Refusal(code, None, []))
 
 
-def _is_transactional(records: memoryview) -> bool:
+def _may_use_id(ctx: RequestContext, request: ProduceRequest, allowed: Permissions) -> bool:
+    """Whether the client may write with its transactional id, and gives one."""
+    owner = request.transactional_id
+    return owner is not None and allowed(ctx, _WRITE, ResourceType.TRANSACTIONAL_ID, owner)
+
+
+def _denied(
+    ctx: RequestContext, topics: Iterable[TopicProduceData], allowed: Permissions
+) -> Collection[str]:
+    """The topics that the client may not write to."""
+    denied: set[str] | None = None
+    for topic in topics:
+        name = topic.name
+        if not name and ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            continue  # an id that no topic has
+        if not allowed(ctx, _WRITE, _TOPIC, name, len(topic.partition_data)):
+            if denied is None:
+                denied = set()
+            denied.add(name)
+    return _NONE_DENIED if denied is None else denied
+
+
+async def _denied_in_turns(
+    ctx: RequestContext, request: ProduceRequest, allowed: Permissions
+) -> Collection[str]:
+    """The same for a request that may name thousands."""
+    denied: set[str] = set()
+    for topic in request.topic_data:
+        denied.update(_denied(ctx, (topic,), allowed))
+        await PAUSE
+    return denied
+
+
+def _is_any_transactional(request: ProduceRequest) -> bool:
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                records is not None
+                and len(records) > KIND_OFFSET
+                and records[KIND_OFFSET] & TRANSACTIONAL_BIT
+                and _is_transactional(records)
+            ):
+                return True
+    return False
+
+
+def _is_transactional(records: memoryview | bytes) -> bool:
     return (
         len(records) > KIND_OFFSET
-        and records[MAGIC_OFFSET] == 2
         and records[KIND_OFFSET] & TRANSACTIONAL_BIT != 0
+        and records[MAGIC_OFFSET] == 2
     )
 
 
@@ -431,33 +597,3 @@ def _await(
 ) -> None:
     if not partition.alone:
         progress.awaited.append(Awaited(partition, info.last_offset + 1, reply))
-
-
-def _refuse(reply: PartitionProduceResponse, refusal: Refusal, version: int) -> None:
-    code = refusal.code
-    if code == ErrorCode.KAFKA_STORAGE_ERROR and version < FIRST_VERSION_WITH_STORAGE_ERROR:
-        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    reply.error_code = code
-    reply.base_offset = _NO_OFFSET
-    reply.error_message = refusal.message
-    if refusal.record_errors:
-        reply.record_errors = [
-            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
-            for index, message in refusal.record_errors
-        ]
-
-
-def _count(partition: Partition, refusal: Refusal, size: int) -> None:
-    statistics = partition.statistics
-    code = refusal.code
-    if code not in _EVERYDAY:
-        statistics.failed_produce_requests += 1
-    if code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
-        statistics.bytes_rejected += size
-    elif code == ErrorCode.CORRUPT_MESSAGE:
-        statistics.invalid_message_crc_records += 1
-    elif code == ErrorCode.INVALID_RECORD:
-        if refusal.record_errors and "compact" in partition.log.config.cleanup_policy:
-            statistics.no_key_compacted_topic_records += len(refusal.record_errors)
-        else:
-            statistics.invalid_offset_or_sequence_records += 1

@@ -3,6 +3,7 @@
 Behaviour (S-GRP-1)
 * Followers are parked until the leader's assignment is written to `__consumer_offsets`.
 * In a stable group the answer is the member's current assignment.
+* GROUP_AUTHORIZATION_FAILED for who may not read in the group, if the request is well formed.
 
 Version notes
 * v3+: static members.
@@ -16,7 +17,8 @@ from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import SyncReply, SyncRequest
 from broker.request import RequestContext
-from broker.security.access import READ_GROUP
+from broker.security.access import Operation, Question, ResourceType
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -28,8 +30,8 @@ API: Final = Api(
     most_elements=20_000,
     in_workers=True,
     # KafkaApis.handleSyncGroupRequest
-    accesses=(READ_GROUP,),
-    make=lambda s: SyncGroupHandler(s.group_coordinator),
+    asks=(Question(ResourceType.GROUP, Operation.READ),),
+    make=lambda s: SyncGroupHandler(s.group_coordinator, allowed=s.allowed),
 )
 
 FIRST_VERSION_WITH_PROTOCOL: Final = 5
@@ -38,7 +40,8 @@ FIRST_VERSION_WITH_PROTOCOL: Final = 5
 class SyncGroupHandler:
     """Hands an assignment to the group coordinator and waits for the member's part of it."""
 
-    def __init__(self, groups: GroupCoordinator) -> None:
+    def __init__(self, groups: GroupCoordinator, *, allowed: Permissions | None = None) -> None:
+        self._allowed = allowed
         self._groups = groups
 
     async def __call__(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
@@ -47,6 +50,11 @@ class SyncGroupHandler:
             request.protocol_type is None or request.protocol_name is None
         ):
             return self.error_response(ctx, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        allowed = self._allowed
+        if allowed is not None and not allowed(
+            ctx, Operation.READ, ResourceType.GROUP, request.group_id
+        ):
+            return self.error_response(ctx, request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         answer: Signal[SyncReply] = Signal()
         try:
             self._groups.sync(

@@ -3,6 +3,8 @@
 Behaviour (S-TXN-5)
 * The offsets are written to `__consumer_offsets` as one transactional batch (very many as several,
   decision 40), and become visible with the transaction's commit marker.
+* Who may not write with the transactional id, or not read in the group, is refused whole. A topic
+  that the client may not read is TOPIC_AUTHORIZATION_FAILED, whether it exists or not.
 * Each partition is checked on its own: UNKNOWN_TOPIC_OR_PARTITION if it does not exist,
   OFFSET_METADATA_TOO_LARGE; the others are committed all the same, or all get the code with which
   the group or the transaction coordinator refuses them.
@@ -21,15 +23,25 @@ Version notes
 from typing import Final
 
 from broker.api_facts import Api
-from broker.cluster.image import MetadataImage, TopicImage
+from broker.cluster.image import Found, MetadataImage
 from broker.coordinator.group.checked_commits import CheckedCommits
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
 from broker.coordinator.runtime.decision import Done
+from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.gate import NOT_NOW, translated
 from broker.coordinator.transaction.state import VERSION_2
+from broker.coordinator.transaction.verification import Verified
 from broker.coordinator.transactional_commits import TransactionalCommits, TransactionRefused
 from broker.request import RequestContext
-from broker.security.access import READ_GROUP, WRITE_TRANSACTION, Operation, topics_by_id_from
+from broker.security.access import (
+    READ_GROUP,
+    WRITE_TRANSACTION,
+    Operation,
+    Question,
+    ResourceType,
+)
+from broker.security.named_topics import NamedTopics
+from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.txn_offset_commit import (
@@ -51,14 +63,17 @@ API: Final = Api(
     key=ApiKey.TXN_OFFSET_COMMIT,
     versions=(0, 6),
     # KafkaApis.handleTxnOffsetCommitRequest
-    accesses=(
-        WRITE_TRANSACTION,
-        READ_GROUP,
-        topics_by_id_from(FIRST_VERSION_WITH_TOPIC_IDS, Operation.READ),
-    ),
+    accesses=(WRITE_TRANSACTION, READ_GROUP),
+    asks=(Question(ResourceType.TOPIC, Operation.READ),),
     make=lambda s: TxnOffsetCommitHandler(
-        TransactionalCommits(s.group_coordinator, s.transaction_coordinator),
+        TransactionalCommits(
+            s.group_coordinator,
+            s.transaction_coordinator,
+            s.remote_coordinators,
+            s.replica_manager.partition,
+        ),
         s.image,
+        allowed=s.allowed,
     ),
 )
 
@@ -66,9 +81,15 @@ API: Final = Api(
 class TxnOffsetCommitHandler:
     """Checks offsets that are committed in a transaction, and hands them to the coordinators."""
 
-    def __init__(self, commits: TransactionalCommits, image: MetadataImage) -> None:
+    def __init__(
+        self,
+        commits: TransactionalCommits,
+        image: MetadataImage,
+        *,
+        allowed: Permissions | None = None,
+    ) -> None:
+        self._topics = NamedTopics(image, allowed, Operation.READ)
         self._commits = commits
-        self._image = image
 
     async def __call__(
         self, ctx: RequestContext, request: TxnOffsetCommitRequest
@@ -79,40 +100,55 @@ class TxnOffsetCommitHandler:
         topics: list[TxnOffsetCommitResponseTopic] = []
         response = TxnOffsetCommitResponse(topics=topics)
         checked: CheckedCommits[TxnOffsetCommitResponsePartition] = CheckedCommits(
-            self._commits.metadata_max_length, large=ctx.large
+            self._commits.metadata_max_length, TxnOffsetCommitResponsePartition, large=ctx.large
         )
         for asked in request.topics:
-            topic, missing = self._find(ctx, asked)
-            results = await checked.check(
-                asked.partitions, topic, missing, TxnOffsetCommitResponsePartition
-            )
+            results = await checked.check_in_turns(asked.partitions, self._find(ctx, asked))
             topics.append(_result_of(asked, results))
         if not checked.accepted:
             return response
         ctx.released = True
         code = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
-        for commits, accepted in checked.batches():
-            if code is ErrorCode.NONE:
-                written: Signal[ErrorCode] = Signal()
-                try:
-                    self._commit(ctx.api_version, request, tuple(commits), written.fire)
-                except KafkaError as error:
-                    code = error.code
-                else:
-                    # The batches of a large request are all written, even if the client leaves.
-                    code = await (written if ctx.large else written.parked())
-            _settle(accepted, ctx.api_version, code)
-            if ctx.large:
-                await PAUSE
+        verified = None
+        if code is ErrorCode.NONE:
+            try:
+                verified = await self._verified(ctx.api_version, request)
+            except KafkaError as error:
+                code = error.code
+        try:
+            for commits, accepted in checked.batches():
+                if code is ErrorCode.NONE:
+                    written: Signal[ErrorCode] = Signal()
+                    try:
+                        self._commit(
+                            ctx.api_version, request, tuple(commits), written.fire, verified
+                        )
+                    except KafkaError as error:
+                        code = error.code
+                    else:
+                        # The batches of a large request are all written, even if the client leaves.
+                        code = await (written if ctx.large else written.parked())
+                _settle(accepted, ctx.api_version, code)
+                if ctx.large:
+                    await PAUSE
+        finally:
+            if verified is not None:
+                verified.release()
         return response
 
-    def _find(
-        self, ctx: RequestContext, asked: TxnOffsetCommitRequestTopic
-    ) -> tuple[TopicImage | None, ErrorCode]:
-        """The topic, and the code to answer if it is None."""
+    async def _verified(self, version: int, request: TxnOffsetCommitRequest) -> Verified | None:
+        """What a transaction coordinator on another broker says. Raises KafkaError."""
+        return await self._commits.verified(
+            request.transactional_id,
+            Producer(request.producer_id, request.producer_epoch),
+            request.group_id,
+            version=VERSION_2 if version >= FIRST_VERSION_OF_VERSION_2 else 0,
+        )
+
+    def _find(self, ctx: RequestContext, asked: TxnOffsetCommitRequestTopic) -> Found:
         if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-            return self._image.topic_by_id(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
-        return self._image.topic(asked.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return self._topics.by_id(ctx, asked.topic_id)
+        return self._topics.by_name(ctx, asked.name)
 
     def _commit(
         self,
@@ -120,6 +156,7 @@ class TxnOffsetCommitHandler:
         request: TxnOffsetCommitRequest,
         commits: tuple[PartitionCommit, ...],
         answer: Done,
+        verified: Verified | None,
     ) -> None:
         """Hand the offsets to the coordinators. Raises KafkaError with the code for the client."""
         knows_version_2 = version >= FIRST_VERSION_OF_VERSION_2
@@ -133,6 +170,7 @@ class TxnOffsetCommitHandler:
                 ),
                 answer,
                 version=VERSION_2 if knows_version_2 else 0,
+                verified=verified,
             )
         except TransactionRefused as error:
             if knows_version_2 and error.code in NOT_NOW:

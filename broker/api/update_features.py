@@ -4,6 +4,7 @@ Behaviour (KIP-584)
 * A request's changes are made all or none; INVALID_UPDATE_VERSION is the error of the whole
   response, whose message names the first feature that was refused. `broker.cluster.features` has
   the rules.
+* In a cluster no feature is finalized, and each change is an INVALID_REQUEST.
 * Connected clients keep the levels that they know; ApiVersions returns the new ones.
 
 Version notes
@@ -11,10 +12,11 @@ Version notes
 * v0-1 have a result per feature, which is NONE for each.
 """
 
-from typing import Final
+from collections.abc import Collection
+from typing import Final, Protocol
 
 from broker.api_facts import Api
-from broker.cluster.features import Features, FeatureUpdate, UpgradeType
+from broker.cluster.features import FeatureUpdate, UpgradeType
 from broker.request import RequestContext
 from broker.security.access import ALTER_CLUSTER
 from protocol.api_keys import ApiKey
@@ -30,6 +32,7 @@ API: Final = Api(
     key=ApiKey.UPDATE_FEATURES,
     versions=(0, 2),
     most_elements=1_000,
+    controller_only=True,
     # ControllerApis.handleUpdateFeatures
     accesses=(ALTER_CLUSTER,),
     make=lambda s: UpdateFeaturesHandler(s.features),
@@ -38,10 +41,20 @@ API: Final = Api(
 LAST_VERSION_WITH_RESULTS: Final = 1
 
 
+class FeatureChanger(Protocol):
+    """The part of `broker.cluster.features.Features` that is used here."""
+
+    async def update(
+        self, updates: Collection[FeatureUpdate], *, validate_only: bool = False
+    ) -> None:
+        """Change levels, all or none. Raises KafkaError."""
+        ...
+
+
 class UpdateFeaturesHandler:
     """Checks new levels of features against what is supported, and has them stored."""
 
-    def __init__(self, features: Features) -> None:
+    def __init__(self, features: FeatureChanger) -> None:
         self._features = features
 
     async def __call__(

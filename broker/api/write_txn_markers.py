@@ -19,8 +19,9 @@ from typing import Final
 
 from broker.api_facts import Api
 from broker.coordinator.marker_writer import Marker, MarkerWriter
+from broker.quotas.throttle import Charged
 from broker.request import RequestContext
-from broker.security.access import ALTER_CLUSTER, Access, Operation, ResourceType
+from broker.security.access import Access, Operation, Question, ResourceType
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (
@@ -37,8 +38,15 @@ API: Final = Api(
     key=ApiKey.WRITE_TXN_MARKERS,
     versions=(0, 2),
     most_elements=20_000,
+    charged=Charged.NOTHING,
     # KafkaApis.handleWriteTxnMarkersRequest
-    accesses=(Access(ResourceType.CLUSTER, Operation.CLUSTER_ACTION, unless=ALTER_CLUSTER),),
+    accesses=(
+        Access(
+            ResourceType.CLUSTER,
+            Operation.CLUSTER_ACTION,
+            unless=Question(ResourceType.CLUSTER, Operation.ALTER),
+        ),
+    ),
     make=lambda s: WriteTxnMarkersHandler(s.marker_writer),
 )
 

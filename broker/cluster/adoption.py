@@ -21,6 +21,7 @@ Rules
 7. Leader epochs need no rule: `Controller.lead` continues above those found in the logs.
 8. A directory with a partition's name and only foreign files is left alone. An empty one counts, as
    a crash of the other broker may have left it.
+9. What a KRaft Kafka's metadata log says about access is taken, too (`adopted_access`).
 
 Used by `broker.server` when its store is new, and by `broker.offline.adopt` (the `--adopt` mode).
 """
@@ -31,6 +32,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from broker.cluster.adopted_access import AccessVerdict, plan_access
 from broker.cluster.image import PartitionImage, TopicImage
 from broker.cluster.internal_topics import internal_topic
 from broker.cluster.kraft_log import METADATA_DIRECTORY, KraftMetadata, read_kraft_metadata
@@ -139,6 +141,14 @@ class TopicVerdict:
         if self.dropped_configs:
             text += f"; not taken: {', '.join(self.dropped_configs)}"
         return logging.WARNING if self.config_source is ConfigOrigin.NONE else logging.INFO, text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """What was decided."""
+
+    topics: list[TopicVerdict]
+    access: AccessVerdict
 
 
 def scan(fs: FileSystem, log_dirs: Iterable[str], metadata_log_dir: str | None = None) -> FoundLogs:
@@ -370,7 +380,7 @@ async def take_over(
     *,
     new_uuid: NewUuid,
     dry_run: bool = False,
-) -> list[TopicVerdict]:
+) -> Adoption:
     """Scan, decide and, unless it is a dry run, write the store: all of it or nothing.
 
     Raises OSError, MetadataStoreError.
@@ -379,14 +389,16 @@ async def take_over(
     known = {topic.name: topic for topic in await read_topics(store)}
     deleting = await store.children(DELETE_TOPICS)
     verdicts = plan(found, known, deleting, config, broker_id, new_uuid)
+    access, changes = await plan_access(store, None if found.kraft is None else found.kraft.access)
+    adoption = Adoption(topics=verdicts, access=access)
     if dry_run:
-        return verdicts
-    operations = operations_of(verdicts, known)
+        return adoption
+    operations = operations_of(verdicts, known) + changes
     if operations or found.foreign:
         operations += await _reserve_producer_ids(store, broker_id)
     if operations:
         await store.apply(operations)
-    return verdicts
+    return adoption
 
 
 async def _reserve_producer_ids(store: MetadataStore, broker_id: int) -> list[TreeOperation]:

@@ -27,7 +27,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from broker.cluster.controller_statistics import ControllerStatistics, counted
-from broker.cluster.image import BrokerImage, MetadataImage, TopicImage
+from broker.cluster.image import BrokerImage, MetadataImage
 from broker.cluster.image_applier import ImageApplier
 from broker.cluster.image_delta import DeltaOutcome
 from broker.cluster.leadership import ElectionStatistics, LogEpochs, above_the_logs, elected
@@ -35,16 +35,16 @@ from broker.cluster.metadata_store import Create, MetadataStore, Put, TreeOperat
 from broker.cluster.refusals import (
     expect_leaders,
     expect_no_logs,
+    expect_topic,
     expect_uncordoned_dirs,
     store_errors_told,
-    unknown_topic,
 )
 from broker.cluster.topic_batches import batches
 from broker.cluster.topic_creation import TopicCreation
 from broker.cluster.topic_deletion import TopicDeletions
 from broker.cluster.topic_log_configs import TopicLogConfigs
 from broker.cluster.topic_plan import (
-    NewTopic,
+    Charge,
     check_config,
     check_partitions_added,
     plan_more_partitions,
@@ -62,7 +62,7 @@ from broker.cluster.tree_values import (
 from broker.world.uuids import NewUuid
 from config.listener import Listener
 from config.topic_config import TopicConfig
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from storage.clock import Clock
@@ -96,7 +96,7 @@ class Controller:
         self._changes = TreeChanges(store, applier)
         self._writes = TopicWrites(store, epoch=0)
         self._deletions = TopicDeletions(store, applier)
-        self._creation = TopicCreation(
+        creation = TopicCreation(
             changes=self._changes,
             writes=self._writes,
             deletions=self._deletions,
@@ -105,6 +105,8 @@ class Controller:
             logs=logs,
             new_uuid=new_uuid,
         )
+        self.create_topic, self.create_topics = creation.create_topic, creation.create_topics
+        self.ensure_topic, self.ensure_topics = creation.ensure_topic, creation.ensure_topics
 
     # ------------------------------------------------------------------ start
 
@@ -159,40 +161,25 @@ class Controller:
 
     # ------------------------------------------------------------------ topics
 
-    async def create_topic(self, wish: NewTopic, *, validate_only: bool = False) -> TopicImage:
-        """See `TopicCreation`. Raises KafkaError."""
-        return await self._creation.create_topic(wish, validate_only=validate_only)
-
-    async def create_topics(
-        self, wishes: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> "dict[str, TopicImage | KafkaError]":
-        """See `TopicCreation`. Raises KafkaError."""
-        return await self._creation.create_topics(wishes, validate_only=validate_only)
-
-    async def ensure_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
-        """See `TopicCreation`. Raises KafkaError."""
-        return await self._creation.ensure_topics(names)
-
-    async def ensure_topic(self, name: str) -> TopicImage:
-        """See `TopicCreation`. Raises KafkaError."""
-        return await self._creation.ensure_topic(name)
-
-    async def delete_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
+    async def delete_topics(
+        self, names: Sequence[str], charge: Charge | None = None, *, timeout_ms: int = 0
+    ) -> dict[str, KafkaError]:
         """Remove different topics and their logs; return the errors of those that were refused.
 
         When this returns clients no longer see the topics and their names may be used again; their
         files are removed `file.delete.delay.ms` later (S-RET-8). Other changes may come in between.
         """
-        if not self._configs.broker.delete_topic_enable:
-            disabled = KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-            return dict.fromkeys(names, disabled)
         refused: dict[str, KafkaError] = {}
         for some in batches(names, self._partitions_of):
             async with self._changes.one_at_a_time:
                 known = []
                 for name in some:
-                    if self._image.topic(name) is None:
-                        refused[name] = unknown_topic()
+                    try:
+                        topic = expect_topic(self._image, name)
+                        if charge is not None:
+                            charge(len(topic.partitions))
+                    except KafkaError as error:
+                        refused[name] = error
                     else:
                         known.append(name)
                 refused |= await self._delete(known)
@@ -227,18 +214,20 @@ class Controller:
         assignments: Sequence[tuple[int, ...]] | None = None,
         *,
         validate_only: bool = False,
+        charge: Charge | None = None,
+        timeout_ms: int = 0,
     ) -> None:
         """Raise the number of a topic's partitions to `count` (S-META-2). Raises KafkaError."""
         async with self._changes.one_at_a_time:
-            topic = self._image.topic(name)
-            if topic is None:
-                raise unknown_topic()
+            topic = expect_topic(self._image, name)
             if assignments is None:
                 expect_uncordoned_dirs(self._logs)
             check_partitions_added((count - len(topic.partitions),))
             brokers = [member.broker_id for member in self._image.brokers()]
             added = plan_more_partitions(topic, count, assignments, brokers)
             expect_no_logs(name, added, self._logs)
+            if charge is not None:
+                charge(len(added))
             if validate_only:
                 return
             grown = replace(topic, partitions={**topic.partitions, **added})
@@ -263,9 +252,7 @@ class Controller:
         Raises KafkaError: what `change` raises, UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG.
         """
         async with self._changes.one_at_a_time:
-            topic = self._image.topic(name)
-            if topic is None:
-                raise unknown_topic(f"The topic '{name}' does not exist.")
+            topic = expect_topic(self._image, name, f"The topic '{name}' does not exist.")
             own = check_config(change(topic.config), self._configs.broker)
             if validate_only:
                 return

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 
 from broker.cluster.metadata_store import (
     ANY_VERSION,
+    Applied,
+    Check,
     Create,
     Delete,
     MetadataStoreError,
@@ -73,10 +75,23 @@ class EmbeddedStore:
         async with self._writing:
             planning = Planning(self._tree)
             await planning.plan(operations)
-            changes = planning.changes
-            if any(node is None or not node.ephemeral for node in changes.values()):
-                await self._write(changes)
-            await self._tell(await self._tree.install(changes))
+            await self._make(planning.changes)
+
+    async def apply_each(
+        self, operations: Sequence[TreeOperation], checks: Sequence[Check] = ()
+    ) -> list[Applied]:
+        """See `MetadataStore`. The changes that are not refused are written together."""
+        async with self._writing:
+            planning = Planning(self._tree)
+            await planning.plan(checks)
+            applied = await planning.plan_each(operations)
+            await self._make(planning.changes)
+            return applied
+
+    async def _make(self, changes: Changes) -> None:
+        if any(node is None or not node.ephemeral for node in changes.values()):
+            await self._write(changes)
+        await self._tell(await self._tree.install(changes))
 
     async def _tell(self, events: Sequence[NodeEvent]) -> None:
         """Call the watches, holding the write lock, so that they get changes in their order."""

@@ -6,8 +6,9 @@ none: a directory that was Kafka's keeps its ids.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from broker.cluster.metadata_store import Create, MetadataStore
+from broker.cluster.metadata_store import Create, MetadataStore, NodeExistsError
 from broker.cluster.tree_values import (
     BROKER_SEQUENCE,
     CLUSTER_ID,
@@ -18,6 +19,7 @@ from broker.world.uuids import NewUuid
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from protocol.types import uuid_to_text
+from storage.errors import InconsistentClusterId
 
 
 async def resolve_cluster_id(
@@ -36,6 +38,32 @@ async def resolve_cluster_id(
     return cluster_id
 
 
+async def resolve_shared_cluster_id(
+    store: MetadataStore, new_uuid: NewUuid, recorded: str | None = None
+) -> str:
+    """Return the id of a cluster that several brokers share, made once by the first of them.
+
+    `recorded`: the one in `meta.properties`. A directory that has one is never given to a cluster
+    that has none yet: the connection most likely leads to another ensemble or path than before, and
+    the broker would take its data for nobody's. Raises InconsistentClusterId.
+    Source: `KafkaServer.getOrGenerateClusterId` (3.9), which makes an id first and fails then.
+    """
+    node = await store.get(CLUSTER_ID)
+    if node is None and recorded is not None:
+        raise InconsistentClusterId(
+            f"The log directories are of cluster {recorded}, but there is no cluster yet at the "
+            "servers and the path of zookeeper.connect. Is it the right one? (meta.properties)"
+        )
+    if node is None:
+        cluster_id = uuid_to_text(new_uuid())
+        try:
+            await store.create(CLUSTER_ID, encode_cluster_id(cluster_id))
+        except NodeExistsError:  # another broker was faster
+            return await resolve_shared_cluster_id(store, new_uuid, recorded)
+        return cluster_id
+    return decode_cluster_id(node.value)
+
+
 async def resolve_broker_id(
     store: MetadataStore, config: BrokerConfig, recorded: int | None = None
 ) -> int:
@@ -52,7 +80,8 @@ async def resolve_broker_id(
     if not config.broker_id_generation_enable:
         raise ConfigError("broker.id must be greater than or equal to 0")
     if await store.get(BROKER_SEQUENCE) is None:
-        await store.apply([Create(BROKER_SEQUENCE)])
+        with suppress(NodeExistsError):  # another broker of the cluster was faster
+            await store.apply([Create(BROKER_SEQUENCE)])
     return config.reserved_broker_max_id + await store.put(BROKER_SEQUENCE, b"")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from config.listener import Listener
+from protocol.errors import ErrorCode
 from protocol.schema import Encoded
 from protocol.types import OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicPartition
 
@@ -25,6 +26,12 @@ class PartitionImage:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    """Those of `replicas` that a reassignment adds."""
+    removing_replicas: tuple[int, ...] = ()
+    """Those of `replicas` that a reassignment removes."""
+    partition_epoch: int = 0
+    """Grows with each change of the state: the version of its node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +55,10 @@ class TopicImage:
         return self.name in INTERNAL_TOPICS
 
 
+Found = tuple[TopicImage | None, ErrorCode]
+"""A topic; None and the code to answer for it if there is none for the client."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerImage:
     """One live broker."""
@@ -56,6 +67,8 @@ class BrokerImage:
     endpoints: tuple[Listener, ...]
     """The advertised addresses, by listener; empty: clients get the address they connected to."""
     rack: str | None = None
+    features: tuple[tuple[str, int, int], ...] = ()
+    """Features with the lowest and the highest level that the broker supports."""
 
 
 class MetadataImage:
@@ -100,6 +113,10 @@ class MetadataImage:
         """All live brokers, by id."""
         return [self._brokers[broker_id] for broker_id in sorted(self._brokers)]
 
+    def broker(self, broker_id: int) -> BrokerImage | None:
+        """A live broker, or None."""
+        return self._brokers.get(broker_id)
+
     def partition_count(self) -> int:
         """Partitions of all topics, for metrics."""
         return self._partitions
@@ -136,3 +153,8 @@ class MetadataImage:
         """Add or replace a broker."""
         self._brokers[broker.broker_id] = broker
         self.generation += 1
+
+    def remove_broker(self, broker_id: int) -> None:
+        """Remove a broker that no longer lives, if it is known."""
+        if self._brokers.pop(broker_id, None) is not None:
+            self.generation += 1

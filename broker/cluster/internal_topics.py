@@ -37,3 +37,8 @@ def internal_topic(name: str, broker: BrokerConfig, live_brokers: int) -> NewTop
             },
         )
     return None
+
+
+def topic_wished(name: str, broker: BrokerConfig, live_brokers: int) -> NewTopic:
+    """Return how to make the topic `name`, internal or not, with the broker's defaults."""
+    return internal_topic(name, broker, live_brokers) or NewTopic(name=name)

@@ -1,4 +1,4 @@
-"""Reads the topics of a Kafka in KRaft mode from the metadata log beside their logs.
+"""Reads topics and access of a Kafka in KRaft mode from the metadata log beside its logs.
 
     <log dir>/__cluster_metadata-0/<offset, 20 digits>-<epoch, 10 digits>.checkpoint   a snapshot
     <log dir>/__cluster_metadata-0/<20 digits>.log                                     what followed
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 
+from broker.cluster.kraft_access import KraftAccess
 from protocol.errors import ProtocolError
 from protocol.messages.metadata_frames import decode_record
 from protocol.messages.metadata_records import (
@@ -62,6 +63,7 @@ class KraftMetadata:
     """Topic name to the topic's own configs."""
     next_producer_id: int = 0
     """The first producer id that no block covers yet."""
+    access: KraftAccess = field(default_factory=KraftAccess)
 
     def topic(self, name: str) -> KraftTopic | None:
         """The topic of this name, or None."""
@@ -85,6 +87,8 @@ class KraftMetadata:
                 own.pop(value.name, None)
             else:
                 own[value.name] = value.value
+        else:
+            self.access.apply(value)
 
 
 def read_kraft_metadata(fs: FileSystem, log_dir: str) -> KraftMetadata | None:

@@ -1,13 +1,15 @@
 """The interface of the metadata store: a tree of nodes like ZooKeeper's, with Kafka's paths.
 
 Stand-alone, `embedded_store.EmbeddedStore` keeps the tree in the first log directory; a cluster
-will keep the same tree in ZooKeeper. A node has a value (bytes) and a version that grows by one
-with each `put`. An ephemeral node lives as long as its owner's session: here, the process.
+keeps the same tree in ZooKeeper (`broker.zookeeper.zookeeper_store.ZooKeeperStore`). A node has a
+value (bytes) and a version that grows by one with each `put`. An ephemeral node lives as long as
+its owner's session: stand-alone, the process.
 
-`apply` makes all of several changes or none (ZooKeeper's multi). A watch is persistent and
-recursive, in ZooKeeper's terms: it is called on the event loop, in the order of the changes and
-after they are durable, with the nodes at its path and below that were made, changed or deleted;
-their values it must read. When `apply` returns, every watch has been called for that change.
+`apply` makes all of several changes or none (ZooKeeper's multi). A watch is persistent: it is
+called on the event loop, in the order of the changes and after they are durable, with the nodes
+that were made, changed or deleted; their values it must read. Stand-alone these are the node at its
+path and all below; over ZooKeeper what `ZooKeeperStore.watch` says. When `apply` returns, every
+watch has been called for that change.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,6 +25,8 @@ class StoredNode(NamedTuple):
 
     value: bytes
     version: int
+    created: int = 0
+    """The number of the change that made it (ZooKeeper's czxid); 0 stand-alone."""
 
 
 class NodeChange(Enum):
@@ -49,7 +53,10 @@ class MetadataStoreError(Exception):
 
 
 class StoreUnavailableError(MetadataStoreError):
-    """The medium failed: no part of the change was made."""
+    """The medium failed: no part of the change was made.
+
+    Over ZooKeeper: it does not answer. The change may be made nevertheless, if it was on its way.
+    """
 
 
 class NodeMissingError(MetadataStoreError):
@@ -75,6 +82,16 @@ class Create:
     path: str
     value: bytes = b""
     ephemeral: bool = False
+    sequential: bool = False
+    """Whether a number of ten digits, which the parent counts, is put after the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Change nothing, and refuse all unless the node has this version (-1: any)."""
+
+    path: str
+    version: int = ANY_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +112,9 @@ class Delete:
     recursive: bool = False
 
 
-TreeOperation = Create | Put | Delete
+TreeOperation = Create | Put | Delete | Check
+Applied = int | MetadataStoreError
+"""What became of one change: its node's version (0: made or deleted), or why it was refused."""
 Watcher = Callable[[Sequence[NodeEvent]], None]
 """Called with one or more changes; must be quick, because the store's next change waits for it."""
 
@@ -117,6 +136,18 @@ class MetadataStore(Protocol):
 
     async def apply(self, operations: Sequence[TreeOperation]) -> None:
         """Make all changes or none; they are durable when this returns."""
+        ...
+
+    async def apply_each(
+        self, operations: Sequence[TreeOperation], checks: Sequence[Check] = ()
+    ) -> list[Applied]:
+        """Make each change on its own, in their order; return what became of each.
+
+        For thousands of changes that do not depend on each other. `checks` hold with each of them;
+        if one does not, its error is raised (`VersionMismatchError`, `NodeMissingError`), and the
+        changes that were made before stay. After Kafka's requests that are wrapped with a check of
+        the controller's epoch (`KafkaZkClient.retryRequestsUntilConnected`).
+        """
         ...
 
     async def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> None:

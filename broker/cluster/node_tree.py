@@ -11,8 +11,11 @@ from typing import Final
 
 from broker.cluster.metadata_store import (
     ANY_VERSION,
+    Applied,
+    Check,
     Create,
     Delete,
+    MetadataStoreError,
     NodeChange,
     NodeEvent,
     NodeExistsError,
@@ -26,6 +29,9 @@ from storage.waits import PAUSE
 
 _NODES_AT_ONCE: Final = 1024
 """Nodes marked as deleted between two pauses: less than a tenth of a millisecond."""
+
+_DIGITS: Final = 10
+"""Of the number that is put after the path of a sequential node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +52,19 @@ def parent_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
+def numbered(path: str, number: int) -> str:
+    """The path of a sequential node, as ZooKeeper writes the number."""
+    return f"{path}{number:0{_DIGITS}d}"
+
+
 class NodeTree:
     """Paths to nodes, with the names below each node."""
 
     def __init__(self, nodes: Iterable[tuple[str, TreeNode]] = ()) -> None:
         self._nodes: dict[str, TreeNode] = {}
         self._children: dict[str, set[str]] = {}
+        self._made: dict[str, int] = {}
+        """Children made so far, by parent; only of parents that have been asked for it."""
         for path, node in nodes:
             self._set(path, node)
 
@@ -85,13 +98,29 @@ class NodeTree:
         """Names of the nodes right below `path`, in no order."""
         return self._children.get(path, ())
 
+    def children_made(self, path: str) -> int:
+        """How many children were made below `path`: the number of the next sequential one.
+
+        ZooKeeper keeps the count with the node. Here it is in memory, and a start takes the least
+        one with which no number comes twice among the children that are there.
+        """
+        made = self._made.get(path)
+        if made is None:
+            names = self._children.get(path, ())
+            numbers = [int(end) for name in names if (end := name[-_DIGITS:]).isdecimal()]
+            made = self._made[path] = max(len(names), max(numbers, default=-1) + 1)
+        return made
+
     def _set(self, path: str, node: TreeNode) -> None:
-        self._nodes[path] = node
         parent, _, name = path.rpartition("/")
+        if parent in self._made and path not in self._nodes:
+            self._made[parent] += 1
+        self._nodes[path] = node
         self._children.setdefault(parent, set()).add(name)
 
     def _remove(self, path: str) -> None:
         del self._nodes[path]
+        self._made.pop(path, None)
         parent, _, name = path.rpartition("/")
         siblings = self._children.get(parent)
         if siblings is not None:
@@ -131,7 +160,22 @@ class Planning:
                     )
                 case Delete():
                     await self._delete(operation)
+                case Check():
+                    self._expect(operation.path, operation.version)
             await PAUSE
+
+    async def plan_each(self, operations: Iterable[TreeOperation]) -> list[Applied]:
+        """Fill `changes` with those operations that are not refused; what becomes of each."""
+        applied: list[Applied] = []
+        for operation in operations:
+            try:
+                await self.plan((operation,))
+            except MetadataStoreError as refusal:
+                applied.append(refusal)
+            else:
+                node = self.changes.get(operation.path)
+                applied.append(0 if node is None else node.version)
+        return applied
 
     def _current(self, path: str) -> TreeNode | None:
         return self.changes[path] if path in self.changes else self._tree.get(path)
@@ -149,16 +193,19 @@ class Planning:
         self._added.setdefault(parent_of(path), []).append(path)
 
     def _create(self, operation: Create) -> None:
-        if self._current(operation.path) is not None:
-            raise NodeExistsError(operation.path, "exists already")
+        path, parent = operation.path, parent_of(operation.path)
+        if operation.sequential:
+            added = len(self._added.get(parent, ()))
+            path = numbered(path, self._tree.children_made(parent) + added)
+        if self._current(path) is not None:
+            raise NodeExistsError(path, "exists already")
         missing = []
-        parent = parent_of(operation.path)
         while parent and self._current(parent) is None:
             missing.append(parent)
             parent = parent_of(parent)
-        for path in reversed(missing):
-            self._make(path, TreeNode(b""))
-        self._make(operation.path, TreeNode(operation.value, 0, operation.ephemeral))
+        for above in reversed(missing):
+            self._make(above, TreeNode(b""))
+        self._make(path, TreeNode(operation.value, 0, operation.ephemeral))
 
     async def _delete(self, operation: Delete) -> None:
         if not operation.recursive:
@@ -167,7 +214,10 @@ class Planning:
                 raise NodeNotEmptyError(operation.path, "has children")
             self.changes[operation.path] = None
             return
-        found = [operation.path] if self._current(operation.path) is not None else []
+        found = []
+        if self._current(operation.path) is not None:
+            self._expect(operation.path, operation.version)
+            found.append(operation.path)
         pending = [operation.path]
         while pending:
             alive = list(self._alive_below(pending.pop()))

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from broker.cluster.image import TopicImage
+from broker.cluster.image import MetadataImage, TopicImage
 from broker.cluster.leadership import LogEpochs
 from broker.cluster.metadata_store import MetadataStoreError
 from protocol.errors import ErrorCode, KafkaError
@@ -19,6 +19,14 @@ def unknown_topic(message: str | None = None) -> KafkaError:
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         message or "This server does not host this topic-partition.",
     )
+
+
+def expect_topic(image: MetadataImage, name: str, message: str | None = None) -> TopicImage:
+    """Return a topic. Raises UNKNOWN_TOPIC_OR_PARTITION."""
+    topic = image.topic(name)
+    if topic is None:
+        raise unknown_topic(message)
+    return topic
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from broker.cluster.image import MetadataImage, TopicImage
-from broker.cluster.internal_topics import internal_topic
+from broker.cluster.internal_topics import topic_wished
 from broker.cluster.leadership import LogEpochs
 from broker.cluster.metadata_store import TreeOperation
 from broker.cluster.refusals import (
@@ -20,12 +20,17 @@ from broker.cluster.topic_batches import batches
 from broker.cluster.topic_deletion import TopicDeletions
 from broker.cluster.topic_log_configs import TopicLogConfigs
 from broker.cluster.topic_names import CLUSTER_METADATA
-from broker.cluster.topic_plan import NewTopic, check_partitions_wished, plan_topic
+from broker.cluster.topic_plan import (
+    Charge,
+    NewTopic,
+    check_partitions_wished,
+    plan_each,
+    plan_topic,
+)
 from broker.cluster.topic_writes import TopicWrites, creation_undone
 from broker.cluster.tree_changes import TreeChanges
 from broker.world.uuids import NewUuid
 from protocol.errors import ErrorCode, KafkaError
-from storage.waits import PAUSE
 
 log = logging.getLogger(__name__)
 
@@ -61,51 +66,41 @@ class TopicCreation:
         return result
 
     async def create_topics(
-        self, wishes: Sequence[NewTopic], *, validate_only: bool = False
+        self,
+        wishes: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        charge: Charge | None = None,
+        timeout_ms: int = 0,
     ) -> "dict[str, TopicImage | KafkaError]":
         """Make topics of different names; return each by name, or the error that refused it.
 
-        They are written in batches, between which other changes may come. Raises KafkaError
-        POLICY_VIOLATION if they have too many partitions together.
+        They are written in batches, between which other changes may come; nothing is waited for
+        that has a `timeout_ms`. Raises KafkaError POLICY_VIOLATION if they have too many partitions
+        together.
         """
         check_partitions_wished(wishes, self._configs.broker)
         results: dict[str, TopicImage | KafkaError] = {}
         default = self._configs.broker.num_partitions
         for some in batches(wishes, lambda wish: wish.partitions_wished(default)):
             async with self._changes.one_at_a_time:
-                planned: dict[str, TopicImage] = {}
-                by_metric: dict[str, str] = {}
-                for wish in some:
-                    try:
-                        planned[wish.name] = results[wish.name] = self._plan(wish, by_metric)
-                    except KafkaError as error:
-                        results[wish.name] = error
-                    await PAUSE
-                if planned and not validate_only:
-                    results.update(await self._make(planned))
+                planned = await plan_each(some, self._plan, charge)
+                results |= planned
+                allowed = {n: one for n, one in planned.items() if isinstance(one, TopicImage)}
+                if allowed and not validate_only:
+                    results |= await self._make(allowed)
         return results
 
-    def _plan(self, wish: NewTopic, by_metric: dict[str, str]) -> TopicImage:
-        """Plan a topic. Raises KafkaError.
-
-        `by_metric`: the names of those that are written together with it, by the name with `.`
-        written as `_`; this one is added.
-        """
+    def _plan(self, wish: NewTopic) -> TopicImage:
+        """Return the topic as it will be. Raises KafkaError."""
         if wish.name in self._deletions:
             raise KafkaError(
                 ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wish.name}' is marked for deletion."
             )
         if not wish.assignment:
             expect_uncordoned_dirs(self._logs)
-        topic = plan_topic(wish, self._new_topic_id(), self._image, self._configs.broker)
-        alike = wish.name.replace(".", "_")
-        if alike in by_metric:
-            raise KafkaError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION,
-                f"Topic '{wish.name}' collides with existing topic: {by_metric[alike]}",
-            )
+        topic = plan_topic(wish, self._new_uuid, self._image, self._configs.broker)
         expect_no_logs(topic.name, topic.partitions, self._logs)
-        by_metric[alike] = wish.name
         return topic
 
     async def _make(
@@ -147,7 +142,9 @@ class TopicCreation:
         expect_leaders(topic, topic.partitions)
         return topic
 
-    async def ensure_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
+    async def ensure_topics(
+        self, names: Sequence[str], charge: Charge | None = None
+    ) -> dict[str, KafkaError]:
         """Make missing topics with the broker's defaults; return the errors of those refused.
 
         For auto-creation (S-META-1). Raises KafkaError POLICY_VIOLATION if they would have too many
@@ -155,14 +152,14 @@ class TopicCreation:
         """
         brokers = len(self._image.brokers())
         wishes = [
-            internal_topic(name, self._configs.broker, brokers) or NewTopic(name=name)
+            topic_wished(name, self._configs.broker, brokers)
             for name in names
             if name != CLUSTER_METADATA
         ]
         made: dict[str, TopicImage | KafkaError] = {
             name: unknown_topic() for name in names if name == CLUSTER_METADATA
         }
-        made |= await self.create_topics(wishes)
+        made |= await self.create_topics(wishes, charge=charge)
         return {
             name: result
             for name, result in made.items()
@@ -184,16 +181,11 @@ class TopicCreation:
             return known
         if name == CLUSTER_METADATA:
             raise unknown_topic()
-        wish = internal_topic(name, self._configs.broker, len(self._image.brokers()))
+        wish = topic_wished(name, self._configs.broker, len(self._image.brokers()))
         try:
-            return await self.create_topic(wish or NewTopic(name=name))
+            return await self.create_topic(wish)
         except KafkaError as error:
             made = self._image.topic(name)
             if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and made is not None:
                 return made  # Another request has made it meanwhile.
             raise
-
-    def _new_topic_id(self) -> bytes:
-        while self._image.topic_by_id(topic_id := self._new_uuid()) is not None:
-            pass
-        return topic_id

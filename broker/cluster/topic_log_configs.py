@@ -43,9 +43,16 @@ class TopicLogConfigs:
     """Merges a topic's own configs with the broker's, and updates the logs when either changes."""
 
     def __init__(
-        self, image: MetadataImage, configs: DynamicBrokerConfig, logs: ConfiguredLogs
+        self,
+        image: MetadataImage,
+        configs: DynamicBrokerConfig,
+        logs: ConfiguredLogs,
+        *,
+        known: Callable[[str], Mapping[str, str]] | None = None,
     ) -> None:
+        """`known`: what topics set themselves, where the image does not know all of them yet."""
         self._image = image
+        self._known = known
         self._logs = logs
         self._configs = configs
 
@@ -59,6 +66,8 @@ class TopicLogConfigs:
         topic = self._image.topic(name)
         if topic is not None:
             own: Mapping[str, str | None] = topic.config
+        elif self._known is not None:
+            own = self._known(name)
         else:
             wish = internal_topic(name, self.broker, 1)
             own = {} if wish is None else wish.config

@@ -1,23 +1,33 @@
 """Plans new topics and partitions: checks every rule of creation before anything is written.
 
 Pure: takes image, configuration and request, returns a `TopicImage` or raises the `KafkaError` for
-the client (S-META-1, S-META-2, S-CFG-4). `validate_only` requests end here.
+the client (S-META-1, S-META-2, S-CFG-4). `validate_only` requests end here. For the controller of a
+stand-alone broker and for the members of a cluster.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.cluster.image import MetadataImage, PartitionImage, TopicImage
 from broker.cluster.placement import (
+    FROM_THE_FIRST,
+    Racks,
+    Start,
     assign_replicas,
     check_assignment,
     check_replication_factor,
 )
 from broker.cluster.topic_names import CLUSTER_METADATA, invalid_name_reason
+from broker.world.uuids import NewUuid
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import PAUSE
+
+Charge = Callable[[int], object]
+"""Called with the number of partitions that a change makes or deletes, when all else allows it.
+Raises KafkaError if the client has spent its quota of changes; then nothing is changed."""
 
 USE_DEFAULT = -1
 """Number of partitions or replicas: the broker's default (KIP-464)."""
@@ -84,6 +94,38 @@ def check_new_name(name: str, image: MetadataImage) -> None:
         )
 
 
+async def plan_each(
+    wishes: Iterable[NewTopic], plan: Callable[[NewTopic], TopicImage], charge: Charge | None
+) -> "dict[str, TopicImage | KafkaError]":
+    """Plan topics that are made together; return each by name, or the error that refused it."""
+    results: dict[str, TopicImage | KafkaError] = {}
+    by_metric: dict[str, str] = {}
+    for wish in wishes:
+        try:
+            topic = plan(wish)
+            _check_unlike(wish.name, by_metric)
+            if charge is not None:
+                charge(len(topic.partitions))
+            results[wish.name] = topic
+        except KafkaError as error:
+            results[wish.name] = error
+        await PAUSE
+    return results
+
+
+def _check_unlike(name: str, by_metric: dict[str, str]) -> None:
+    """Check a new topic's name against those that are made together with it, and add it.
+
+    `by_metric`: their names, by the name with `.` written as `_`. Raises INVALID_TOPIC_EXCEPTION.
+    """
+    other = by_metric.setdefault(name.replace(".", "_"), name)
+    if other != name:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with existing topic: {other}",
+        )
+
+
 def check_config(config: Mapping[str, str | None], broker: BrokerConfig) -> dict[str, str]:
     """Check and return a topic's own configs. Raises KafkaError INVALID_CONFIG (S-CFG-4)."""
     nulls = sorted(name for name, value in config.items() if value is None)
@@ -102,15 +144,19 @@ def check_config(config: Mapping[str, str | None], broker: BrokerConfig) -> dict
 
 def plan_topic(
     wish: NewTopic,
-    topic_id: bytes,
+    new_uuid: NewUuid,
     image: MetadataImage,
     broker: BrokerConfig,
+    start: Start = FROM_THE_FIRST,
 ) -> TopicImage:
-    """Return the topic as it will be. Raises KafkaError."""
+    """Return the topic as it will be; its replicas are placed from `start`. Raises KafkaError."""
     check_new_name(wish.name, image)
-    brokers = [member.broker_id for member in image.brokers()]
-    assignment = _assignment(wish, brokers, broker)
+    racks = {member.broker_id: member.rack for member in image.brokers()}
+    brokers = list(racks)
+    assignment = _assignment(wish, racks, broker, start)
     config = check_config(wish.config, broker)
+    while image.topic_by_id(topic_id := new_uuid()) is not None:
+        pass
     return TopicImage(
         name=wish.name,
         topic_id=topic_id,
@@ -120,8 +166,9 @@ def plan_topic(
 
 
 def _assignment(
-    wish: NewTopic, brokers: Sequence[int], broker: BrokerConfig
+    wish: NewTopic, racks: Racks, broker: BrokerConfig, start: Start
 ) -> dict[int, tuple[int, ...]]:
+    brokers = list(racks)
     if wish.assignment:
         if (wish.partitions, wish.replication_factor) != (USE_DEFAULT, USE_DEFAULT):
             raise KafkaError(
@@ -142,7 +189,7 @@ def _assignment(
             ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0."
         )
     check_replication_factor(replication, len(brokers))
-    return assign_replicas(brokers, range(partitions), replication)
+    return assign_replicas(brokers, range(partitions), replication, start=start, racks=racks)
 
 
 def new_partitions(
@@ -175,6 +222,7 @@ def plan_more_partitions(
     count: int,
     assignments: Sequence[tuple[int, ...]] | None,
     brokers: Sequence[int],
+    racks: Racks | None = None,
 ) -> dict[int, PartitionImage]:
     """Return the partitions to add for `count` in all.
 
@@ -193,7 +241,15 @@ def plan_more_partitions(
     replication = len(topic.partitions[0].replicas)
     if assignments is None:
         check_replication_factor(replication, len(brokers))
-        added = assign_replicas(brokers, range(have, count), replication)
+        leader = topic.partitions[0].replicas[0]
+        first = next((place for place, one in enumerate(brokers) if one >= leader), 0)
+        added = assign_replicas(
+            brokers,
+            range(have, count),
+            replication,
+            start=Start(first, first),
+            racks=racks,
+        )
     else:
         if len(assignments) != count - have:
             raise KafkaError(

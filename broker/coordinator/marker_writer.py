@@ -19,10 +19,10 @@ from typing import Final, Protocol
 import trio
 
 from broker.coordinator.partition_writer import when_replicated
-from broker.coordinator.tasks import Tasks
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.world.driver import Driver
+from broker.world.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.types import TopicPartition
@@ -83,13 +83,18 @@ class ReplicaMarkerWriter:
         *,
         timeout_ms: int,
         listeners: Mapping[str, MarkerListener],
+        appended: Callable[[TopicPartition, int], object] | None = None,
     ) -> None:
-        """`listeners` by topic."""
+        """`listeners` by topic. `appended` is told of the partition and the producer id of each
+        marker as soon as it is in the log, in a cluster."""
         self._replicas = replicas
         self._clock = clock
         self._timeout_s = timeout_ms / 1000
         self._listeners = listeners
+        self._notify_appended = appended
         self._tasks = Tasks()
+        self._last: tuple[Marker, int, bytes] | None = None
+        """The last marker, its timestamp and its batch: many partitions get the same."""
 
     async def run(
         self, driver: Driver, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED
@@ -105,13 +110,7 @@ class ReplicaMarkerWriter:
             if refusal is not ErrorCode.NONE:
                 done(refusal)
                 return
-        batch = build_end_transaction_marker(
-            ControlType.COMMIT if marker.commit else ControlType.ABORT,
-            producer_id=marker.producer_id,
-            producer_epoch=marker.producer_epoch,
-            coordinator_epoch=marker.coordinator_epoch,
-            timestamp=self._clock.wall_ms(),
-        )
+        batch = self._batch_of(marker)
         try:
             partition = self._replicas.partition(tp)
             if not partition.must_wait(len(batch)):
@@ -128,6 +127,20 @@ class ReplicaMarkerWriter:
             self._tasks.begin(partial(self._write_in_turn, partition, batch, marker, done))
         else:
             done(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # Stopping: the next start writes the marker.
+
+    def _batch_of(self, marker: Marker) -> bytes:
+        now, last = self._clock.wall_ms(), self._last
+        if last is not None and last[0] is marker and last[1] == now:
+            return last[2]
+        batch = build_end_transaction_marker(
+            ControlType.COMMIT if marker.commit else ControlType.ABORT,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp=now,
+        )
+        self._last = marker, now, batch
+        return batch
 
     async def _write_in_turn(
         self, partition: Partition, batch: bytes, marker: Marker, done: MarkerDone
@@ -151,6 +164,8 @@ class ReplicaMarkerWriter:
         self, partition: Partition, info: AppendInfo, marker: Marker, done: MarkerDone
     ) -> None:
         tp = partition.topic_partition
+        if self._notify_appended is not None:
+            self._notify_appended(tp, marker.producer_id)
 
         def replicated(code: ErrorCode, first_offset: int) -> None:
             listener = self._listeners.get(tp.topic)

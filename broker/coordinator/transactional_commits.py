@@ -4,7 +4,12 @@ The group's partition of `__consumer_offsets` must belong to the transaction (KI
 with transactions of version 2, the commit itself first adds the partition, and goes on when that is
 durable. An older client has added it by AddOffsetsToTxn; this is verified without a checkpoint
 before the offsets are appended.
+
+In a cluster the transaction coordinator may be another broker. Then it is asked first (`verified`),
+and what comes between is guarded against (`broker.coordinator.transaction.verification`).
 """
+
+from collections.abc import Callable
 
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import TransactionalCommit
@@ -12,6 +17,9 @@ from broker.coordinator.runtime.decision import Done
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
+from broker.coordinator.transaction.verification import RemoteCoordinators, Verified
+from broker.coordinator.write_codes import response_code
+from broker.replication.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import OFFSETS_TOPIC, TopicPartition
 
@@ -23,14 +31,55 @@ class TransactionRefused(KafkaError):
 class TransactionalCommits:
     """Adds the group's partition to the transaction, or verifies it; then commits to the group."""
 
-    def __init__(self, groups: GroupCoordinator, transactions: TransactionCoordinator) -> None:
+    def __init__(
+        self,
+        groups: GroupCoordinator,
+        transactions: TransactionCoordinator,
+        remote: RemoteCoordinators | None = None,
+        find: Callable[[TopicPartition], Partition] | None = None,
+    ) -> None:
+        """In a cluster: `remote` are the transaction coordinators of other brokers, and `find`
+        finds a partition that is led here, or raises KafkaError."""
         self._groups = groups
         self._transactions = transactions
+        self._remote = remote
+        self._find = find
 
     @property
     def metadata_max_length(self) -> int:
         """offset.metadata.max.bytes."""
         return self._groups.settings.metadata_max_length
+
+    async def verified(
+        self, transactional_id: str | None, producer: Producer, group_id: str, *, version: int
+    ) -> Verified | None:
+        """Ask a transaction coordinator on another broker; None if nobody has to be asked.
+
+        The caller releases what is returned. Raises KafkaError if the group is not here.
+        """
+        remote = self._remote
+        if remote is None or self._find is None or not transactional_id:
+            return None
+        if remote.is_here(transactional_id):
+            return None
+        adds = version >= VERSION_2
+        if not adds and not self._transactions.settings.verify_partitions:
+            return None
+        tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(group_id))
+        try:
+            partition = self._find(tp)
+        except KafkaError as error:
+            raise KafkaError(response_code(error.code)) from None
+        verified = remote.guard(producer, [partition])
+        try:
+            codes = await remote.ask(transactional_id, producer, [tp], verify_only=not adds)
+        except BaseException:  # ended: the client has gone
+            verified.release()
+            raise
+        verified.answered(codes)
+        if not adds:
+            self._transactions.verified_elsewhere(codes.values())
+        return verified
 
     def commit(
         self,
@@ -39,14 +88,22 @@ class TransactionalCommits:
         done: Done,
         *,
         version: int,
+        verified: Verified | None = None,
     ) -> None:
         """Commit offsets; `done` gets NONE when they are durable, or an error.
 
-        `version` is the client's transaction.version. Raises TransactionRefused, or KafkaError when
-        the group refuses.
+        `version` is the client's transaction.version, `verified` what a coordinator on another
+        broker has said. Raises TransactionRefused, or KafkaError when the group refuses.
         """
         producer = Producer(request.producer_id, request.producer_epoch)
         tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.commit.group_id))
+        if verified is not None:
+            try:
+                verified.check(tp, producer)
+            except KafkaError as error:
+                raise TransactionRefused(error.code) from None
+            self._groups.commit_in_transaction(request, done)
+            return
         if version < VERSION_2:
             try:
                 self._transactions.verify_append(transactional_id, producer, tp)

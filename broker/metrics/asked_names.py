@@ -114,9 +114,10 @@ WHY_NOT: Final = (
     ("kafka_log_log_tiersize", _CONFLUENT),
     (_TRANSACTIONS, _CONFLUENT),
     ("kafka_server_replicamanager_stray", _CONFLUENT),
-    ("kafka_server_zookeeper", "there is no ZooKeeper"),
-    ("kafka_server_sessionexpirelistener_", "there is no ZooKeeper"),
-    ("kafka_server_replicafetchermanager_", "no broker fetches from another: a lag of 0 would lie"),
+    (
+        "kafka_server_sessionexpirelistener_zookeeperauth",
+        "to ZooKeeper it authenticates with certificates only",
+    ),
     (
         "kafka_network_acceptor_",
         "one task accepts and serves all: nothing blocks it",

@@ -39,6 +39,13 @@ be told truthfully is left out rather than told as 0.
   10,000 partitions has 12 MB and takes 0.2 s of processor time, one of 100,000 groups 41 MB and
   1 s. It is made in turns of a few milliseconds, so that requests do not wait for it; where there
   is so much, scrape less often.
+* `kafka_server_quota_…` are there while any quota of users or client ids is set, a line for each
+  client with one, at most 10,000 of each kind; those of `…connection_accept…` while new
+  connections are limited. `kafka_server_plugins_…` are there while there is an authorizer.
+* In a cluster only ([cluster.md](cluster.md)) there are `kafka_controller_controller…manager_…`,
+  `kafka_server_sessionexpirelistener_…`, `…_zookeeperclientmetrics_…`, `…_replicafetchermanager_…`,
+  `…_fetcher…`, `…_replica_fetcher_metrics_…` and `…_controller_channel_metrics_…`: alone no broker
+  fetches from another, and a lag of 0 would lie.
 * `process_…`, `python_gc_…` and `python_info` are those of Python's client library for Prometheus.
 """
 

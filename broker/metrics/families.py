@@ -7,8 +7,9 @@ code counts in plain integers and does not know Prometheus; statistics are read 
 What has a sample for each topic, partition or group lets others run behind each.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -24,25 +25,37 @@ from broker.cluster.leadership import ElectionStatistics
 from broker.coordinator.group.statistics import GroupOffsets, GroupStatistics
 from broker.coordinator.transaction.settings import TransactionStatistics
 from broker.deadlines import DeadlinesStatistics
+from broker.metrics.access_families import access_families
+from broker.metrics.authentication_families import authentication_families
 from broker.metrics.cleaner_families import cleaner_families
 from broker.metrics.group_families import HighWatermark, group_families, lag_families
 from broker.metrics.lines import Lines
 from broker.metrics.partition_families import cluster_families, log_families, partition_families
+from broker.metrics.quota_families import quota_families
 from broker.metrics.recent import Recent
+from broker.metrics.replication_families import connection_families, replication_families
 from broker.metrics.request_families import Family, request_families, summary
 from broker.metrics.socket_families import socket_families
 from broker.metrics.topic_families import topic_families
 from broker.metrics.transaction_families import transaction_families
 from broker.network.request_channel import RequestChannelStatistics
 from broker.network.socket_server import SocketServerStatistics
+from broker.peers.traffic import PeerTraffic
+from broker.quotas.quotas import Quotas
 from broker.replication.batch_opening import OpeningStatistics
 from broker.replication.fetch_session import FetchSessionStatistics
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManagerStatistics
+from broker.security.authentication.statistics import AuthenticationStatistics
 from broker.world.loop_watch import LoopStatistics
 from storage.log.log import Log
 from storage.log_manager import LogManagerStatistics
 from storage.waits import Work
+
+if TYPE_CHECKING:
+    from broker.controller.statistics import ClusterControllerStatistics
+    from broker.security.acl_authorizer import AuthorizerStatistics
+    from broker.zookeeper.zookeeper_store import ZooKeeperStatistics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +80,25 @@ class Sources:
     transactions: Callable[[], Work[TransactionStatistics]]
     fetch_sessions: Callable[[], FetchSessionStatistics]
     sockets: Callable[[], SocketServerStatistics]
+    authentication: Callable[[], Mapping[str, AuthenticationStatistics]]
+    """By listener that authenticates."""
     channel: Callable[[], RequestChannelStatistics]
     background: Callable[[], BackgroundStatistics]
     deadlines: Callable[[], DeadlinesStatistics]
     opening: Callable[[], OpeningStatistics]
+    quotas: Quotas
+    access: "Callable[[], AuthorizerStatistics | None]"
+    """None without an authorizer."""
     loop: Callable[[], LoopStatistics]
     disk: Callable[[], tuple[int, int]]
     """(read, written): bytes from and to disks by this process."""
     recent: Recent
+    cluster_controller: "Callable[[], ClusterControllerStatistics] | None" = None
+    """None on a broker that stands alone."""
+    zookeeper: "Callable[[], ZooKeeperStatistics] | None" = None
+    """None on a broker that stands alone."""
+    peers: Mapping[tuple[str, int], PeerTraffic] = field(default_factory=dict)
+    """By client id and broker; empty on a broker that stands alone."""
 
 
 async def all_families(sources: Sources) -> list[Family | Lines]:
@@ -84,8 +108,12 @@ async def all_families(sources: Sources) -> list[Family | Lines]:
     return [
         *_server(sources),
         *_controller(state),
+        *_cluster_controller(sources),
+        *_zookeeper(sources),
         *(await topic_families(replicas)),
         *_replica_manager(replicas, state.elections),
+        *(await replication_families(replicas.fetching, sources.recent)),
+        *(connection_families(sources.peers) if sources.peers else ()),
         *(await log_families(sources.logs())),
         *_log_manager(sources.log_manager()),
         *(await partition_families(sources.partitions())),
@@ -94,9 +122,12 @@ async def all_families(sources: Sources) -> list[Family | Lines]:
         *(await request_families(sources.channel(), sources.recent)),
         *_opening(sources.opening()),
         *socket_families(sources.sockets(), sources.loop(), sources.recent),
+        *authentication_families(sources.authentication(), sources.sockets(), sources.recent),
         *group_families(await sources.groups()),
         *(await lag_families(sources.group_offsets(), sources.high_watermark)),
         *transaction_families(await sources.transactions()),
+        *(await quota_families(sources.quotas)),
+        *access_families(sources.access(), sources.recent),
         *_background(sources),
     ]
 
@@ -192,6 +223,20 @@ def _controller(state: ControllerStatistics) -> Iterator[Family]:
     )
 
 
+def _cluster_controller(sources: Sources) -> Iterator[Family]:
+    if sources.cluster_controller is not None:
+        from broker.metrics.controller_families import controller_families
+
+        yield from controller_families(sources.cluster_controller())
+
+
+def _zookeeper(sources: Sources) -> Iterator[Family]:
+    if sources.zookeeper is not None:
+        from broker.metrics.zookeeper_families import zookeeper_families
+
+        yield from zookeeper_families(sources.zookeeper())
+
+
 def _replica_manager(
     statistics: ReplicaManagerStatistics, elections: ElectionStatistics
 ) -> Iterator[Family]:
@@ -219,6 +264,11 @@ def _replica_manager(
             "Partitions with as many replicas in the ISR as min.insync.replicas",
             statistics.at_min_isr_partition_count,
         ),
+        (
+            "reassigningpartitions",
+            "Partitions led here whose replicas are being changed",
+            statistics.reassigning_partitions,
+        ),
         ("produceridcount", "Producers that partitions remember", statistics.producer_id_count),
         (
             "partitionswithlatetransactionscount",
@@ -229,13 +279,18 @@ def _replica_manager(
         yield gauge(prefix + name, text, value)
     yield from _twice(
         prefix + "isrshrinks",
-        "Partitions whose ISR this start made smaller",
-        elections.isr_shrinks,
+        "Partitions whose ISR this broker made smaller",
+        elections.isr_shrinks + statistics.isr.shrinks,
     )
     yield from _twice(
         prefix + "isrexpands",
-        "Partitions whose ISR this start made larger",
-        elections.isr_expands,
+        "Partitions whose ISR this broker made larger",
+        elections.isr_expands + statistics.isr.expands,
+    )
+    yield from _twice(
+        prefix + "failedisrupdates",
+        "Changes of an ISR that the controller did not make",
+        statistics.isr.failed_updates,
     )
     purgatories = {"Produce": statistics.produce_purgatory, "Fetch": statistics.fetch_purgatory}
     prefix = "kafka_server_delayedoperationpurgatory_"

@@ -5,7 +5,7 @@ connection count, which dashboards of both query, has both names.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
@@ -14,21 +14,26 @@ from broker.metrics.request_families import Family
 from broker.network.socket_server import SocketServerStatistics
 from broker.world.loop_watch import LoopStatistics
 
-_CONFLUENT: Final = "kafka_server_socketservermetrics_"
-_STRIMZI: Final = "kafka_server_socket_server_metrics_"
+if TYPE_CHECKING:
+    from broker.network.handshakes import HandshakeStatistics
+
+CONFLUENT: Final = "kafka_server_socketservermetrics_"
+STRIMZI: Final = "kafka_server_socket_server_metrics_"
 
 
 def socket_families(
     statistics: SocketServerStatistics, loop: LoopStatistics, recent: Recent
 ) -> Iterator[Family]:
     """Yield the families of the connections and of the event loop that serves them."""
-    for prefix in (_CONFLUENT, _STRIMZI):
-        yield _by_listener(
+    for prefix in (CONFLUENT, STRIMZI):
+        yield by_listener(
             GaugeMetricFamily, prefix + "connection_count", "Connections", statistics.connections
         )
     yield from _rates(statistics, recent)
+    if statistics.handshakes is not None:
+        yield from _handshakes(statistics.handshakes)
     refused = CounterMetricFamily(
-        _CONFLUENT + "connection_refused",
+        CONFLUENT + "connection_refused",
         "Connections closed because of a limit",
         labels=("reason",),
     )
@@ -37,7 +42,7 @@ def socket_families(
     yield refused
     for name, text, value in (
         (
-            "expired_connections_killed_count",
+            "idle_connections_killed_count",
             "Connections closed by connections.max.idle.ms",
             statistics.idle_closed,
         ),
@@ -49,7 +54,7 @@ def socket_families(
             statistics.overdue_closed,
         ),
     ):
-        yield CounterMetricFamily(_CONFLUENT + name, text, value=value)
+        yield CounterMetricFamily(CONFLUENT + name, text, value=value)
     yield from _memory(statistics)
     yield GaugeMetricFamily(
         "kafka_network_requestchannel_responsequeuesize",
@@ -67,12 +72,27 @@ def socket_families(
                 )
 
 
-def _by_listener(
+def _handshakes(statistics: "HandshakeStatistics") -> Iterator[Family]:
+    refused = CounterMetricFamily(
+        CONFLUENT + "handshakes_refused", "TLS handshakes that failed", labels=("reason",)
+    )
+    for reason, count in statistics.refused.items():
+        refused.add_metric((reason.name.lower(),), count)
+    yield refused
+    for name, text, value in (
+        ("handshakes_under_way", "Connections that have not shaken hands", statistics.under_way),
+        ("handshakes_waiting", "Those that wait for a place", statistics.waiting),
+    ):
+        yield GaugeMetricFamily(CONFLUENT + name, text, value=value)
+
+
+def by_listener(
     kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
     name: str,
     text: str,
     values: Mapping[str, float],
 ) -> Family:
+    """A family with a sample for each listener."""
     family = kind(name, text, labels=("listener",))
     for listener, value in values.items():
         family.add_metric((listener,), value)
@@ -84,15 +104,15 @@ def _rates(statistics: SocketServerStatistics, recent: Recent) -> Iterator[Famil
         ("connection_creation", "Connections accepted", statistics.accepted),
         ("connection_close", "Connections that ended", statistics.closed),
     ):
-        yield _by_listener(CounterMetricFamily, _CONFLUENT + name, text, totals)
+        yield by_listener(CounterMetricFamily, CONFLUENT + name, text, totals)
         rates = {
             listener: rate
             for listener, total in totals.items()
             if (rate := recent.rate(name, listener, total=total)) is not None
         }
         if rates:
-            yield _by_listener(
-                GaugeMetricFamily, _CONFLUENT + name + "_rate", text + " per second, lately", rates
+            yield by_listener(
+                GaugeMetricFamily, CONFLUENT + name + "_rate", text + " per second, lately", rates
             )
 
 
@@ -104,7 +124,7 @@ def _memory(statistics: SocketServerStatistics) -> Iterator[Family]:
         ("memorypoolused", "Bytes of receive buffers in use", buffers.bytes_in_use),
         ("memorypoolavailable", "Bytes of receive buffers kept free", buffers.bytes_free),
     ):
-        yield GaugeMetricFamily(_CONFLUENT + name, text, value=value)
+        yield GaugeMetricFamily(CONFLUENT + name, text, value=value)
     if statistics.memory is not None:
         pool = "kafka_network_socketserver_memorypool"
         yield GaugeMetricFamily(

@@ -19,6 +19,16 @@ COUNTERS: Final = (
     ("bytes_rejected", "bytesrejected", "Bytes of batches refused for their size"),
     ("replication_bytes_in", "replicationbytesin", "Bytes fetched from other brokers"),
     ("replication_bytes_out", "replicationbytesout", "Bytes sent to other brokers"),
+    (
+        "reassignment_bytes_in",
+        "reassignmentbytesin",
+        "Of those fetched, bytes of replicas that a reassignment adds",
+    ),
+    (
+        "reassignment_bytes_out",
+        "reassignmentbytesout",
+        "Of those sent, bytes to replicas that a reassignment adds",
+    ),
     ("total_produce_requests", "totalproducerequests", "Partitions that were produced to"),
     ("total_fetch_requests", "totalfetchrequests", "Partitions that were fetched"),
     ("failed_produce_requests", "failedproducerequests", "Of these, those that failed"),

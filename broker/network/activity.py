@@ -10,11 +10,13 @@ import enum
 class State(enum.Enum):
     """What a connection is doing."""
 
+    OPENING = "shakes hands"
     IDLE = "waits for the client's next bytes"
     BUSY = "handles requests"
     PARKED = "waits for a reply, or for the client's disconnect"
     SENDING = "the client is slow to take a reply"
     MUTED = "waits until less memory is taken by requests"
+    THROTTLED = "waits until its client may take more of its quota"
 
 
 class Ending(enum.Enum):
@@ -26,10 +28,15 @@ class Ending(enum.Enum):
     SERVER = "the broker closes its connections"
     IDLE = "nothing happened for too long"
     OVERDUE = "its unfinished request held memory that others waited for"
+    OPENING = "it did not shake hands in time"
     GONE = "the client went away while its request was parked"
+    STRANGER = "it asked for something before it had authenticated"
+    SESSION = "its session has expired"
+    LATE = "it did not authenticate in time"
+    PUSHED_OUT = "it had not authenticated, and others wanted to"
 
 
-_MAY_BE_STUCK = frozenset((State.IDLE, State.SENDING))
+_MAY_BE_STUCK = frozenset((State.IDLE, State.SENDING, State.THROTTLED))
 _IN_WORK = frozenset((State.BUSY, State.SENDING))
 
 
@@ -56,5 +63,8 @@ class Activity:
         return self.state not in _IN_WORK
 
     def is_stuck(self, now: float, max_idle_s: float) -> bool:
-        """Whether nothing happened for `max_idle_s`; a parked or working request is not stuck."""
+        """Whether nothing happened for `max_idle_s`; a parked or working request is not stuck.
+
+        A throttled connection is, as in Kafka.
+        """
         return now - self.last > max_idle_s and self.state in _MAY_BE_STUCK

@@ -4,7 +4,7 @@ A request that waits for others, or takes long, would occupy one of the few work
 would wait for it. Rules
 
 * A connection has one request in work, so there are at most as many tasks as connections, plus
-  those that must be finished although their client is gone (`broker.network.continuation`).
+  those that must be finished although their client is gone (`broker.network.unanswered`).
 * Each task begins behind all other long work (`wait_for_turn`).
 * The broker's stop closes connections first, so no client waits for the remaining work: `close`
   cancels it and waits for its threads. The components that it uses are stopped afterwards.
@@ -12,7 +12,7 @@ would wait for it. Rules
 
 import trio
 
-from broker.network.continuation import Continuation, is_parked
+from broker.network.unanswered import Unanswered, is_parked
 from broker.world.driver import Driver
 from broker.world.turns import wait_for_turn
 from storage.clock import Clock
@@ -50,7 +50,7 @@ class Asides:
             self._nursery.cancel_scope.cancel()
             await self._ended.wait()
 
-    def begin(self, work: Continuation) -> Signal[None]:
+    def begin(self, work: Unanswered) -> Signal[None]:
         """Go on with `work` until it is done or parked; returns what fires then.
 
         Raises ClosedResourceError before the start and at the stop; the work is dropped.
@@ -63,7 +63,7 @@ class Asides:
         self._nursery.start_soon(self._go_on, work, gone_on, name="aside")
         return gone_on
 
-    async def _go_on(self, work: Continuation, gone_on: Signal[None]) -> None:
+    async def _go_on(self, work: Unanswered, gone_on: Signal[None]) -> None:
         try:
             await work.go_on(self._driver, self._clock, is_parked, wait_for_turn)
             gone_on.fire()

@@ -20,9 +20,12 @@ development mode) `release` logs an error if a view of the buffer still exists.
 import logging
 import mmap
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias
 
 logger = logging.getLogger(__name__)
+
+PoolBuffer: TypeAlias = bytearray | mmap.mmap
+"""Indexes, slices and views are the same in both."""
 
 STANDARD_BYTES = 128 * 1024
 """The most that one receive call fills: measurements show no gain from larger buffers."""
@@ -53,8 +56,8 @@ class BufferPool:
     """Buffers shared by all connections of a broker. Not thread safe: event loop only."""
 
     def __init__(self, *, retained_bytes: int = RETAINED_BYTES, check: bool = False) -> None:
-        self._standard: list[bytearray] = []
-        self._large: dict[int, list[bytearray]] = {}
+        self._standard: list[PoolBuffer] = []
+        self._large: dict[int, list[PoolBuffer]] = {}
         self._retained = retained_bytes
         self._free_bytes = 0
         self._in_use = 0
@@ -66,7 +69,7 @@ class BufferPool:
         """Whether so many connections hold a buffer that incomplete frames are packed."""
         return self._in_use > CROWDED
 
-    def acquire(self, wanted: int = 0) -> bytearray:
+    def acquire(self, wanted: int = 0) -> PoolBuffer:
         """Take a standard buffer, or a free one that holds `wanted` bytes if that is larger."""
         self._in_use += 1
         if wanted > STANDARD_BYTES:
@@ -78,7 +81,7 @@ class BufferPool:
         self._bytes_in_use += STANDARD_BYTES
         return bytearray(STANDARD_BYTES)
 
-    def free_large(self, frame: int) -> bytearray | None:
+    def free_large(self, frame: int) -> PoolBuffer | None:
         """Take a free large buffer that holds `frame` bytes; None when there is none."""
         free = self._large.get(_size_class(frame))
         if not free:
@@ -86,14 +89,14 @@ class BufferPool:
         self._in_use += 1
         return self._taken(free.pop())
 
-    def grown(self, frame: int, arrived: int) -> bytearray:
+    def grown(self, frame: int, arrived: int) -> PoolBuffer:
         """Take a buffer larger than `arrived` bytes, for a frame of `frame` bytes.
 
         Raises OSError when the system grants no more memory.
         """
-        large = self.free_large(frame)
-        if large is not None:
-            return large
+        free = self.free_large(frame)
+        if free is not None:
+            return free
         size = _size_class(min(frame, arrived * GROWTH))
         if size < STANDARD_BYTES:
             return bytearray(size) if self.crowded else self.acquire()
@@ -103,13 +106,19 @@ class BufferPool:
         self._in_use += 1
         return large
 
-    def packed(self, content: memoryview) -> bytearray:
-        """Copy an incomplete frame to a small buffer of its own, with room for more bytes."""
-        buffer = bytearray(max(_size_class(len(content) * 2), SMALL_BYTES))
-        buffer[: len(content)] = content
+    def packed(self, content: memoryview) -> PoolBuffer:
+        """Copy an incomplete frame to a buffer of its size, with room for more bytes if that is
+        small; one of the pool if it is not."""
+        have = len(content)
+        size = max(_size_class(have * 2), SMALL_BYTES)
+        if size < STANDARD_BYTES:
+            buffer: PoolBuffer = bytearray(size)
+        else:
+            buffer = self.acquire() if have <= STANDARD_BYTES else self.grown(size, have)
+        buffer[:have] = content
         return buffer
 
-    def release(self, buffer: bytearray) -> None:
+    def release(self, buffer: PoolBuffer) -> None:
         """Give a buffer back. No view of it may exist."""
         size = len(buffer)
         if size < STANDARD_BYTES:
@@ -128,7 +137,7 @@ class BufferPool:
         else:
             self._large.setdefault(size, []).append(buffer)
 
-    def release_parked(self, buffer: bytearray) -> None:
+    def release_parked(self, buffer: PoolBuffer) -> None:
         """Give a buffer back while its request is parked: views exist, but must not be used.
 
         With `check` the bytes are overwritten, so that a user of a view reads nonsense at once
@@ -140,7 +149,7 @@ class BufferPool:
         else:
             self.release(buffer)
 
-    def forget(self, buffer: bytearray) -> None:
+    def forget(self, buffer: PoolBuffer) -> None:
         """Never use this buffer again: its connection ended while a task may still write to it."""
         if len(buffer) >= STANDARD_BYTES:
             self._in_use -= 1
@@ -153,20 +162,20 @@ class BufferPool:
             in_use=self._in_use, bytes_in_use=self._bytes_in_use, bytes_free=self._free_bytes
         )
 
-    def _taken(self, buffer: bytearray) -> bytearray:
+    def _taken(self, buffer: PoolBuffer) -> PoolBuffer:
         self._free_bytes -= len(buffer)
         if len(buffer) == STANDARD_BYTES:
             self._bytes_in_use += STANDARD_BYTES
         return buffer
 
 
-def _anonymous(size: int) -> bytearray:
-    """Return memory without pages, to be used like a bytearray: index, slices and views."""
+def _anonymous(size: int) -> mmap.mmap:
+    """Return memory without pages."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    return cast("bytearray", mmap.mmap(-1, size, flags=flags))
+    return mmap.mmap(-1, size, flags=flags)
 
 
-def _is_viewed(buffer: bytearray | mmap.mmap) -> bool:
+def _is_viewed(buffer: PoolBuffer) -> bool:
     """Whether views of the buffer exist: if so, both kinds refuse to be resized."""
     try:
         if isinstance(buffer, mmap.mmap):

@@ -11,7 +11,9 @@ Decided by measurements (each saves microseconds of the fifteen that a request c
 
 The buffer belongs to the request in work until its handler has returned, because handlers patch
 batches in place; a handler that has released it gives it back while it is parked or works aside.
-Bad bytes end the connection, with one line in the log.
+Bad bytes end the connection, with a line in the log, which many share.
+
+If its stream has to be opened first, by a TLS handshake, that is part of the work (`handshakes`).
 
 Its parts: `connection_state` (the next step), `receive_buffer` (bytes received), `request_handling`
 (from a frame to its reply), `finishing` (waiting for a reply), `replies` (sending), `activity`
@@ -21,21 +23,24 @@ Its parts: `connection_state` (the next step), `receive_buffer` (bytes received)
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from broker.network.activity import Activity, Ending, State
-from broker.network.buffers import BufferPool
-from broker.network.connection_loop import ClientGone, ConnectionLoop, ConnectionWork
+from broker.network.buffers import BufferPool, PoolBuffer
+from broker.network.connection_loop import WITH_OTHERS, ConnectionLoop, ConnectionWork
 from broker.network.connection_state import (
     CLOSE,
     FINISH,
     RECEIVE,
     SEND,
+    THROTTLE,
     WAIT_FOR_MEMORY,
     YIELD,
     ConnectionState,
     Step,
 )
+from broker.network.endings import ClientGone
 from broker.network.finishing import Finishing
 from broker.network.frame_memory import FrameMemory
 from broker.network.receive_buffer import ReceiveBuffer
@@ -45,10 +50,14 @@ from broker.network.request_handling import RequestHandling
 from broker.network.request_memory import Claim, RequestMemory
 from broker.network.routes import RouteTable
 from broker.network.sender import DiskReader, ShortFile
+from broker.network.unanswered import Unanswered
+from broker.quotas.throttle import Throttle
 from broker.request import ConnectionInfo
 from broker.world.transport import Stream
 from protocol.errors import ProtocolError
-from storage.waits import PAUSE
+from protocol.framing import MIN_REQUEST_SIZE
+from storage.seldom import Seldom
+from storage.waits import PAUSE, Work
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +65,23 @@ INCOMPLETE_BYTES: Final = 160 * 1024 * 1024
 """The default of `incomplete.request.max.bytes`."""
 
 
+Opening = Callable[[Stream, ConnectionInfo, Callable[[], object]], Work[str | None]]
+"""Opens a connection's stream, by a handshake: (stream, whose, what ends the connection). Returns
+the client's principal if it is known by that. Raises OSError."""
+
+
 class ConnectionServices:
     """What all connections of a broker share."""
 
-    __slots__ = ("buffers", "channel", "disk", "frames", "max_request_bytes", "memory")
+    __slots__ = (
+        "buffers",
+        "channel",
+        "disk",
+        "frames",
+        "max_request_bytes",
+        "memory",
+        "telling_bad_bytes",
+    )
 
     def __init__(
         self,
@@ -77,6 +99,21 @@ class ConnectionServices:
         self.buffers = buffers or BufferPool()
         self.memory = memory
         self.frames = frames or FrameMemory(INCOMPLETE_BYTES)
+        self.telling_bad_bytes = Seldom(channel.clock)
+
+
+class Guard(Protocol):
+    """Takes the frames of a connection whose client has to prove who it is."""
+
+    def handle(
+        self, buffer: PoolBuffer, view: memoryview, start: int, end: int, now: float
+    ) -> Unanswered | Throttle | None:
+        """See `RequestHandling.handle`."""
+        ...
+
+    def note_bad_bytes(self, error: ProtocolError) -> None:
+        """What the client sent is no request, and ends the connection."""
+        ...
 
 
 class Connection:
@@ -85,21 +122,38 @@ class Connection:
     __slots__ = (
         "_channel",
         "_finishing",
+        "_guard",
         "_handling",
+        "_let_in",
+        "_most_bytes",
+        "_opening",
         "_replies",
         "_served",
         "_state",
         "_stream",
+        "_telling",
         "info",
     )
 
-    def __init__(self, stream: Stream, info: ConnectionInfo, services: ConnectionServices) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        info: ConnectionInfo,
+        services: ConnectionServices,
+        opening: Opening | None = None,
+    ) -> None:
+        """`opening` is done before the first receive."""
         channel = services.channel
         activity = Activity(channel.clock.monotonic())
         self.info = info
         self._stream = stream
         self._channel = channel
+        self._opening = opening
+        self._telling = services.telling_bad_bytes
         self._served: ConnectionWork | None = None
+        self._most_bytes = services.max_request_bytes
+        self._guard: Guard | None = None
+        self._let_in: Callable[[], object] = lambda: None
         self._replies = Replies(stream, activity, services.disk, channel.clock)
         self._handling = RequestHandling(info, channel.routes, channel, activity, self._replies)
         self._state = ConnectionState(
@@ -112,9 +166,15 @@ class Connection:
         )
         self._finishing = Finishing(self._state, self._handling, self._replies, channel)
 
-    def serve(self, loop: ConnectionLoop, ended: Callable[[], object]) -> None:
+    def serve(
+        self,
+        loop: ConnectionLoop,
+        ended: Callable[[], object],
+        let_in: Callable[[], object] = lambda: None,
+    ) -> None:
         """Serve until the client disconnects or sends bad bytes, or the server closes it; then call
-        `ended`."""
+        `ended`. `let_in` is called when the client has proved who it is."""
+        self._let_in = let_in
         self._served = loop.serve(self._stream, self.run(), self.info.client, self._named, ended)
 
     def _named(self) -> str:
@@ -128,10 +188,12 @@ class Connection:
             # After an error the buffer is not reused: a traceback may keep views of it, and a
             # worker may still write to it.
             try:
+                if self._opening is not None:
+                    await self._open(self._opening)
                 await self._serve()
                 ended_well = True
-            except ProtocolError as error:
-                logger.info("Closing connection %s: %s", self.info.connection_id, error)
+            except ProtocolError as problem:
+                self._tell(problem)
                 if self._replies.turn:  # of the requests before the bad bytes
                     await self._replies.send(state.came_at)
         except ShortFile:
@@ -139,9 +201,9 @@ class Connection:
                 "Closing connection %s: a segment was cut while it was sent",
                 self.info.connection_id,
             )
-        except ClientGone as error:
+        except ClientGone as gone:
             state.activity.end(Ending.GONE)
-            logger.debug("Connection %s ended: %s", self.info.connection_id, error)
+            logger.debug("Connection %s ended: %s", self.info.connection_id, gone)
         except OSError as error:
             logger.debug("Connection %s ended: %s", self.info.connection_id, error)
         except Exception:
@@ -151,16 +213,77 @@ class Connection:
                 state.claim.release()
             state.incoming.close(reusable=ended_well)
 
-    def use(self, routes: RouteTable, principal: str | None = None) -> None:
+    def _tell(self, error: ProtocolError) -> None:
+        """Say why bad bytes end the connection, but not of each where there are many."""
+        if self._guard is not None and self.info.is_stranger:
+            self._guard.note_bad_bytes(error)
+            return
+        untold = self._telling.untold()
+        if untold:
+            more = f" ({untold} times)" if untold > 1 else ""
+            logger.info("Closing connection %s: %s%s", self.info.connection_id, error, more)
+        else:
+            logger.debug("Closing connection %s: %s", self.info.connection_id, error)
+
+    async def _open(self, opening: Opening) -> None:
+        """Open the stream, and learn who the client is. Raises OSError if it fails."""
+        activity = self._state.activity
+        activity.state = State.OPENING
+        give_up = partial(self._end_if, True, Ending.OPENING)
+        principal = await opening(self._stream, self.info, give_up)
+        if principal is not None:
+            self.info = replace(self.info, principal=principal)
+            self._handling.identify(self.info)
+        activity.state = State.BUSY
+        activity.last = self._channel.clock.monotonic()
+
+    def use(
+        self, routes: RouteTable, principal: str | None = None, *, by_token: bool = False
+    ) -> None:
         """Use another table of routes, and principal if given, from the next request on.
 
         A connection begins with the table of its request channel.
         """
         if principal is not None:
-            self.info = replace(self.info, principal=principal)
+            self.info = replace(
+                self.info, principal=principal, by_token=by_token, is_stranger=False
+            )
         self._handling.use(routes, self.info)
 
+    def guard(
+        self,
+        make: Callable[[RequestHandling, Activity], Guard],
+        info: ConnectionInfo,
+        strangers: RouteTable,
+        most_bytes: int,
+    ) -> None:
+        """Hand frames to a guard, with the routes of `strangers`, until `let_in` is called."""
+        self.info = info
+        self._handling.use(strangers, self.info)
+        self._guard = make(self._handling, self._state.activity)
+        self._state.hand_to(self._guard.handle, least_bytes=0, most_bytes=most_bytes)
+
+    def let_in(self, principal: str, *, by_token: bool, guarded: bool) -> None:
+        """Serve everything to the client, which has proved that it is this principal.
+
+        If it is to stay `guarded`, its frames still pass the guard first.
+        """
+        assert self._guard is not None
+        self.use(self._channel.routes, principal, by_token=by_token)
+        if guarded:
+            self._state.hand_to(self._guard.handle, least_bytes=0, most_bytes=self._most_bytes)
+        else:
+            self._state.hand_to(
+                self._handling.handle, least_bytes=MIN_REQUEST_SIZE, most_bytes=self._most_bytes
+            )
+        self._let_in()
+
     # ---- for the server
+
+    @property
+    def is_stranger(self) -> bool:
+        """Whether its client has yet to prove who it is."""
+        return self.info.is_stranger
 
     def close(self) -> None:
         """End it after the request in work; at once if there is none or it is only parked."""
@@ -196,6 +319,10 @@ class Connection:
         """
         return self._end_if(self._state.is_overdue(now), Ending.OVERDUE)
 
+    def push_out(self, reason: Ending) -> None:
+        """Close it, because it has not authenticated."""
+        self._end_if(True, reason)
+
     def _give_up(self) -> None:
         self._end_if(True, Ending.OVERDUE)
 
@@ -207,11 +334,13 @@ class Connection:
 
     # ---- the loop
 
-    async def _serve(self) -> None:
+    async def _serve(self) -> None:  # noqa: C901 - a call each would cost more
         state, replies = self._state, self._replies
         incoming = state.incoming
         stream = self._stream
-        receive, tells_again = stream.recv_into, stream.tells_again
+        receive = stream.recv_into
+        assert self._served is not None
+        loop = self._served.loop
         monotonic = self._channel.clock.monotonic
         step = state.begin()
         while True:
@@ -227,30 +356,48 @@ class Connection:
                     continue
                 step = state.received(count, monotonic()) if count else state.client_ended()
             if step is SEND:
+                if loop.gathers:
+                    await WITH_OTHERS
+                    state.began = 0.0  # others had their turn
                 if not replies.send_nowait(state.came_at):
                     await replies.send(state.came_at)
                 step = state.sent()
-                if step is RECEIVE and tells_again and not incoming.have:
+                if step is RECEIVE and stream.tells_again and not incoming.have:
                     state.nothing_came()
                     await stream.readable
                     step = state.resumed()
             elif step is FINISH:
-                await self._finishing.finish(self.abort)
-                step = state.finished()
+                step = state.finished(await self._finishing.finish(self.abort))
             elif step is YIELD:
                 await PAUSE
                 step = state.yielded(monotonic())
             elif step is CLOSE:
                 return
             elif step is not RECEIVE:
-                await self._wait_for_memory(step)
-                step = state.resumed()
+                step = await self._wait(step)
 
-    async def _wait_for_memory(self, step: Step) -> None:
-        claim, hold = self._state.claim, self._state.incoming.hold
+    async def _wait(self, step: Step) -> Step:
+        """Take a step that keeps the connection from receiving; return the next one."""
+        state = self._state
+        claim, hold = state.claim, state.incoming.hold
+        if step is THROTTLE:
+            await self._throttle()
+            return state.finished()
         if step is WAIT_FOR_MEMORY:
             assert claim is not None
             await claim.memory.wait_available()
         else:
             assert hold is not None
             await hold.wait(self._channel.clock.monotonic)
+        return state.resumed()
+
+    async def _throttle(self) -> None:
+        """Send the replies, and wait until the client may go on."""
+        state, replies = self._state, self._replies
+        throttle: Throttle = state.waiting
+        with throttle:
+            if replies.turn and not replies.send_nowait(state.since):
+                await replies.send(state.since)
+            state.throttled()
+            await self._channel.deadlines.wait_until(throttle.until)
+        state.activity.last = self._channel.clock.monotonic()

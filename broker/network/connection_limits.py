@@ -20,6 +20,8 @@ class ConnectionRefusal(enum.Enum):
     BROKER_LIMIT = "max.connections"
     LISTENER_LIMIT = "listener.name.*.max.connections"
     IP_LIMIT = "max.connections.per.ip"
+    IP_RATE = "connection_creation_rate"
+    """The quota of an address (`broker.quotas.connection_rates`): closed after a while."""
 
 
 NO_LIMIT = 2147483647

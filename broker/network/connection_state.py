@@ -9,7 +9,8 @@ the next step. `broker.network.connection` drives it on a stream, tests do so by
                                         for, SEND if some are ready, else as after `sent`
                         nothing_came    WAIT_READABLE
                         client_ended    CLOSE
-    FINISH              finished        as after `received`
+    FINISH              finished        as after `received`, or THROTTLE
+    THROTTLE            finished        as after `received`
     SEND                sent            YIELD if the turn was cut between frames, else the decision
     YIELD               yielded         as after `received` if it was cut, else the decision
     WAIT_…              resumed         the decision
@@ -27,6 +28,8 @@ Rules
 * An invalid frame length ends the connection (S-NET-1), and so does a ProtocolError of `handle`.
 * Nothing is received while requests hold too much memory (`request_memory`, `frame_memory`), except
   that a frame which holds memory itself may be received to its end.
+* Nothing is received, and no frame handed out, while the client is throttled (KIP-219, S-QTA-3).
+  The replies leave before that.
 * After the connection has ended (`Activity.ending`) no frame is handed out; replies that are ready
   are still sent.
 
@@ -40,9 +43,10 @@ from collections.abc import Callable, Sized
 from typing import Any, Final
 
 from broker.network.activity import Activity, Ending, State
-from broker.network.buffers import STANDARD_BYTES
+from broker.network.buffers import STANDARD_BYTES, PoolBuffer
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.request_memory import Claim
+from broker.quotas.throttle import Throttle
 from protocol.errors import ProtocolError
 from protocol.framing import MIN_REQUEST_SIZE, SIZE_BYTES, frame_size
 
@@ -52,9 +56,10 @@ on how long the others had to wait, and not on the bytes handled."""
 
 _SIZE: Final = struct.Struct(">i").unpack_from
 
-Handle = Callable[[bytearray, memoryview, int, int, float], Any]
+Handle = Callable[[PoolBuffer, memoryview, int, int, float], Any]
 """(buffer, view of it, start, end, monotonic seconds at which the frame came): handles the frame in
-`start .. end`. Returns None if its reply is ready or it has none, else what must be waited for."""
+`start .. end`. Returns None if its reply is ready or it has none; a `Throttle` if so it is, but its
+client is throttled; else what must be waited for."""
 
 
 class Step(enum.Enum):
@@ -64,6 +69,7 @@ class Step(enum.Enum):
     SEND = "send the replies of this turn, which came at `came_at`: `sent`"
     WAIT_READABLE = "wait until something can be received: `resumed`"
     FINISH = "take `waiting`, and wait until its reply stands behind the others: `finished`"
+    THROTTLE = "send the replies, `throttled`, and wait until `waiting.until`: `finished`"
     YIELD = "let the other connections have their turn: `yielded`"
     WAIT_FOR_MEMORY = "wait until requests take less memory: `resumed`"
     WAIT_FOR_WINDOW = "wait until it is worth asking for a window again: `resumed`"
@@ -72,11 +78,12 @@ class Step(enum.Enum):
 
 _BUSY: Final = State.BUSY
 # Globals, because looking up an attribute of an enum costs a call.
-RECEIVE, SEND, WAIT_READABLE, FINISH = (
+RECEIVE, SEND, WAIT_READABLE, FINISH, THROTTLE = (
     Step.RECEIVE,
     Step.SEND,
     Step.WAIT_READABLE,
     Step.FINISH,
+    Step.THROTTLE,
 )
 YIELD, WAIT_FOR_MEMORY, WAIT_FOR_WINDOW, CLOSE = (
     Step.YIELD,
@@ -92,6 +99,7 @@ class ConnectionState:
     __slots__ = (
         "_handle",
         "_large",
+        "_least_bytes",
         "_most_bytes",
         "_position",
         "_ready",
@@ -124,6 +132,7 @@ class ConnectionState:
         """What it holds of the memory for requests; None if that is not limited."""
         self._handle = handle
         self._ready = ready
+        self._least_bytes = MIN_REQUEST_SIZE
         self._most_bytes = max_request_bytes
         self.end: int | None = None
         """Up to where the buffer may be filled; None: all of it."""
@@ -135,7 +144,7 @@ class ConnectionState:
         self.began = 0.0
         """When this turn began; 0 if it begins with the next bytes."""
         self.waiting: Any = None
-        """What `handle` returned, for FINISH."""
+        """What `handle` returned, for FINISH; for THROTTLE, the throttle."""
         self.is_cut = False
         """Whether the turn ended after a frame while more bytes follow in the buffer."""
         self._position = 0
@@ -144,6 +153,14 @@ class ConnectionState:
         """Size of the incomplete frame there; 0 while it is not known."""
         self._large = 0
         """Size of the last large frame of this receive; 0 if there was none."""
+
+    def hand_to(self, handle: Handle, *, least_bytes: int, most_bytes: int) -> None:
+        """Have `handle` called with the frames from the next receive on, if they have such sizes.
+
+        The sizes hold from the next frame on.
+        """
+        self._handle = handle
+        self._least_bytes, self._most_bytes = least_bytes, most_bytes
 
     # ---- events
 
@@ -162,7 +179,7 @@ class ConnectionState:
 
         (a) the connection has ended, by the frame before or by bad bytes;
         (b) the next frame, or its size, is incomplete;
-        (c) a reply must be waited for;
+        (c) a reply must be waited for, or the client is throttled;
         (d) the turn is over while more bytes follow.
 
         Raises ProtocolError when the bytes are no request.
@@ -179,15 +196,16 @@ class ConnectionState:
         began = self.began
         if not began:
             began = self.began = now
-        handle, most = self._handle, self._most_bytes
+        handle, least, most = self._handle, self._least_bytes, self._most_bytes
         buffer, view = incoming.buffer, incoming.view
         have, position = incoming.have, self._position
         self._wanted = 0
         try:
             while have - position >= SIZE_BYTES and activity.ending is None:
                 (size,) = _SIZE(buffer, position)
-                if size < MIN_REQUEST_SIZE or size > most:
-                    frame_size(buffer, position, SIZE_BYTES, most)  # (a): raises, with the reason
+                if size < least or size > most:
+                    # (a): raises, with the reason, if it still does not fit
+                    frame_size(buffer, position, SIZE_BYTES, self._most_bytes, self._least_bytes)
                 start = position + SIZE_BYTES
                 end = start + size
                 if end > have:  # (b)
@@ -199,7 +217,7 @@ class ConnectionState:
                 position = end
                 if waiting is not None:  # (c)
                     self._position, self.since, self.waiting = position, now, waiting
-                    return FINISH
+                    return THROTTLE if waiting.__class__ is Throttle else FINISH
                 if position < have and activity.last - began >= CONNECTION_TURN_S:  # (d)
                     self.since, self.is_cut = now, True
                     break
@@ -267,11 +285,22 @@ class ConnectionState:
                 self.claim.release()
         self.activity.state = State.PARKED
 
-    def finished(self) -> Step:
+    def throttled(self) -> None:
+        """The replies were sent: free the bytes and memory of the requests that were handled."""
+        self.waiting = None
+        self.parked(released=True)
+        self.activity.state = State.THROTTLED
+
+    def finished(self, throttle: Throttle | None = None) -> Step:
         """The reply of the request in work was appended to the others, at `activity.last`.
 
-        Raises ProtocolError when the next bytes are no request.
+        `throttle` is that of its client; without one nobody is throttled (any more). Raises
+        ProtocolError when the next bytes are no request.
         """
+        if throttle is not None:
+            self.waiting = throttle
+            return THROTTLE
+        self.activity.state = _BUSY
         self.began = now = self.activity.last
         return self.received(0, now)
 

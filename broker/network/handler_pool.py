@@ -2,7 +2,7 @@
 
 Work of an API that producers and consumers wait for (`routes`) is put into one bounded queue
 (`queued.max.requests`) and taken on by the next free worker, until it is done or must not hold a
-worker any longer (`continuation.is_long`). When the queue is full the connection waits and does not
+worker any longer (`unanswered.is_long`). When the queue is full the connection waits and does not
 receive: that is the back pressure on clients.
 """
 
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import trio
 
-from broker.network.continuation import Continuation, is_long
+from broker.network.unanswered import Unanswered, is_long
 from broker.world.driver import Driver
 from storage.clock import Clock
 from storage.waits import Lock, Signal
 
-_Queued = tuple[Continuation, Signal[None]]
+_Queued = tuple[Unanswered, Signal[None]]
 """Work, and what fires when a worker has gone on with it."""
 
 
@@ -45,11 +45,11 @@ class HandlerPool:
         self._clock = clock
         self._places = Lock(queued_max)
         self._send, self._receive = trio.open_memory_channel[_Queued](math.inf)
-        self._at_work: dict[Continuation, None] = {}
+        self._at_work: dict[Unanswered, None] = {}
         self._busy_s = 0.0
         """Seconds spent on finished work."""
 
-    async def go_on(self, work: Continuation) -> None:
+    async def go_on(self, work: Unanswered) -> None:
         """Have a worker go on with `work`; wait while the queue is full, and until it has.
 
         The end of the caller does not end the work once it is queued. Raises ClosedResourceError at

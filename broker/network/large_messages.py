@@ -8,6 +8,9 @@ many elements is built in turns and becomes bytes. Over all connections both are
 
 * A request claims `Room` for as many elements as its frame could hold before it is parsed, and
   gives back what it did not need. Requests wait until there is room; smaller ones may overtake.
+* A controller of Kafka tells a broker of all partitions in one request. Those that may do so
+  (`Api.most_of_brokers`) have room of their own beyond `MAX_ELEMENTS`: one such request at a time,
+  which clients with large requests do not keep waiting.
 * Replies larger than `LARGE_REPLY_BYTES` are built one at a time, and only while the replies that
   clients have not taken yet are at most `UNSENT_BYTES`. When a reply has waited `PATIENCE_S` for
   that, clients whose large replies are unsent for at least so long lose their connections, those
@@ -20,6 +23,7 @@ Event loop only.
 from collections.abc import Callable
 from typing import Final
 
+from broker.api_facts import MOST_OF_BROKERS
 from broker.fairness import CLIENT, FairLock, Shares
 from broker.world.clock import TaskClock
 from protocol.errors import ProtocolError
@@ -44,16 +48,16 @@ class ReplyTooLarge(ProtocolError):
 class Room:
     """The elements that one request has claimed; a context manager that gives them back."""
 
-    __slots__ = ("_all", "elements")
+    __slots__ = ("_of", "elements")
 
-    def __init__(self, everything: "LargeMessages", elements: int) -> None:
-        self._all = everything
+    def __init__(self, of: "Rooms", elements: int) -> None:
+        self._of = of
         self.elements = elements
 
     def shrink(self, elements: int) -> None:
         """Keep room for `elements`, and give back the rest."""
         if elements < self.elements:
-            self._all.give_back(self.elements - elements)
+            self._of.give_back(self.elements - elements)
             self.elements = elements
 
     def __enter__(self) -> "Room":
@@ -61,6 +65,37 @@ class Room:
 
     def __exit__(self, *_: object) -> None:
         self.shrink(0)
+
+
+class Rooms:
+    """A number of elements that requests share."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken = 0
+        self._waiting: list[tuple[int, Signal[None]]] = []
+        """(elements, signal) of requests that do not fit, oldest first."""
+
+    async def take(self, elements: int) -> Room:
+        """Wait until there is room for `elements`; return it."""
+        while self._taken + elements > self._most:
+            entry: tuple[int, Signal[None]] = (elements, Signal())
+            self._waiting.append(entry)
+            try:
+                await entry[1]
+            finally:
+                self._waiting.remove(entry)
+        self._taken += elements
+        return Room(self, elements)
+
+    def give_back(self, elements: int) -> None:
+        """Give `elements` back and wake requests that fit now. Called by `Room`."""
+        self._taken -= elements
+        free = self._most - self._taken
+        for wanted, fits in self._waiting:
+            if wanted <= free:
+                free -= wanted
+                fits.fire()
 
 
 class ReplyRoom:
@@ -107,9 +142,8 @@ class LargeMessages:
 
     def __init__(self, clock: TaskClock) -> None:
         self._clock = clock
-        self._elements = 0
-        self._waiting: list[tuple[int, Signal[None]]] = []
-        """(elements, signal) of requests that do not fit, oldest first."""
+        self._requests = Rooms(ELEMENTS_AT_ONCE)
+        self._of_brokers = Rooms(MOST_OF_BROKERS)
         self._unsent_by = Shares()
         self._building = FairLock(shares=self._unsent_by)
         self._unsent: list[ReplyRoom] = []
@@ -121,24 +155,10 @@ class LargeMessages:
     async def room_for(self, frame_bytes: int, most: int = MAX_ELEMENTS) -> Room:
         """Wait for room for the elements that such a frame may hold, at most `most`; return it."""
         elements = min(frame_bytes // LEAST_ELEMENT_BYTES, most)
-        while self._elements + elements > ELEMENTS_AT_ONCE:
-            entry: tuple[int, Signal[None]] = (elements, Signal())
-            self._waiting.append(entry)
-            try:
-                await entry[1]
-            finally:
-                self._waiting.remove(entry)
-        self._elements += elements
-        return Room(self, elements)
-
-    def give_back(self, elements: int) -> None:
-        """Give `elements` back and wake requests that fit now. Called by `Room`."""
-        self._elements -= elements
-        free = ELEMENTS_AT_ONCE - self._elements
-        for wanted, fits in self._waiting:
-            if wanted <= free:
-                free -= wanted
-                fits.fire()
+        if elements > MAX_ELEMENTS:
+            # All of it: what is given back after parsing must not let a second one in.
+            return await self._of_brokers.take(MOST_OF_BROKERS)
+        return await self._requests.take(elements)
 
     # ---- replies
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.fairness import NOBODY, Client
-from broker.network.buffers import GROWTH, STANDARD_BYTES, BufferPool
+from broker.network.buffers import GROWTH, STANDARD_BYTES, BufferPool, PoolBuffer
 from broker.network.frame_memory import FrameHold, FrameMemory
 from protocol.framing import SIZE_BYTES
 
-_NO_BUFFER: Final = bytearray()
+_NO_BUFFER: Final[PoolBuffer] = bytearray()
 _NOTHING: Final = memoryview(_NO_BUFFER)
 
 FIRST_BYTES: Final = 8192
@@ -127,11 +127,11 @@ class ReceiveBuffer:
         else:
             self._pool.forget(buffer)
 
-    def _use(self, buffer: bytearray) -> None:
+    def _use(self, buffer: PoolBuffer) -> None:
         self.buffer = buffer
         self.view = memoryview(buffer)
 
-    def _packed(self, position: int) -> bytearray:
+    def _packed(self, position: int) -> PoolBuffer:
         """Move the bytes after `position` to a small buffer; return the old one to the caller."""
         rest = self.have - position
         packed = self._pool.packed(self.view[position : self.have]) if rest else None
@@ -141,7 +141,7 @@ class ReceiveBuffer:
             self._use(packed)
         return old
 
-    def _detached(self) -> bytearray:
+    def _detached(self) -> PoolBuffer:
         buffer, self.buffer = self.buffer, _NO_BUFFER
         self.view = _NOTHING
         return buffer

@@ -4,7 +4,7 @@ A turn is what a connection handles between two sends. Its replies leave in one 
 takes them at once; `send` handles what must wait: a slow peer, slices of files.
 """
 
-import struct
+from collections.abc import Callable
 from typing import Any, Final
 
 from broker.network.activity import Activity, State
@@ -21,9 +21,6 @@ BUILT_PER_PAUSE: Final = 4
 
 _BYTES: Final = frozenset((bytes, bytearray, memoryview))
 
-_HEADER_V0: Final = struct.Struct(">ii").pack
-_HEADER_V1: Final = struct.Struct(">iiB").pack
-
 
 class Replies:
     """The replies of one connection. Sending raises OSError if the connection has ended."""
@@ -37,6 +34,8 @@ class Replies:
         "_send",
         "_slices",
         "_stream",
+        "_waited",
+        "bill",
         "turn",
     )
 
@@ -52,6 +51,9 @@ class Replies:
         """The metrics of each request of the turn, also of those without a reply."""
         self._ready: list[float] = []
         """When the handler of each was done, in monotonic seconds."""
+        self._waited = False  # `send` did, since it began
+        self.bill: Callable[[float], None] | None = None
+        """Told of the seconds that the next sending takes, for a client with a quota of time."""
 
     def append(self, route: Route, correlation_id: int, reply: Any) -> None:
         """Encode a reply and append it to those of this turn; None if there is no reply.
@@ -66,7 +68,7 @@ class Replies:
                 try:
                     route.build_into(reply, out.append)
                     pieces = out[first + 1 :]
-                    out[first] = _frame_head(route, sum(map(len, pieces)), correlation_id)
+                    out[first] = route.frame_head(sum(map(len, pieces)), correlation_id)
                 except Exception:
                     del out[first:]
                     raise
@@ -76,7 +78,7 @@ class Replies:
                 parts: list[bytes] = []
                 route.build_into(reply, parts.append)
                 body = b"".join(parts)
-                out.append(_frame_head(route, len(body), correlation_id) + body)
+                out.append(route.frame_head(len(body), correlation_id) + body)
         self.turn.append(route.metrics)
         self._ready.append(self._activity.last)
 
@@ -91,14 +93,14 @@ class Replies:
             self.append(route, correlation_id, reply)
             return
         ready = self._activity.last
-        body = bytearray(_frame_head(route, 0, correlation_id))
+        body = bytearray(route.frame_head(0, correlation_id))
         head = len(body)
         for count, _ in enumerate(route.codec_of_reply.build_steps(reply, body.extend)):
             if not count % BUILT_PER_PAUSE:
                 await room.grow(len(body))
                 await PAUSE
         await room.grow(len(body))
-        body[:head] = _frame_head(route, len(body) - head, correlation_id)
+        body[:head] = route.frame_head(len(body) - head, correlation_id)
         room.built(len(body))
         self._out.append(body)
         self.turn.append(route.metrics)
@@ -128,12 +130,16 @@ class Replies:
         note_sent(self.turn, self._ready, received, done, now)
         self.turn.clear()
         self._ready.clear()
+        if self.bill is not None:
+            self._pay(now - done)
         return True
 
     async def send(self, received: float) -> None:
         """Send what `send_nowait` left; waits only if the peer or the disk is slow."""
         activity = self._activity
         done = activity.last
+        began = self._monotonic()
+        self._waited = False
         activity.state = State.SENDING
         if self._slices:
             await send_pieces(self._stream, self._out, self._disk, self._note_progress)
@@ -142,17 +148,19 @@ class Replies:
             await send_all(self._stream, self._out[0], self._note_progress)
         activity.state = State.BUSY
         self._out.clear()
-        self._note_progress()
+        activity.last = self._monotonic()
         note_sent(self.turn, self._ready, received, done, activity.last)
         self.turn.clear()
         self._ready.clear()
+        if self.bill is not None:
+            # What was sent after a wait is not known, and left out.
+            self._pay((began if self._waited else activity.last) - done)
+
+    def _pay(self, seconds: float) -> None:
+        bill, self.bill = self.bill, None
+        if bill is not None:
+            bill(seconds)
 
     def _note_progress(self) -> None:
+        self._waited = True
         self._activity.last = self._monotonic()
-
-
-def _frame_head(route: Route, size: int, correlation_id: int) -> bytes:
-    """Return frame size and response header for a body of `size` bytes."""
-    if route.flexible_header:
-        return _HEADER_V1(size + 5, correlation_id, 0)
-    return _HEADER_V0(size + 4, correlation_id)

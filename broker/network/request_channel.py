@@ -2,7 +2,7 @@
 
 A handler takes its first step in the connection's own turn, because a task switch would cost more
 than most requests. What that does not finish, the `HandlerPool` or the `Asides` go on with
-(`broker.network.continuation`).
+(`broker.network.unanswered`).
 """
 
 from collections.abc import Callable, Mapping
@@ -12,11 +12,13 @@ from typing import Any, Final
 import trio
 
 from broker.api_facts import Served
+from broker.deadlines import Deadlines
 from broker.network.asides import Asides
 from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics
 from broker.network.large_messages import LargeMessages
 from broker.network.request_metrics import RequestMetrics, RequestTimes
 from broker.network.routes import RouteTable
+from broker.quotas.quotas import Quotas
 from broker.world.clock import TaskClock
 from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers
@@ -46,9 +48,11 @@ class RequestChannel:
         workers: int = 8,
         queued_max: int = 500,
         unsupported_version_reply: Callable[[], Any] | None = None,
+        quotas: Quotas | None = None,
+        deadlines: Deadlines | None = None,
     ) -> None:
         """`driver` runs what handlers wait for; by default calls in threads and child processes are
-        made at once.
+        made at once. `deadlines` end throttles by `quotas`.
 
         `unsupported_version_reply` makes the v0 ApiVersions body for an unknown version.
         """
@@ -56,6 +60,8 @@ class RequestChannel:
         self.driver = driver or Driver(InlineWorkers(), clock)
         self.watch = self.driver.watch
         """Notes requests that block the loop for long."""
+        self.quotas = quotas or Quotas(clock)
+        self.deadlines = deadlines or Deadlines(clock)
         self._metrics: dict[int, RequestMetrics] = {}
         self.routes: Final = self.table(served, unsupported_version_reply=unsupported_version_reply)
         """The default table of a connection."""

@@ -7,67 +7,43 @@ did not make is returned as `Unanswered`; the connection waits for the reply.
 
 import logging
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from broker.network.activity import Activity, Ending
+from broker.network.buffers import PoolBuffer
 from broker.network.large_messages import ReplyRoom, Room
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
 from broker.network.routes import Route, RouteTable
-from broker.request import ConnectionInfo, RequestContext
+from broker.network.unanswered import Span, Unanswered, named
+from broker.quotas.throttle import Throttle
+from broker.request import ConnectionInfo, RequestContext, is_reply
 from broker.world.loop_watch import NOTED_S
 from broker.world.turns import TURN_S
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.framing import RequestHeader, UnsupportedVersion, parse_request_header
 from protocol.schema.parse_code import ManyElements
-from storage.waits import PAUSE, Pause, Wait, Work
+from storage.waits import PAUSE, Pause
 
 logger = logging.getLogger(__name__)
-
-
-class LargeRequest(NamedTuple):
-    """The position of a request body that has too many elements to be parsed in one go."""
-
-    start: int
-    end: int
-
 
 PARSED_PER_PAUSE: Final = 16
 """Elements between two pauses: some ten microseconds."""
 
 
-class Unanswered(NamedTuple):
-    """A request whose reply is not ready to be sent."""
-
-    route: Route
-    context: RequestContext
-    request: Any
-    reply: Any
-    """A `LargeRequest`, which is to be parsed; else the reply, if nothing is left of the work."""
-    work: Work[Any] | None
-    """The handler's work, which the first step did not finish."""
-    wait: Wait | None
-    """What the work waits for."""
-    since: float
-    """Monotonic seconds at which the first step ended."""
-    queue_s: float = 0.0
-    """Seconds until the handler's turn came."""
-    local_s: float = 0.0
-    """Seconds that the handler has worked so far."""
-
-
-def named(route: Route, context: RequestContext) -> str:
-    """Name a request for the log."""
-    return (
-        f"{route.metrics.name} version {context.api_version} from "
-        f"{context.connection.connection_id} (client id {context.client_id})"
-    )
-
-
 class RequestHandling:
     """Handles the frames of one connection. Replies that are ready go to `replies`."""
 
-    __slots__ = ("_activity", "_channel", "_info", "_made", "_monotonic", "_replies", "_routes")
+    __slots__ = (
+        "_activity",
+        "_channel",
+        "_info",
+        "_made",
+        "_monotonic",
+        "_quotas",
+        "_replies",
+        "_routes",
+    )
 
     def __init__(
         self,
@@ -82,6 +58,7 @@ class RequestHandling:
         self._activity = activity
         self._replies = replies
         self._monotonic = channel.clock.monotonic
+        self._quotas = channel.quotas
 
     def use(self, routes: RouteTable, info: ConnectionInfo) -> None:
         """Use this table of routes, and this client's `info`, from the next request on."""
@@ -89,10 +66,16 @@ class RequestHandling:
         self._made = routes.made
         self._info = info
 
+    def identify(self, info: ConnectionInfo) -> None:
+        """The client is known now."""
+        self._info = info
+
     def handle(
-        self, buffer: bytearray, view: memoryview, start: int, end: int, now: float
-    ) -> Unanswered | None:
+        self, buffer: PoolBuffer, view: memoryview, start: int, end: int, now: float
+    ) -> Unanswered | Throttle | None:
         """Answer the request in `start .. end`, or return it if its reply must be waited for.
+
+        Returns the throttle if the request is answered and its client throttled.
 
         `view` is a view of the whole `buffer`; `now` is when the frame came, in monotonic seconds.
         Raises ProtocolError.
@@ -101,8 +84,9 @@ class RequestHandling:
             key, version, correlation_id, client_id, body = parse_request_header(
                 buffer, view, start, end
             )
-        except UnsupportedVersion as error:
-            self._refuse_version(error.header.api_key, error.header.correlation_id, error)
+        except UnsupportedVersion as unsupported:
+            header = unsupported.header
+            self._refuse_version(header.api_key, header.correlation_id, unsupported)
             return None
         route = self._made.get((key << 16) | version) or self._routes.route(key, version)
         if route is None:
@@ -110,22 +94,28 @@ class RequestHandling:
             self._refuse_version(key, correlation_id, UnsupportedVersion(header))
             return None
         context = RequestContext(
-            key, version, correlation_id, client_id, self._info, now, close_connection=False
+            key, version, correlation_id, client_id, self._info, now, end - start
         )
         try:
             request, _ = route.parse_at(buffer, view, body, end)
         except ManyElements:
-            return Unanswered(route, context, None, LargeRequest(body, end), None, None, now)
+            waiting = Unanswered(route, context, now)
+            waiting.span = Span(body, end)
+            return waiting
         metrics = route.metrics
         metrics.requests += 1
-        work = route.handler(context, request)
         activity = self._activity
         started = activity.last
-        wait = None
+        work = wait = reply = None
         try:
-            wait = work.send(None)
-            while wait.__class__ is Pause and self._monotonic() - started < TURN_S:
+            given = route.handler(context, request)
+            if is_reply(given):
+                reply = given
+            else:
+                work = given
                 wait = work.send(None)
+                while wait.__class__ is Pause and self._monotonic() - started < TURN_S:
+                    wait = work.send(None)
         except StopIteration as end_of_work:
             wait, reply = None, end_of_work.value
         except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
@@ -134,65 +124,82 @@ class RequestHandling:
         local = finished - started
         if local >= NOTED_S:
             self._channel.watch.note(started, finished, partial(named, route, context))
-        if wait is not None:
-            return Unanswered(
-                route, context, request, None, work, wait, finished, started - now, local
-            )
-        if context.large:
-            return Unanswered(
-                route, context, request, reply, None, None, finished, started - now, local
-            )
+        if wait is not None or context.large:
+            waiting = Unanswered(route, context, finished)
+            waiting.request, waiting.reply = request, reply
+            waiting.queue_s, waiting.local_s = started - now, local
+            if wait is not None:
+                waiting.work, waiting.wait = work, wait
+            return waiting
         metrics.note_queue(started - now)
         metrics.note_local(local)
+        if self._quotas.charging is not None:
+            return self.answer_in_quota(route, context, request, reply, local)
         self.answer(route, context, request, reply)
         return None
 
     async def handle_large(
-        self, buffer: bytearray, view: memoryview, waiting: Unanswered, room: Room
-    ) -> Unanswered:
-        """Parse a `LargeRequest` in turns and take its handler's first step.
+        self, buffer: PoolBuffer, view: memoryview, waiting: Unanswered, room: Room, most: int
+    ) -> None:
+        """Parse a request of up to `most` elements in turns and take its handler's first step.
 
         Raises ProtocolError.
         """
-        route, context, _, where, _, _, now = waiting[:7]
-        steps = route.codec.parse_steps(buffer, view, where.start, where.end, route.most_elements)
-        request = None
+        route, context, span = waiting.route, waiting.context, waiting.span
+        assert span is not None
+        steps = route.codec.parse_steps(buffer, view, span.start, span.end, most)
         for count, parsed in enumerate(steps):
             if parsed is not None:
-                request, _, elements = parsed
+                waiting.request, _, elements = parsed
                 room.shrink(elements)
             elif not count % PARSED_PER_PAUSE:
                 await PAUSE
+        waiting.span = None
         context.large = True
-        metrics = route.metrics
-        metrics.requests += 1
+        route.metrics.requests += 1
         started = self._monotonic()
-        work: Work[Any] | None = route.handler(context, request)
-        assert work is not None
-        wait = reply = None
-        try:
-            wait = work.send(None)
-        except StopIteration as end:
-            work, reply = None, end.value
-        except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
-            work, reply = None, self.error_reply(route, context, request, error)
-        finished = self._activity.last = self._monotonic()
-        return Unanswered(
-            route, context, request, reply, work, wait, finished, started - now, finished - started
-        )
+        waiting.queue_s = started - waiting.since
+        waiting.begin()
+        if waiting.wait is None:
+            waiting.work = None
+        waiting.since = self._activity.last = self._monotonic()
+        waiting.local_s = waiting.since - started
 
-    async def answer_in_turns(
-        self, route: Route, context: RequestContext, request: Any, reply: Any, room: ReplyRoom
-    ) -> None:
+    async def answer_in_turns(self, waiting: Unanswered, room: ReplyRoom) -> None:
         """Append a reply of many elements. Raises ReplyTooLarge."""
+        route, context = waiting.route, waiting.context
         try:
-            await self._replies.append_in_turns(route, context.correlation_id, reply, room)
+            await self._replies.append_in_turns(route, context.correlation_id, waiting.reply, room)
         except ProtocolError:
             raise
         except Exception as error:  # noqa: BLE001 - a reply that cannot be encoded is a handler's bug
-            self.answer(route, context, request, self.error_reply(route, context, request, error))
+            reply = self.error_reply(route, context, waiting.request, error)
+            self.answer(route, context, waiting.request, reply)
         if context.close_connection:
             self._activity.end(Ending.HANDLER)
+
+    def answer_in_quota(
+        self, route: Route, context: RequestContext, request: Any, reply: Any, local_s: float
+    ) -> Throttle | None:
+        """As `answer`, while quotas are set; returns the throttle of the client if it has one."""
+        throttle = self.settle(route, context, reply, local_s)
+        self.answer(route, context, request, reply)
+        return throttle
+
+    def settle(
+        self, route: Route, context: RequestContext, reply: Any, local_s: float
+    ) -> Throttle | None:
+        """Charge a request that is ready to be answered; `local_s`: seconds of its handler's work.
+
+        The throttle time is written into the reply. None if the connection ends with it.
+        """
+        charging = self._quotas.charging
+        if charging is None:
+            return None
+        self._replies.bill = charging.sending_bill(context)
+        if context.close_connection:
+            return None
+        return charging.settle(context, route.charged, reply, local_s)
 
     def answer(self, route: Route, context: RequestContext, request: Any, reply: Any) -> None:
         """Append a reply that is ready; None if there is no reply."""

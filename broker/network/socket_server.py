@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
@@ -30,6 +31,7 @@ from broker.network.connection_limits import (
 )
 from broker.network.connection_loop import ConnectionLoop
 from broker.network.frame_memory import PATIENCE_S, STALLED_S, FrameMemory, FrameMemoryStatistics
+from broker.network.late_closes import LateCloses
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory, RequestMemoryStatistics
 from broker.network.sender import DiskReader
@@ -46,11 +48,16 @@ from broker.world.transport import (
 from config.listener import Listener
 from storage.seldom import Seldom
 
+if TYPE_CHECKING:
+    from broker.network.handshakes import HandshakeStatistics
+    from broker.network.strangers import Strangers
+
 logger = logging.getLogger(__name__)
 
 _SWEEPS_PER_IDLE_TIME = 10
 _LONGEST_SWEEP_S = 5.0
 _SHORTEST_SWEEP_S = 0.05
+_MOST_LATE_CLOSES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +107,32 @@ class SocketServerStatistics:
     frames: FrameMemoryStatistics
     overdue_closed: int
     """Connections closed because others waited for the memory of their unfinished requests."""
+    strangers: int = 0
+    """Connections that have yet to authenticate."""
+    handshakes: "HandshakeStatistics | None" = None
+    """None if no listener speaks TLS."""
+
+
+class Secured(Protocol):
+    """TLS for some of the listeners: `broker.network.tls_listeners.TlsListeners`."""
+
+    def secure(self, listener_name: str, stream: Stream) -> Stream | None:
+        """Speak TLS with a client, if its listener does."""
+        ...
+
+    async def open(
+        self, stream: Any, info: ConnectionInfo, give_up: Callable[[], object]
+    ) -> str | None:
+        """See `Opening`."""
+        ...
+
+    async def run(self) -> None:
+        """Look after handshakes until ended."""
+        ...
+
+    def statistics(self) -> "HandshakeStatistics":
+        """A snapshot."""
+        ...
 
 
 class SocketServer:
@@ -113,11 +146,15 @@ class SocketServer:
         transport: Transport,
         *,
         entrance: Callable[[Connection], object] | None = None,
+        strangers: "Strangers | None" = None,
+        secured: Secured | None = None,
     ) -> None:
         """`entrance` is called with every connection before it is served; depending on the listener
-        it may give it another table of routes (`Connection.use`).
+        it may have it authenticate (`Connection.guard`). `strangers` bounds those that have yet to.
         """
         self._entrance = entrance
+        self._strangers = strangers
+        self._secured = secured
         self._settings = settings
         self._transport = transport
         self._clock = channel.clock
@@ -130,6 +167,9 @@ class SocketServer:
             frames=FrameMemory(settings.incomplete_bytes),
         )
         self._limits = ConnectionLimits(settings.limits, descriptors=settings.max_descriptors)
+        self._quotas = channel.quotas
+        most = min(_MOST_LATE_CLOSES, settings.max_descriptors // 16)
+        self._late_closes = LateCloses(channel.deadlines, most)
         self._telling_refusals = Seldom(self._clock)
         self._telling_errors = Seldom(self._clock)
         self._driver = channel.driver
@@ -189,6 +229,8 @@ class SocketServer:
         """Accept and serve until `close` is done or the task is cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._loop.run)
+            if self._secured is not None:
+                nursery.start_soon(self._driver.run, self._secured.run())
             try:
                 with self._accepting:
                     async with trio.open_nursery() as acceptors:
@@ -196,9 +238,12 @@ class SocketServer:
                             acceptors.start_soon(self._accept, listening)
                         acceptors.start_soon(self._sweep)
                         acceptors.start_soon(self._relieve)
+                        if self._strangers is not None:
+                            acceptors.start_soon(self._strangers.run)
                         task_status.started()
             finally:
                 self.unbind()
+                self._late_closes.close_all()
                 for connection in self._connections:
                     connection.close()
             await self._all_gone()
@@ -244,6 +289,8 @@ class SocketServer:
             memory=None if memory is None else memory.statistics(),
             frames=self._services.frames.statistics(),
             overdue_closed=self._overdue_closed,
+            strangers=0 if self._strangers is None else len(self._strangers),
+            handshakes=None if self._secured is None else self._secured.statistics(),
         )
 
     # ---- accepting
@@ -254,7 +301,13 @@ class SocketServer:
             self._clock,
             partial(self._welcome, listening.bound),
             partial(self._note_no_capacity, listening.bound),
+            partial(self._hold_s, listening.bound.name),
         )
+
+    def _hold_s(self, listener: str) -> float:
+        """How long the connection that comes now must wait, and those behind it with it."""
+        accepting = self._quotas.accepting
+        return 0.0 if accepting is None else accepting.wait_ms(listener) / 1000
 
     def _note_no_capacity(self, bound: BoundListener, error: OSError) -> None:
         self._accept_errors += 1
@@ -264,6 +317,13 @@ class SocketServer:
 
     def _welcome(self, bound: BoundListener, stream: Stream) -> None:
         local, peer = stream.local, stream.peer
+        accepting = self._quotas.accepting
+        if accepting is not None:
+            refused_ms = accepting.refuse_ms(bound.name, peer.host)
+            if refused_ms:
+                self._refused[ConnectionRefusal.IP_RATE] += 1
+                self._late_closes.close_in(refused_ms / 1000, stream)
+                return
         refusal = self._limits.admit(peer.host, bound.name)
         if refusal is not None:
             self._refused[refusal] += 1
@@ -289,17 +349,32 @@ class SocketServer:
             peer_host=peer.host,
             peer_port=peer.port,
             number=self._number,
+            security_protocol=bound.protocol,
         )
-        connection = Connection(stream, info, self._services)
+        connection = self._connection(stream, info)
         if self._entrance is not None:
             self._entrance(connection)
         if not self._connections:
             self._last_one_gone = trio.Event()
         self._connections[connection] = None
-        connection.serve(self._loop, partial(self._note_end, connection))
+        ended = partial(self._note_end, connection)
+        if self._strangers is not None and connection.is_stranger:
+            self._strangers.add(connection)
+            connection.serve(self._loop, ended, partial(self._strangers.remove, connection))
+        else:
+            connection.serve(self._loop, ended)
+
+    def _connection(self, stream: Stream, info: ConnectionInfo) -> Connection:
+        if self._secured is not None:
+            encrypted = self._secured.secure(info.listener_name, stream)
+            if encrypted is not None:
+                return Connection(encrypted, info, self._services, self._secured.open)
+        return Connection(stream, info, self._services)
 
     def _note_end(self, connection: Connection) -> None:
         del self._connections[connection]
+        if self._strangers is not None:
+            self._strangers.remove(connection)
         self._limits.leave(connection.info.peer_host, connection.info.listener_name)
         if not self._connections:
             self._last_one_gone.set()

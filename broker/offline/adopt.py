@@ -1,4 +1,4 @@
-"""Registers topics that another broker wrote; `pykafkalog adopt` runs it while no broker runs.
+"""Registers what another broker wrote; `pykafkalog adopt` runs it while no broker runs.
 
     python -m broker.offline.adopt server.properties [--override property=value]* [--dry-run]
 
@@ -9,6 +9,7 @@ prints one JSON object, which the tool shows:
       {"name": "t", "action": "adopted", "topic_id": "…", "partitions": 3, "found": [0, 1, 2],
        "missing": [], "config": {…}, "config_source": "KRaft metadata log", "dropped_configs": [],
        "reason": ""}, …],
+     "access": {"rules": 12, "users": 2, "quotas": 1, "left_out": []},
      "start_refused": "Invalid value … for configuration zookeeper.connect: …" or null}
 
 The program locks the directories while it runs. Exit code 0, or 1 with one line on standard error;
@@ -20,44 +21,21 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from dataclasses import asdict
 from functools import partial
 from random import SystemRandom
 from typing import Any
 
 from broker.cluster.adoption import TopicVerdict, take_over
-from broker.cluster.embedded_store import EmbeddedStore
-from broker.cluster.metadata_store import MetadataStoreError
-from broker.startup.directory_identity import locate_store, settle_identity
-from broker.world.metadata_medium import MetadataMedium, TransientMedium
-from broker.world.sqlite_medium import SqliteMedia
+from broker.offline.opened_store import OPERATOR_ERRORS, opened_store
 from broker.world.uuids import random_uuid
 from config.broker_config import BrokerConfig, load_for_adoption
 from config.definition import ConfigError
 from config.properties import parse_override
 from protocol.types import uuid_to_text
 from storage.directory_kind import DirectoryKind, directory_kind
-from storage.errors import (
-    DirectoryLocked,
-    InconsistentBrokerId,
-    InconsistentClusterId,
-    InconsistentMetaProperties,
-    StorageError,
-)
 from storage.filesystem import FileSystem
-from storage.log_dir import LogDir
 from storage.waits import at_once
-
-_OPERATOR_ERRORS = (
-    ConfigError,
-    DirectoryLocked,
-    InconsistentBrokerId,
-    InconsistentClusterId,
-    InconsistentMetaProperties,
-    MetadataStoreError,
-    StorageError,
-    OSError,
-)
 
 
 async def adopt(config: BrokerConfig, fs: FileSystem, *, dry_run: bool = False) -> dict[str, Any]:
@@ -67,24 +45,9 @@ async def adopt(config: BrokerConfig, fs: FileSystem, *, dry_run: bool = False) 
     MetadataStoreError, ConfigError, the errors of `settle_identity`, OSError.
     """
     _require_log_dirs(fs, config.log_dirs)
-    async with AsyncExitStack() as release:
-        for path in config.log_dirs:
-            log_dir = LogDir(fs, path)
-            log_dir.lock()
-            release.callback(log_dir.unlock)
-        media = SqliteMedia()
-        path = locate_store(fs, config.log_dirs, (), media.file_name)
-
-        def open_medium(path: str) -> MetadataMedium:
-            return TransientMedium() if dry_run and not fs.exists(path) else media.open(path)
-
-        store = await EmbeddedStore.open(open_medium, path)
-        release.push_async_callback(store.close)
-        new_uuid = partial(random_uuid, SystemRandom())
-        identity = await settle_identity(
-            store, config, fs, config.log_dirs, new_uuid=new_uuid, record=not dry_run
-        )
-        verdicts = await take_over(
+    new_uuid = partial(random_uuid, SystemRandom())
+    async with opened_store(config, fs, new_uuid, dry_run=dry_run) as (store, identity):
+        adoption = await take_over(
             store,
             fs,
             config.log_dirs,
@@ -98,7 +61,8 @@ async def adopt(config: BrokerConfig, fs: FileSystem, *, dry_run: bool = False) 
         "cluster_id": identity.cluster_id,
         "broker_id": identity.broker_id,
         "log_dirs": list(config.log_dirs),
-        "topics": [_as_json(verdict) for verdict in verdicts],
+        "topics": [_as_json(verdict) for verdict in adoption.topics],
+        "access": asdict(adoption.access),
     }
 
 
@@ -147,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         overrides = dict(parse_override(text) for text in args.override)
         config, hindrance = load_for_adoption(args.properties, overrides)
         summary = at_once(adopt(config, OsFileSystem(), dry_run=args.dry_run))
-    except _OPERATOR_ERRORS as error:
+    except OPERATOR_ERRORS as error:
         sys.stderr.write(f"{error}\n")
         return 1
     summary["start_refused"] = hindrance

@@ -2,7 +2,8 @@
 
 It ends, and reads again, when one of its partitions
 
-  A. is no longer served by this broker: deleted, led elsewhere, or its log directory failed;
+  A. is no longer served by this broker: deleted, led elsewhere (unless the fetch may read from a
+     follower), or its log directory failed;
   B. has another leader epoch than the client knows (the client is fenced, or this broker behind);
   C. no longer holds the fetch offset: records were deleted or the log was truncated;
   D. received so much that the answer now has `min.bytes`: appended for a follower, below the high
@@ -31,7 +32,7 @@ from collections.abc import Collection, Hashable, Iterable
 
 from broker.replication.partition import Partition
 from broker.replication.purgatory import DelayedOperation
-from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget
+from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget, Withhold
 from protocol.errors import KafkaError
 from storage.waits import Signal
 
@@ -39,15 +40,30 @@ from storage.waits import Signal
 class DelayedFetch(DelayedOperation):
     """A parked fetch: ends when it has enough bytes, when a partition changed, or by timeout."""
 
-    __slots__ = ("_counted", "_isolation", "_min_bytes", "_targets", "_total", "due")
+    __slots__ = (
+        "_any_replica",
+        "_counted",
+        "_isolation",
+        "_min_bytes",
+        "_targets",
+        "_total",
+        "_withhold",
+        "due",
+    )
 
     def __init__(
-        self, targets: Iterable[FetchTarget], params: FetchParams, first: FetchRead
+        self,
+        targets: Iterable[FetchTarget],
+        params: FetchParams,
+        first: FetchRead,
+        withhold: Withhold | None = None,
     ) -> None:
-        """`first` is what was read; it did not suffice."""
+        """`first` is what was read; it did not suffice. What `withhold` says gives no bytes."""
         super().__init__()
         self.due: Signal[None] = Signal()
         """Fires when it ends: then it is to be read again, and answered."""
+        self._any_replica = params.any_replica
+        self._withhold = withhold
         self._isolation = params.isolation
         self._min_bytes = params.min_bytes
         self._total = first.size + first.withheld
@@ -87,10 +103,14 @@ class DelayedFetch(DelayedOperation):
     def _is_due(self, key: Hashable) -> bool:
         target = self._targets[key]
         partition = target.partition
-        if partition is None or partition.unavailable:  # A
+        if partition is None or (
+            partition.unavailable and not (self._any_replica and partition.is_following)
+        ):  # A
             return True
         if 0 <= target.leader_epoch != partition.leader_epoch:  # B
             return True
+        if self._withhold is not None and self._withhold(partition):
+            return False
         log = partition.log
         offset = target.fetch_offset
         end = log.offsets.visible_end(self._isolation)

@@ -1,64 +1,91 @@
-"""A produce request with acks=all that waits for the high watermark (S-APP-8).
+"""A request that waits for the followers: a produce with acks=all, or a DeleteRecords.
 
-Each partition that was appended to waits until the watermark passes its last offset. A partition
-is settled when
+Each partition of a produce waits until the high watermark passes its last offset (S-APP-8). It is
+settled when
 
   A. this broker no longer leads it, or its disk failed: with that error;
   B. the watermark passed, and enough replicas are in sync: with success;
   C. the watermark passed, but the ISR has shrunk below the minimum: with
      NOT_ENOUGH_REPLICAS_AFTER_APPEND.
 
-The request is answered when all are settled, or when `timeout.ms` is over: partitions that are not
-settled then get REQUEST_TIMED_OUT, and the data stays.
+Each partition of a DeleteRecords waits for the low watermark, the least log start of all live
+replicas (S-RET-6): case A, or the watermark has reached the offset.
 
-Only parked for partitions with followers in sync; made by `broker.api.produce`.
-After `kafka.server.DelayedProduce`.
+The request is answered when all are settled, or when `timeout.ms` is over: partitions that are not
+settled then get REQUEST_TIMED_OUT. What was appended stays, and what was deleted is invisible on
+the leader.
+
+Made by `broker.api.produce` and `broker.api.delete_records`, for partitions with other replicas
+only; both are parked in one purgatory, because the same fetches of followers end them. After
+`kafka.server.DelayedProduce` and `DelayedDeleteRecords`.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from broker.replication.partition import Partition
 from broker.replication.purgatory import DelayedOperation
 from protocol.errors import ErrorCode
+from protocol.messages.delete_records import DeleteRecordsPartitionResult
 from protocol.messages.produce import PartitionProduceResponse
 
 
 @dataclass(slots=True)
 class Awaited:
-    """One partition of the request, until it is settled."""
+    """One partition of a produce, until it is settled."""
 
     partition: Partition
     required_offset: int
-    """The watermark must reach this: the last appended offset plus one."""
+    """The high watermark must reach this: the last appended offset plus one."""
     reply: PartitionProduceResponse
-    """The `PartitionProduceResponse` that will carry the outcome."""
+    """Will carry the outcome."""
+
+    def settle(self) -> bool:
+        """Write the outcome into the reply, in cases A to C; return whether it is settled."""
+        settled, code = self.partition.reached(self.required_offset)
+        if settled:
+            self.reply.error_code = code
+        return settled
+
+
+@dataclass(slots=True)
+class AwaitedDeletion:
+    """One partition of a DeleteRecords, until it is settled."""
+
+    partition: Partition
+    offset: int
+    """The low watermark must reach this."""
+    reply: DeleteRecordsPartitionResult
+
+    def settle(self) -> bool:
+        """Write the low watermark, or case A, into the reply; return whether it is settled."""
+        partition, reply = self.partition, self.reply
+        if partition.unavailable:
+            reply.error_code, reply.low_watermark = partition.unavailable, -1
+            return True
+        reply.low_watermark = partition.low_watermark
+        return reply.low_watermark >= self.offset
 
 
 class DelayedProduce(DelayedOperation):
-    """A parked produce: ends when all of its partitions are settled, or by timeout."""
+    """A parked request: ends when all of its partitions are settled, or by timeout."""
 
     __slots__ = ("_answer", "_waiting")
 
-    def __init__(self, waiting: list[Awaited], answer: Callable[[], object]) -> None:
+    def __init__(
+        self, waiting: Sequence[Awaited | AwaitedDeletion], answer: Callable[[], object]
+    ) -> None:
         super().__init__()
         self._waiting = waiting
         self._answer = answer
 
     def try_complete(self, key: Hashable | None = None) -> bool:
-        """Settle what can be settled (cases A to C); True when nothing is left.
+        """Settle what can be settled; True when nothing is left.
 
         Its owner calls `leave` when the request goes on.
         """
-        left = []
-        for awaited in self._waiting:
-            settled, code = awaited.partition.reached(awaited.required_offset)
-            if settled:
-                awaited.reply.error_code = code
-            else:
-                left.append(awaited)
-        self._waiting = left
-        return self.announce() if not left else False
+        self._waiting = [awaited for awaited in self._waiting if not awaited.settle()]
+        return self.announce() if not self._waiting else False
 
     def on_expire(self) -> None:
         """Answer the partitions that are not settled with REQUEST_TIMED_OUT."""

@@ -1,11 +1,16 @@
-"""Carries out the delta of a topic: deletes, makes and opens logs, leads or resigns partitions.
+"""Carries out the delta of a topic: deletes, makes and opens logs, leads, follows or resigns.
 
-New partitions are opened all or none. The error of the first that cannot be opened is the refusal:
-the controller undoes the creation and raises it. A failed disk is no refusal: a log that was made
-on it cannot be deleted, and if the partition were created again on another disk, the next start
-would find two directories of it. So the topic stays, as it would if the disk failed a moment later.
+A stand-alone broker opens new partitions all or none. The error of the first that cannot be opened
+is the refusal: the controller undoes the creation and raises it. A failed disk is no refusal: a log
+that was made on it cannot be deleted, and if the partition were created again on another disk, the
+next start would find two directories of it. So the topic stays, as it would if the disk failed a
+moment later.
 
-A known partition that cannot be opened has no leader; the others are served.
+A known partition that cannot be opened has no leader; the others are served. In a cluster the same
+holds for new ones: the controller hears of each, and others have replicas of them.
+
+A partition changes its role under its lock, so that no append of a follower is under way when its
+leader's epoch begins. A state of an older leader epoch than the partition's is passed over.
 
 `ReplicaManager.apply` calls this with its own partitions. Who leads is decided before: by an
 election (`broker.cluster.leadership`) or the plan of a new topic (`broker.cluster.topic_plan`).
@@ -17,6 +22,8 @@ from typing import Any, Final, Protocol
 
 from broker.cluster.image import NO_LEADER, PartitionImage, TopicImage
 from broker.cluster.image_delta import DeltaOutcome, TopicDelta
+from broker.replication.append_order import appends_held_back
+from broker.replication.partition import Partition
 from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition
@@ -33,6 +40,15 @@ class PartitionTable(Protocol):
 
     broker_id: int
 
+    @property
+    def is_clustered(self) -> bool:
+        """Whether other brokers may lead."""
+        ...
+
+    def find(self, key: tuple[str, int], /) -> Partition | None:
+        """The partition, if it is here."""
+        ...
+
     def make_leader(
         self,
         tp: TopicPartition,
@@ -42,6 +58,17 @@ class PartitionTable(Protocol):
         is_new: bool = False,
     ) -> Any:
         """Open or make the log and lead the partition as `image` says. Raises KafkaError."""
+        ...
+
+    def make_follower(
+        self,
+        tp: TopicPartition,
+        topic_id: bytes,
+        image: PartitionImage,
+        config: TopicConfig,
+        is_new: bool = False,
+    ) -> Any:
+        """Open or make the log and follow the leader of `image`. Raises KafkaError."""
         ...
 
     def resign(self, tp: TopicPartition, image: PartitionImage) -> None:
@@ -73,9 +100,12 @@ async def apply_delta(
         return DeltaOutcome()
     failed: dict[int, Exception] = {}
     if config is not None:
-        refused = await _open_new(table, topic, delta.new, config, failed)
-        if refused is not None:
-            return DeltaOutcome(refused=refused)
+        if table.is_clustered:
+            await _open_known(table, topic, delta.new, config, failed, are_new=True)
+        else:
+            refused = await _open_new(table, topic, delta.new, config, failed)
+            if refused is not None:
+                return DeltaOutcome(refused=refused)
         await _open_known(table, topic, delta.changed, config, failed)
     for index in delta.lost:
         table.resign(TopicPartition(topic.name, index), _LOST)
@@ -94,7 +124,7 @@ async def _open_new(
     """Open all new partitions, or none and return why."""
     for index in indexes:
         try:
-            _lead(table, topic, index, config, is_new=True)
+            await _take_role(table, topic, index, config, is_new=True)
         except Exception as error:  # noqa: BLE001 - raised by the controller that made the topic
             if not _is_failed_disk(error):
                 log.error("Topic %s could not be opened, and is not made: %s", topic.name, error)
@@ -111,24 +141,37 @@ async def _open_known(
     indexes: Collection[int],
     config: TopicConfig,
     failed: dict[int, Exception],
+    *,
+    are_new: bool = False,
 ) -> None:
     for index in indexes:
         try:
-            _lead(table, topic, index, config, is_new=False)
+            await _take_role(table, topic, index, config, is_new=are_new)
         except KafkaError as error:
             failed[index] = error
         await PAUSE
 
 
-def _lead(
+async def _take_role(
     table: PartitionTable, topic: TopicImage, index: int, config: TopicConfig, *, is_new: bool
 ) -> None:
     image = topic.partitions[index]
     tp = TopicPartition(topic.name, index)
-    if image.leader == table.broker_id:
-        table.make_leader(tp, topic.topic_id, image, config, is_new)
-    else:
+    leads = image.leader == table.broker_id
+    if not leads and not (table.is_clustered and table.broker_id in image.replicas):
         table.resign(tp, image)
+        return
+    found = table.find(tp)
+    if found is not None and found.topic_id == topic.topic_id and not found.is_offline:
+        if table.is_clustered and image.leader_epoch < found.leader_epoch:
+            log.info("Passed over an old state of %s: leader epoch %d", tp, image.leader_epoch)
+            return
+        if leads and found.appending and found.is_following:
+            async with appends_held_back(found):
+                table.make_leader(tp, topic.topic_id, image, config, is_new)
+            return
+    take = table.make_leader if leads else table.make_follower
+    take(tp, topic.topic_id, image, config, is_new)
 
 
 async def _delete(table: PartitionTable, topic: TopicImage) -> None:

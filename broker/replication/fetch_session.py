@@ -107,6 +107,7 @@ class FetchSession:
                     target.max_bytes = asked.partition_max_bytes
                     target.leader_epoch = asked.current_leader_epoch
                     target.last_fetched_epoch = asked.last_fetched_epoch
+                    target.log_start_offset = asked.log_start_offset
         for forgotten in request.forgotten_topics_data:
             name = forgotten.topic_id if by_id else forgotten.topic
             for index in forgotten.partitions:
@@ -133,6 +134,7 @@ def make_target(topic: FetchTopic, asked: FetchPartition, by_id: bool) -> FetchT
     target.max_bytes = asked.partition_max_bytes
     target.leader_epoch = asked.current_leader_epoch
     target.last_fetched_epoch = asked.last_fetched_epoch
+    target.log_start_offset = asked.log_start_offset
     return target
 
 
@@ -270,6 +272,17 @@ class FetchContext:
         """
         return NO_SESSION, entries
 
+    def news(self, entries: Entries) -> Entries:
+        """The entries that `answer` would return."""
+        return entries
+
+    def session_as_it_is(self) -> int:
+        """The session's id for an answer without entries, which changes nothing; 0: it has none.
+
+        Raises KafkaError as `answer` does.
+        """
+        return NO_SESSION
+
 
 class FullContext(FetchContext):
     """A full fetch that becomes a session when it is answered."""
@@ -310,11 +323,9 @@ class IncrementalContext(FetchContext):
 
     def answer(self, entries: Entries) -> tuple[int, Entries]:
         """Return only the entries that are news to the client."""
-        session = self._session
-        if session.epoch != self._expected_epoch:
-            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        targets = session.targets
-        by_id = session.by_id
+        session_id = self.session_as_it_is()
+        targets = self._session.targets
+        by_id = self._session.by_id
         news: Entries = []
         for entry in entries:
             target, data, size = entry
@@ -322,19 +333,37 @@ class IncrementalContext(FetchContext):
                 key = (target.topic_id if by_id else target.topic, target.index)
                 if targets.pop(key, None) is not None:
                     targets[key] = target
-            elif not (
-                data.error_code
-                or data.high_watermark != target.known_high_watermark
-                or data.log_start_offset != target.known_log_start_offset
-                or data.diverging_epoch is not _NO_DIVERGENCE
-            ):
+            elif not _is_news(target, data):
                 continue
             news.append(entry)
             _remember(target, data)
-        return session.id, news
+        return session_id, news
+
+    def news(self, entries: Entries) -> Entries:
+        """The entries that `answer` would return."""
+        return [entry for entry in entries if entry[2] or _is_news(entry[0], entry[1])]
+
+    def session_as_it_is(self) -> int:
+        """The session's id. Raises KafkaError as `answer` does."""
+        if self._session.epoch != self._expected_epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        return self._session.id
+
+
+def _is_news(target: FetchTarget, data: PartitionData) -> bool:
+    """Whether an entry without records tells the client something."""
+    return (
+        data.error_code != 0
+        or data.high_watermark != target.known_high_watermark
+        or data.log_start_offset != target.known_log_start_offset
+        or data.diverging_epoch is not _NO_DIVERGENCE
+        or data.preferred_read_replica >= 0
+    )
 
 
 def _remember(target: FetchTarget, data: PartitionData) -> None:
-    """Note what the client gets. After an error, its next entry is sent even if nothing changed."""
-    target.known_high_watermark = _TELL_AGAIN if data.error_code else data.high_watermark
+    """Note what the client gets. After an answer that it does not take the watermark from (an
+    error, a diverging epoch), its next entry is sent even if nothing changed."""
+    untaken = data.error_code or data.diverging_epoch is not _NO_DIVERGENCE
+    target.known_high_watermark = _TELL_AGAIN if untaken else data.high_watermark
     target.known_log_start_offset = data.log_start_offset

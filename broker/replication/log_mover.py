@@ -20,13 +20,12 @@ After `kafka.server.ReplicaAlterLogDirsThread`.
 """
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from broker.cluster.image import INTERNAL_TOPICS
+from broker.replication.append_order import appends_held_back
 from broker.replication.partition import Partition
 from broker.replication.slice_copy import copy_slice
 from broker.replication.truncation import truncation_between
@@ -83,7 +82,7 @@ class LogMover:
         if partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {tp} is offline.")
         source = self._logs.get_log(tp)
-        if partition.unavailable or source is None:
+        if partition.is_offline or source is None:
             raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"Partition {tp} is not here.")
         future = self._logs.future_log(tp)
         if future is not None and parent_dir(future.dir) != directory:
@@ -101,6 +100,12 @@ class LogMover:
         for future in self._logs.future_logs():
             if self._replicas.find(future.topic_partition) is not None:
                 self._begin(future.topic_partition, future)
+
+    def opened(self, partition: Partition) -> None:
+        """A partition was opened while the broker runs: go on with a move of it."""
+        future = self._logs.future_log(partition.topic_partition)
+        if future is not None:
+            self._begin(partition.topic_partition, future)
 
     def _begin(self, tp: TopicPartition, future: Log) -> None:
         if self._moving.get(tp) is not future:
@@ -155,7 +160,7 @@ class LogMover:
     def _check(self, tp: TopicPartition, future: Log) -> Partition:
         """Return the partition. Raises _Abandoned if the move is no longer wanted."""
         partition = self._replicas.find(tp)
-        if partition is None or partition.unavailable or self._logs.future_log(tp) is not future:
+        if partition is None or partition.is_offline or self._logs.future_log(tp) is not future:
             raise _Abandoned
         return partition
 
@@ -232,22 +237,11 @@ class LogMover:
             self._check(tp, future)
             promoted = moves.promote_future(tp)
         except BaseException:
-            if not partition.unavailable:
+            if not partition.is_offline:
                 moves.restore_source(tp)
             raise
         partition.replace_log(promoted)
         await moves.checkpoint(parent_dir(source.dir), parent_dir(promoted.dir))
-
-
-@asynccontextmanager
-async def appends_held_back(partition: Partition) -> AsyncIterator[None]:
-    """Hold appends back in this context; they queue meanwhile. Not for internal topics."""
-    partition.appending += 1
-    try:
-        async with partition.append_lock:
-            yield
-    finally:
-        partition.appending -= 1
 
 
 def _far_from_the_end(source: Log, copied: ReadInfo) -> bool:

@@ -22,6 +22,16 @@ class Role(Enum):
     """The partition was deleted or its disk failed, as `error` says."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PendingIsr:
+    """An ISR that the leader has proposed; compared by identity. See `broker.replication.isr`."""
+
+    isr: tuple[int, ...]
+    """The replicas that would be in sync."""
+    shrinks: bool
+    """Whether it leaves replicas out; else it adds one."""
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionState:
     """A partition's leadership as this broker knows it. Made by `leading`, `following` and
@@ -32,10 +42,19 @@ class PartitionState:
     """What the image has of it: leader, epoch, replicas, ISR."""
     error: ErrorCode
     """The answer to requests, which are not served; NONE (falsy) for a leader only."""
+    pending: PendingIsr | None = None
+    """Leaders: the ISR that the controller was asked for and has not answered."""
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        """The replicas that are in sync, or may be by the time the controller answers."""
+        if self.pending is None or self.pending.shrinks:
+            return self.image.isr
+        return self.pending.isr
 
     def offline(self, error: ErrorCode) -> "PartitionState":
         """The same partition, no longer served; requests get `error`."""
-        return replace(self, role=Role.OFFLINE, error=error)
+        return replace(self, role=Role.OFFLINE, error=error, pending=None)
 
 
 def leading(image: PartitionImage) -> PartitionState:

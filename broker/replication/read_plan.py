@@ -58,6 +58,8 @@ class FetchTarget:
     """The leader epoch that the client knows; -1 if none."""
     last_fetched_epoch: int = -1
     """Followers: epoch of their last record, to detect divergence."""
+    log_start_offset: int = -1
+    """Followers: where their log begins."""
     partition: Partition | None = None
     """The `Partition` found last; looked up again when it is unavailable."""
     known_high_watermark: int = -2
@@ -72,7 +74,15 @@ class FetchTarget:
 class FetchParams:
     """The parameters of a fetch that hold for all of its partitions."""
 
-    __slots__ = ("hard_limit", "isolation", "max_bytes", "min_bytes", "replica_id")
+    __slots__ = (
+        "any_replica",
+        "broker_epoch",
+        "hard_limit",
+        "isolation",
+        "max_bytes",
+        "min_bytes",
+        "replica_id",
+    )
 
     def __init__(
         self,
@@ -82,7 +92,13 @@ class FetchParams:
         min_bytes: int,
         max_bytes: int,
         hard_limit: bool,
+        any_replica: bool = False,
+        broker_epoch: int = -1,
     ) -> None:
+        self.any_replica = any_replica
+        """Whether a replica that follows may answer, too: for consumers from v11 on (KIP-392)."""
+        self.broker_epoch = broker_epoch
+        """Followers: which life of its broker asks; -1 if it does not say."""
         self.replica_id = replica_id
         """-1: a consumer; -2: a debugging consumer; else the follower's broker id."""
         self.isolation = isolation
@@ -97,9 +113,16 @@ Lookup = Callable[[FetchTarget], Partition]
 
 StorageFailed = Callable[[Partition, StorageError], None]
 
+Prefer = Callable[[FetchTarget, Partition], int]
+"""The broker that a consumer should read a partition from instead; -1: from this one."""
+
 
 Entry = tuple[FetchTarget, PartitionData, int]
 """A target, its `PartitionData`, and how many bytes of records that holds."""
+
+
+Withhold = Callable[[Partition], bool]
+"""Whether a follower gets no records of a partition for now (`throttle`)."""
 
 
 class FetchRead:
@@ -112,7 +135,9 @@ class FetchRead:
         "_left",
         "_min_bytes",
         "_min_one",
+        "_prefer",
         "_shared",
+        "_withhold",
         "entries",
         "is_due",
         "served",
@@ -121,9 +146,18 @@ class FetchRead:
         "withheld",
     )
 
-    def __init__(self, params: FetchParams, shared: SharedReads | None = None) -> None:
-        """`shared`: reads that others may have, too; None if the caller changes what it gets."""
+    def __init__(
+        self,
+        params: FetchParams,
+        shared: SharedReads | None = None,
+        prefer: Prefer | None = None,
+        withhold: Withhold | None = None,
+    ) -> None:
+        """`shared`: reads that others may have, too; None if the caller changes what it gets.
+        `prefer`: None if nobody is sent elsewhere. `withhold`: None if nothing is throttled."""
         self._shared = shared
+        self._prefer = prefer
+        self._withhold = withhold
         self._left = params.max_bytes
         self._aborted = 0
         self._hard_limit = params.hard_limit
@@ -151,6 +185,10 @@ class FetchRead:
         """Read every target. Errors become entries, per partition."""
         add = self.entries.append
         read = self._read
+        if self._prefer is not None:
+            read = self._read_or_send
+        elif self._withhold is not None:
+            read = self._read_or_withhold
         for target in targets:
             partition = target.partition
             try:
@@ -179,7 +217,7 @@ class FetchRead:
         """Return the partition's `PartitionData`; None if it has no news for the session."""
         partition.statistics.total_fetch_requests += 1
         if 0 <= target.leader_epoch != partition.leader_epoch:
-            partition.check_leader_epoch(target.leader_epoch)
+            partition.compare_leader_epoch(target.leader_epoch)
         log = partition.log
         offsets = log.offsets
         high_watermark = offsets.high_watermark
@@ -218,6 +256,32 @@ class FetchRead:
             data.diverging_epoch = diverging
             self.urgent = True
         return data
+
+    def _read_or_send(self, target: FetchTarget, partition: Partition) -> PartitionData | None:
+        """As `_read`, unless the consumer should read another replica: then say which."""
+        assert self._prefer is not None
+        if partition.is_following or partition.alone:
+            return self._read(target, partition)
+        partition.check_leader_epoch(target.leader_epoch)
+        preferred = self._prefer(target, partition)
+        if preferred < 0:
+            return self._read(target, partition)
+        data = _nothing(target, partition)
+        data.preferred_read_replica = preferred
+        self.urgent = True
+        return data
+
+    def _read_or_withhold(self, target: FetchTarget, partition: Partition) -> PartitionData | None:
+        """As `_read`, but without records if the follower is throttled."""
+        assert self._withhold is not None
+        if not self._withhold(partition):
+            return self._read(target, partition)
+        most, min_one = target.max_bytes, self._min_one
+        target.max_bytes, self._min_one = 0, False
+        try:
+            return self._read(target, partition)
+        finally:
+            target.max_bytes, self._min_one = most, min_one
 
     def _read_shared(
         self, shared: SharedReads, target: FetchTarget, partition: Partition
@@ -309,6 +373,11 @@ def _nothing(target: FetchTarget, partition: Partition) -> PartitionData:
     data.aborted_transactions = None
     data.records = b""
     return data
+
+
+def refused_entry(target: FetchTarget, code: ErrorCode) -> Entry:
+    """The entry of a partition that is not read, because of `code`."""
+    return target, _refused(target, KafkaError(code)), 0
 
 
 def _refused(target: FetchTarget, error: KafkaError) -> PartitionData:

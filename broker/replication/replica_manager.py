@@ -17,18 +17,23 @@ markers) and `broker.cluster` (which says what to lead); made by `broker.compone
 After `kafka.server.ReplicaManager`.
 """
 
+import dataclasses
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.cluster.image import INTERNAL_TOPICS, PartitionImage
+from broker.cluster.image import INTERNAL_TOPICS, NO_LEADER, PartitionImage
 from broker.cluster.image_delta import DeltaOutcome, TopicDelta
 from broker.replication.batch_opening import BatchOpener
 from broker.replication.delta_application import apply_delta
+from broker.replication.fetching.statistics import FetchingStatistics
+from broker.replication.followers import Followers
+from broker.replication.isr import ClusterRules, IsrStatistics
 from broker.replication.partition import THREADED_APPEND_BYTES, Partition
 from broker.replication.purgatory import Purgatory, PurgatoryStatistics
 from broker.replication.shared_reads import SharedReads
+from broker.replication.throttle import ReplicationThrottles
 from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStatistics
 from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
@@ -73,6 +78,8 @@ class ReplicaManagerStatistics:
     under_replicated_partitions: int
     under_min_isr_partition_count: int
     at_min_isr_partition_count: int
+    reassigning_partitions: int = 0
+    """Partitions led here whose replicas are being changed (`ReassigningPartitions`)."""
     producer_id_count: int
     """Sum over partitions led here of the producers that each remembers."""
     partitions_with_late_transactions_count: int
@@ -80,6 +87,9 @@ class ReplicaManagerStatistics:
     topics: dict[str, TopicStatistics]
     produce_purgatory: PurgatoryStatistics
     fetch_purgatory: PurgatoryStatistics
+    isr: IsrStatistics = field(default_factory=IsrStatistics)
+    fetching: FetchingStatistics | None = None
+    """What is copied from other brokers; None stand-alone."""
 
 
 class ReplicaManager:
@@ -111,6 +121,16 @@ class ReplicaManager:
         self.find = self._partitions.get
         """(topic, index) -> Partition or None: one dict lookup. The partition may be
         `unavailable`."""
+        self.followers: Followers | None = None
+        """Who copies from leaders; None stand-alone. Set before the first log is opened."""
+        self.rules: ClusterRules | None = None
+        """What leaders go by in a cluster; None stand-alone. Set before the first log is opened."""
+        self.opened: Callable[[Partition], None] | None = None
+        """Called with a partition that was opened in a cluster, where the controller says which."""
+        self.throttles: ReplicationThrottles | None = None
+        """What followers may be sent, and fetch; None stand-alone."""
+        self.isr_changes = IsrStatistics()
+        """Counted by whoever has the controller change ISRs (`IsrKeeper`)."""
         self._repaired: list[Signal[None]] = []
         """Fire when an index is rebuilt."""
         self._checkpointed: dict[TopicPartition, int] | None = None
@@ -235,13 +255,69 @@ class ReplicaManager:
         cannot be made).
         """
         partition = self._partitions.get(tp)
-        if partition is None or partition.topic_id != topic_id or partition.unavailable:
+        if partition is None or partition.topic_id != topic_id or partition.is_offline:
             partition = self._open(tp, topic_id, image, config, is_new)
+        self._unfollow(tp)
         self._start_epoch(partition, image.leader_epoch)
         partition.lead(image)
         self._partitions[tp] = partition
         self.wake(partition)
         return partition
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether other brokers may lead."""
+        return self.followers is not None
+
+    def make_follower(
+        self,
+        tp: TopicPartition,
+        topic_id: bytes,
+        image: PartitionImage,
+        config: "TopicConfig",
+        is_new: bool = False,
+    ) -> Partition:
+        """Open the log of `tp`, or make it (`is_new`), and follow the leader of `image`.
+
+        If there is no leader, only the log is opened. Raises KafkaError (StorageError when the log
+        cannot be made).
+        """
+        partition = self._partitions.get(tp)
+        is_other = partition is None or partition.topic_id != topic_id or partition.is_offline
+        if partition is None or is_other:
+            partition = self._open(tp, topic_id, image, config, is_new)
+        before = partition.state.image
+        followed = partition.is_following and not is_other
+        is_same_epoch = followed and image.leader_epoch == before.leader_epoch
+        if is_same_epoch and image.partition_epoch < before.partition_epoch:
+            return partition
+        partition.follow(image)
+        self._partitions[tp] = partition
+        if not is_same_epoch:
+            self._wake_all_of(partition)
+        if self.followers is not None:
+            if image.leader >= 0:
+                self.followers.follow(partition, image.leader, image.leader_epoch)
+            else:
+                self.followers.unfollow(tp)
+        return partition
+
+    def _unfollow(self, tp: TopicPartition) -> None:
+        if self.followers is not None:
+            self.followers.unfollow(tp)
+
+    def stop_replica(self, tp: TopicPartition, *, delete: bool) -> None:
+        """The controller has this broker stop being a replica (StopReplica); `delete` its log, too.
+
+        Raises KafkaError: KAFKA_STORAGE_ERROR if its disk failed.
+        """
+        found = self._partitions.get(tp)
+        if found is not None and found.unavailable == ErrorCode.KAFKA_STORAGE_ERROR:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp} is on a failed disk.")
+        if delete:
+            self.delete_partition(tp)
+        elif found is not None:
+            self.resign(tp, dataclasses.replace(found.state.image, leader=NO_LEADER))
 
     def _start_epoch(self, partition: Partition, leader_epoch: int) -> None:
         """Record where this epoch begins. For an empty log the first append does so, which saves a
@@ -270,7 +346,7 @@ class ReplicaManager:
         checkpointed = self._checkpointed.get(tp, 0)
         if not is_new and checkpointed > data.high_watermark:
             data.update_high_watermark(checkpointed)
-        return Partition(
+        partition = Partition(
             topic_partition=tp,
             topic_id=topic_id,
             log=data,
@@ -281,13 +357,18 @@ class ReplicaManager:
             threaded_append_bytes=(
                 NEVER_THREADED if tp.topic in INTERNAL_TOPICS else THREADED_APPEND_BYTES
             ),
+            rules=self.rules,
         )
+        if self.opened is not None and self.is_clustered:
+            self.opened(partition)
+        return partition
 
     def resign(self, tp: TopicPartition, image: PartitionImage) -> None:
         """Stop serving `tp`: another broker leads it, or none. No error if it is not here.
 
         Its log stays open.
         """
+        self._unfollow(tp)
         found = self._partitions.get(tp)
         if found is not None and found.state.error != ErrorCode.KAFKA_STORAGE_ERROR:
             found.follow(image)
@@ -295,6 +376,7 @@ class ReplicaManager:
 
     def delete_partition(self, tp: TopicPartition) -> None:
         """Stop serving `tp` and delete its log (in the background). No error if it is not here."""
+        self._unfollow(tp)
         partition = self._partitions.pop(tp, None)
         if partition is not None:
             partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -328,6 +410,7 @@ class ReplicaManager:
         if partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR:
             return
         partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+        self._unfollow(partition.topic_partition)
         directory = parent_dir(partition.log.dir)
         cause = error.cause if isinstance(error.cause, OSError) else OSError(str(error))
         self.log_manager.report_failure(directory, cause)
@@ -342,10 +425,11 @@ class ReplicaManager:
         gone = [
             partition
             for partition in self._partitions.values()
-            if not partition.unavailable and parent_dir(partition.log.dir) == directory
+            if not partition.is_offline and parent_dir(partition.log.dir) == directory
         ]
         for partition in gone:
             partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+            self._unfollow(partition.topic_partition)
         for partition in gone:
             self._wake_all_of(partition)
 
@@ -358,7 +442,7 @@ class ReplicaManager:
         """
         now: dict[TopicPartition, int] = {}
         for partition in self.partitions():
-            if not partition.unavailable:
+            if not partition.is_offline:
                 now[partition.topic_partition] = partition.log.high_watermark
             await PAUSE
         if now != self._checkpointed:
@@ -370,6 +454,7 @@ class ReplicaManager:
     async def statistics(self) -> ReplicaManagerStatistics:
         """Gauges and counters."""
         leaders = offline = under_replicated = under_min = at_min = producers = late = 0
+        reassigning = 0
         now_ms = self._clock.wall_ms()
         max_timeout_ms = self._config.transaction_max_timeout_ms
         for partition in self.partitions():
@@ -378,6 +463,8 @@ class ReplicaManager:
                 offline += partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR
                 continue
             leaders += 1
+            image = partition.state.image
+            reassigning += bool(image.adding_replicas or image.removing_replicas)
             in_sync = len(partition.isr)
             under_replicated += in_sync < len(partition.replicas)
             minimum = partition.effective_min_isr
@@ -394,10 +481,13 @@ class ReplicaManager:
             under_replicated_partitions=under_replicated,
             under_min_isr_partition_count=under_min,
             at_min_isr_partition_count=at_min,
+            reassigning_partitions=reassigning,
             producer_id_count=producers,
             partitions_with_late_transactions_count=late,
             all_topics=all_topics,
             topics=topics,
             produce_purgatory=self.purgatories.produce.statistics(),
             fetch_purgatory=self.purgatories.fetch.statistics(),
+            isr=dataclasses.replace(self.isr_changes),
+            fetching=None if self.followers is None else self.followers.statistics(),
         )

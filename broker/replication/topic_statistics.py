@@ -21,6 +21,9 @@ class TopicStatistics:
     """Bytes of batches refused for their size."""
     replication_bytes_in: int = 0
     replication_bytes_out: int = 0
+    reassignment_bytes_in: int = 0
+    """Of `replication_bytes_in`, those of replicas that a reassignment adds."""
+    reassignment_bytes_out: int = 0
     total_produce_requests: int = 0
     """Counted per partition of a request, as Kafka does."""
     total_fetch_requests: int = 0

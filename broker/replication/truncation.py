@@ -111,9 +111,13 @@ class Truncation:
 def end_of_epoch(leader: LogEnds, current_epoch: int, asked: int) -> EpochEnd:
     """Return where the records of epoch `asked` end (OffsetForLeaderEpoch, S-READ-12).
 
-    The current epoch ends at the log end offset, even before its first append.
+    The current epoch ends at the log end offset, even before its first append. In a log without
+    any epoch it begins there too: the table of an empty one has no entry before its first append
+    (`ReplicaManager`), but a replica may have led it in an earlier epoch, and written nothing.
     """
     if asked == current_epoch:
+        return EpochEnd(asked, leader.log_end_offset)
+    if leader.leader_epochs.latest_epoch is None and UNDEFINED_EPOCH < asked < current_epoch:
         return EpochEnd(asked, leader.log_end_offset)
     return EpochEnd(*leader.leader_epochs.end_offset_for(asked, leader.log_end_offset))
 

@@ -7,14 +7,20 @@ Sources: Kafka's `ConfigHelper`, `DescribeConfigsResponse.ConfigSource`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 
-from config.broker_config import BrokerConfig
+from config.broker_config import BrokerConfig, listener_key
 from config.broker_keys import BROKER_KEYS
 from config.definition import NO_EFFECT, ConfigKey, ConfigType, format_value
-from config.dynamic import DYNAMIC_ONLY, ConfigLayers, broker_synonyms, may_change
+from config.dynamic import (
+    DYNAMIC_ONLY,
+    ConfigLayers,
+    broker_synonyms,
+    is_of_one_broker,
+    may_change,
+)
 from config.effects import without_effect
 from config.topic_config import TopicConfig
 from config.topic_keys import TOPIC_KEYS
@@ -175,6 +181,14 @@ def _unknown_entry(
     key = DYNAMIC_ONLY.get(name)
     if key is not None:
         return _entry(key, texts[0][0], tuple(Synonym(name, *text) for text in texts))
+    key = listener_key(name)
+    if key is not None and name not in inert:
+        return _entry(
+            replace(key, name=name),
+            _shown(key, texts[0][0]),
+            tuple(Synonym(name, _shown(key, text), source) for text, source in texts),
+            read_only=not is_of_one_broker(name),
+        )
     return ConfigEntry(
         name=name,
         value=None,
@@ -192,14 +206,20 @@ def _broker_entry(key: ConfigKey, configs: BrokerConfigs) -> ConfigEntry:
     return _entry(key, _shown(key, configs.current.values[key.name]), synonyms)
 
 
-def _entry(key: ConfigKey, value: str | None, synonyms: tuple[Synonym, ...]) -> ConfigEntry:
+def _entry(
+    key: ConfigKey,
+    value: str | None,
+    synonyms: tuple[Synonym, ...],
+    *,
+    read_only: bool | None = None,
+) -> ConfigEntry:
     return ConfigEntry(
         name=key.name,
         value=value,
         source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
         synonyms=synonyms,
         type=key.type,
-        read_only=not may_change(key),
+        read_only=not may_change(key) if read_only is None else read_only,
         sensitive=key.sensitive,
         documentation=key.documentation,
     )

@@ -11,7 +11,8 @@ from typing import Final
 ROOT: Final = "root"
 
 TRACE: Final = 5
-"""A level below DEBUG; nothing logs at it, but clients may set it."""
+"""A level below DEBUG: the audit log says at it what was only looked at."""
+logging.addLevelName(TRACE, "TRACE")
 
 LEVELS: Final = {
     "DEBUG": logging.DEBUG,

@@ -1,11 +1,17 @@
 """Which resources have configs, and how requests name them (Kafka's `ConfigResource`)."""
 
-from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 from broker.request import RequestContext
-from broker.security.access import CLUSTER_NAME, Access, Name, Names, Operation, ResourceType
+from broker.security.access import (
+    CLUSTER_NAME,
+    DENIED,
+    Operation,
+    Question,
+    ResourceType,
+)
+from broker.security.permissions import Permissions
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -57,27 +63,34 @@ def unsupported(resource_type: int) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {name}")
 
 
-_OF_THE_CLUSTER: Final = frozenset(
-    (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER, ConfigResourceType.CLIENT_METRICS)
-)
+_OWNERS: Final = {
+    ConfigResourceType.TOPIC: ResourceType.TOPIC,
+    ConfigResourceType.GROUP: ResourceType.GROUP,
+    ConfigResourceType.BROKER: ResourceType.CLUSTER,
+    ConfigResourceType.BROKER_LOGGER: ResourceType.CLUSTER,
+    ConfigResourceType.CLIENT_METRICS: ResourceType.CLUSTER,
+}
+"""Whose access it takes."""
 
 
-def accesses(operation: Operation) -> tuple[Access, ...]:
-    """`operation` on the resources whose configs a request is about."""
+def questions(operation: Operation) -> tuple[Question, ...]:
+    """What is asked about the resources whose configs a request is about."""
+    return tuple(Question(kind, operation) for kind in dict.fromkeys(_OWNERS.values()))
 
-    def named(kind: ConfigResourceType) -> Names:
-        return lambda ctx, request: (
-            resource.resource_name
-            for resource in request.resources
-            if resource.resource_type == kind
-        )
 
-    def cluster(ctx: RequestContext, request: Any) -> Iterable[Name]:
-        if any(resource.resource_type in _OF_THE_CLUSTER for resource in request.resources):
-            yield CLUSTER_NAME
+def check_allowed(
+    allowed: Permissions | None,
+    ctx: RequestContext,
+    operation: Operation,
+    resource_type: int,
+    name: str,
+) -> None:
+    """Raise KafkaError if the client may not do `operation` with a resource's configs.
 
-    return (
-        Access(ResourceType.TOPIC, operation, named(ConfigResourceType.TOPIC)),
-        Access(ResourceType.GROUP, operation, named(ConfigResourceType.GROUP)),
-        Access(ResourceType.CLUSTER, operation, cluster),
-    )
+    A type of resource that is not known is nobody's; whoever serves the request refuses it.
+    """
+    if allowed is None or resource_type not in _OWNERS:
+        return
+    kind = _OWNERS[ConfigResourceType(resource_type)]
+    if not allowed(ctx, operation, kind, CLUSTER_NAME if kind is ResourceType.CLUSTER else name):
+        raise KafkaError(DENIED[kind])

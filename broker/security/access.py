@@ -1,84 +1,57 @@
-"""What a principal must be allowed before an API's handler is called.
+"""What a principal must be allowed, as the files of the APIs declare it.
 
-The declaration of an API (`broker.api_facts`) names its `Access`es: a type of resource, an
-operation, and where the request names the resources (Kafka has these in `KafkaApis` and
-`ControllerApis`, a method per API). Resources and operations have the names and wire codes of
-Kafka's ACLs.
+An API (`broker.api_facts`) names the `Access`es without which a request is refused whole; the gate
+asks for them before the handler is called. What concerns parts of a request (topics among others,
+groups of a listing) the handler asks itself, where it sorts known from unknown, and the API lists
+it as `Question`s. Kafka has both in `KafkaApis` and `ControllerApis`, a method per API. Resources
+and operations have the names and codes of Kafka's ACLs.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from broker.request import RequestContext
+from protocol.acls.rules import CLUSTER_NAME
+from protocol.acls.vocabulary import Operation, ResourceType
 from protocol.errors import ErrorCode
 
-CLUSTER_NAME: Final = "kafka-cluster"
-"""The one resource of type CLUSTER (Kafka's `Resource.CLUSTER_NAME`)."""
-EVERY: Final = "*"
-"""All resources of a type (Kafka's `ResourcePattern.WILDCARD_RESOURCE`)."""
-
-
-class ResourceType(IntEnum):
-    """Kafka's `ResourceType`, as far as APIs of this broker need it."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-
-
-class Operation(IntEnum):
-    """Kafka's `AclOperation`. An authorizer knows which implies which (READ implies DESCRIBE)."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-
+__all__ = [
+    "ALTER_CLUSTER",
+    "CLUSTER_ACTION",
+    "CLUSTER_NAME",
+    "DENIED",
+    "DESCRIBE_CLUSTER",
+    "READ_GROUP",
+    "WRITE_TRANSACTION",
+    "Access",
+    "Names",
+    "Operation",
+    "Question",
+    "ResourceType",
+    "by_version",
+    "field",
+    "nothing",
+    "the_cluster",
+]
 
 DENIED: Final = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
-"""The code that refuses a request, by the type of the denied resource."""
+"""The code of a denial, by the type of the denied resource."""
 
-Name = str | bytes | None
-"""A resource's name, or the id of a topic (16 bytes), or None if the request leaves it out."""
-Names = Callable[[RequestContext, Any], Iterable[Name]]
-"""Returns the resources that a request names; if there are none, nothing is checked."""
+Names = Callable[[RequestContext, Any], Iterable[str]]
+"""Returns the resources that a request is about; if there are none, nothing is checked."""
 
 
-def the_cluster(ctx: RequestContext, request: Any) -> Iterable[Name]:
+def the_cluster(ctx: RequestContext, request: Any) -> Iterable[str]:
     """The cluster, whatever the request says."""
     return (CLUSTER_NAME,)
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """An operation that must be allowed on every resource that the request names."""
-
-    resource: ResourceType
-    operation: Operation
-    names: Names = the_cluster
-    unless: "Access | None" = None
-    """A principal that has this access does not need the one that holds it."""
-
-    def __str__(self) -> str:
-        said = f"{self.resource.name}/{self.operation.name}"
-        return said if self.unless is None else f"{said} unless {self.unless}"
-
-
-# ---- where requests name resources
 
 
 def field(name: str) -> Names:
@@ -86,32 +59,8 @@ def field(name: str) -> Names:
     return lambda ctx, request: (getattr(request, name),)
 
 
-def each(array: str, *fields: str) -> Names:
-    """The elements of an array, which may be null; with `fields`, these fields of each element."""
-
-    def names(ctx: RequestContext, request: Any) -> Iterator[Name]:
-        for element in getattr(request, array) or ():
-            if not fields:
-                yield element
-            for name in fields:
-                yield getattr(element, name)
-
-    return names
-
-
-def each_or_every(array: str, *fields: str) -> Names:
-    """As `each`, but a null array stands for all resources of the type."""
-    named = each(array, *fields)
-    return lambda ctx, request: (EVERY,) if getattr(request, array) is None else named(ctx, request)
-
-
-def answered(ctx: RequestContext, request: Any) -> Iterable[Name]:
-    """All resources of the type: the request names none, and its answer lists them all."""
-    return (EVERY,)
-
-
-def nothing(ctx: RequestContext, request: Any) -> Iterable[Name]:
-    """No resources: the request names none of this type."""
+def nothing(ctx: RequestContext, request: Any) -> Iterable[str]:
+    """No resources."""
     return ()
 
 
@@ -120,12 +69,32 @@ def by_version(changed: int, below: Names, since: Names) -> Names:
     return lambda ctx, request: (below if ctx.api_version < changed else since)(ctx, request)
 
 
-def where(condition: Callable[[RequestContext, Any], bool], names: Names) -> Names:
-    """`names` in requests for which `condition` is true, else no resources."""
-    return lambda ctx, request: names(ctx, request) if condition(ctx, request) else ()
+class Question(NamedTuple):
+    """An operation on resources of one type, which a handler asks about one by one."""
+
+    resource: ResourceType
+    operation: Operation
+
+    def __str__(self) -> str:
+        return f"{self.resource.name}/{self.operation.name}"
 
 
-# ---- what several APIs ask for
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An operation without which a request is refused whole."""
+
+    resource: ResourceType
+    operation: Operation
+    names: Names = the_cluster
+    unless: Question | None = None
+    """A principal that may do this with the cluster needs no access. Who may not is not logged."""
+
+    def __str__(self) -> str:
+        said = f"{self.resource.name}/{self.operation.name}"
+        return said if self.unless is None else f"{said} unless {self.unless}"
+
+
+# ---- what several APIs need
 
 CLUSTER_ACTION: Final = Access(ResourceType.CLUSTER, Operation.CLUSTER_ACTION)
 ALTER_CLUSTER: Final = Access(ResourceType.CLUSTER, Operation.ALTER)
@@ -134,14 +103,3 @@ READ_GROUP: Final = Access(ResourceType.GROUP, Operation.READ, field("group_id")
 WRITE_TRANSACTION: Final = Access(
     ResourceType.TRANSACTIONAL_ID, Operation.WRITE, field("transactional_id")
 )
-
-
-def topics(operation: Operation, unless: Access | None = None) -> Access:
-    """The topics of the request, by name."""
-    return Access(ResourceType.TOPIC, operation, each("topics", "name"), unless)
-
-
-def topics_by_id_from(version: int, operation: Operation, array: str = "topics") -> Access:
-    """The topics of the request by name; from `version` on by id."""
-    names = by_version(version, each(array, "name"), each(array, "topic_id"))
-    return Access(ResourceType.TOPIC, operation, names)

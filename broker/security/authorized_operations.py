@@ -1,38 +1,35 @@
-"""The bit fields of KIP-430: what a client may do; without an authorizer, everything.
+"""The bit fields of KIP-430: what a client may do with a resource.
 
 Bit n stands for the ACL operation with code n; the sets are those of Kafka's
 `AclEntry.supportedOperations`.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
-from broker.security.access import Operation
+from broker.request import RequestContext
+from broker.security.permissions import Permissions
+from protocol.acls.vocabulary import SUPPORTED, Operation, ResourceType
 
 NOT_ASKED: Final = -(1 << 31)
 """The bit field of a response whose request did not ask for operations."""
+NONE: Final = 0
+"""For a client that may not even describe the resource."""
 
 
-def _bits(*operations: Operation) -> int:
+def bit_field(operations: Iterable[Operation]) -> int:
+    """The operations as bits."""
     return sum(1 << operation for operation in operations)
 
 
-TOPIC: Final = _bits(
-    Operation.READ,
-    Operation.WRITE,
-    Operation.CREATE,
-    Operation.DELETE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
-GROUP: Final = _bits(Operation.READ, Operation.DELETE, Operation.DESCRIBE)
-CLUSTER: Final = _bits(
-    Operation.CREATE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.CLUSTER_ACTION,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-    Operation.IDEMPOTENT_WRITE,
-)
+EVERYTHING: Final = {kind: bit_field(operations) for kind, operations in SUPPORTED.items()}
+"""What may be done with a resource of each type."""
+
+
+def authorized_operations(
+    allowed: Permissions | None, ctx: RequestContext, resource_type: ResourceType, name: str
+) -> int:
+    """What the client may do with a resource; everything if nobody is asked."""
+    if allowed is None:
+        return EVERYTHING[resource_type]
+    return allowed.operations(ctx, resource_type, name)

@@ -1,7 +1,7 @@
 """`meta.properties` at start-up: do the log directories belong to this broker and cluster?
 
 Called once by the server, after the metadata store is open and before any log is opened
-(S-START-6, S-START-7).
+(S-START-6, S-START-7): `settle_identity` stand-alone, `settle_member_identity` in a cluster.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,11 +12,13 @@ from broker.cluster.identity import (
     choose_store_directory,
     resolve_broker_id,
     resolve_cluster_id,
+    resolve_shared_cluster_id,
 )
 from broker.cluster.metadata_store import MetadataStore
 from broker.world.uuids import NewUuid
 from config.broker_config import BrokerConfig
 from protocol.types import uuid_to_text
+from storage.errors import InconsistentMetaProperties
 from storage.filesystem import FileSystem
 from storage.log_dir import (
     MetaProperties,
@@ -24,7 +26,7 @@ from storage.log_dir import (
     reconcile,
     write_meta_properties,
 )
-from storage.paths import join
+from storage.paths import META_PROPERTIES, join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,52 @@ async def settle_identity(
             directory_id=_directory_id(agreed, found, new_uuid),
         )
         if record and wanted != found:
+            try:
+                write_meta_properties(fs, directory, wanted)
+            except OSError as error:
+                failed(directory, error)
+    return Identity(broker_id=broker_id, cluster_id=cluster_id)
+
+
+async def settle_member_identity(
+    store: MetadataStore,
+    config: BrokerConfig,
+    fs: FileSystem,
+    directories: Iterable[str],
+    *,
+    new_uuid: NewUuid,
+    failed: Failed = refuse,
+) -> Identity:
+    """`settle_identity` for a member of a cluster on ZooKeeper; `store` is its tree.
+
+    The server calls it instead, in the same place. Directories get `meta.properties` of version 0,
+    as Kafka writes in ZooKeeper mode, and one of version 1 is refused, as Kafka does: KRaft wrote
+    it, or this broker when it was stand-alone, and its topics are not in ZooKeeper. If anything
+    does not fit, nothing is written, neither to a directory nor to ZooKeeper.
+
+    Raises InconsistentBrokerId, InconsistentClusterId, InconsistentMetaProperties, ConfigError,
+    and MetadataStoreError. Source: `KafkaServer.startup`, `MetaPropertiesEnsemble.verify` (3.9).
+    """
+    stored = _read_all(fs, directories, failed)
+    for directory, found in stored.items():
+        if found is not None and found.version != 0:
+            raise InconsistentMetaProperties(
+                f"{join(directory, META_PROPERTIES)} has version {found.version}: the directory is "
+                "of a KRaft broker, or of this broker without zookeeper.connect. A member of a "
+                "cluster on ZooKeeper has version 0, or a new directory"
+            )
+    known = reconcile(stored, node_id=config.broker_id)
+    cluster_id = await resolve_shared_cluster_id(store, new_uuid, known.cluster_id)
+    reconcile(stored, node_id=config.broker_id, cluster_id=cluster_id)
+    broker_id = await resolve_broker_id(store, config, known.node_id)
+    for directory, found in stored.items():
+        wanted = MetaProperties(
+            version=0,
+            node_id=broker_id,
+            cluster_id=cluster_id,
+            directory_id=None if found is None else found.directory_id,
+        )
+        if wanted != found:
             try:
                 write_meta_properties(fs, directory, wanted)
             except OSError as error:

@@ -37,6 +37,7 @@ async def start_metrics(
     from broker.metrics.http_listener import CONNECTIONS, MetricsListener, parse_address
     from broker.metrics.recent import Recent
 
+    authorizer, cluster = components.authorizer, components.cluster
     sources = Sources(
         broker_state=broker_state,
         cluster_id=components.image.cluster_id,
@@ -57,13 +58,19 @@ async def start_metrics(
         transactions=components.transaction_coordinator.statistics,
         fetch_sessions=components.fetch_sessions.statistics,
         sockets=components.socket_server.statistics,
+        authentication=components.authentication_statistics,
         channel=components.channel.statistics,
         background=components.background.statistics,
         deadlines=components.deadlines.statistics,
         opening=components.replica_manager.opener.statistics,
+        quotas=components.quotas,
+        access=lambda: None if authorizer is None else authorizer.statistics(),
         loop=components.watch.statistics,
         disk=disk_bytes,
         recent=Recent(clock.monotonic),
+        cluster_controller=None if cluster is None else cluster.controller.statistics,
+        zookeeper=None if cluster is None else cluster.store.statistics,
+        peers={} if cluster is None else cluster.peers.traffic,
     )
     process = ProcessFamilies()
 

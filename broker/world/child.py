@@ -27,6 +27,7 @@ import trio
 from broker.world import child_program
 from broker.world.child_program import FAILED, FRAME, RAISED, Setup, frame
 from broker.world.workers import WorkerDied, Workers
+from config.form import form_that_runs
 
 Result = TypeVar("Result")
 
@@ -77,7 +78,13 @@ class Child:
     async def _start(self) -> trio.SocketStream:
         """Raises OSError."""
         _reap()
-        setup = Setup(_path(), self._nice, self._keeps_state, self._most_memory)
+        setup = Setup(
+            path=_path(),
+            nice=self._nice,
+            is_compiled=form_that_runs() == "compiled",
+            keeps_state=self._keeps_state,
+            most_memory=self._most_memory,
+        )
         ours, theirs = socket.socketpair()
         self._link = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
         with theirs:

@@ -34,6 +34,8 @@ class Setup(NamedTuple):
     path: list[str]
     """For `sys.path`."""
     nice: int
+    is_compiled: bool
+    """Whether its hot modules are compiled: a pickle of one form is none of the other."""
     keeps_state: bool
     """Whether each function gets the child's own state, a dict, as its first argument."""
     most_memory: int
@@ -66,6 +68,10 @@ def _begin(setup: Setup) -> None:
     import resource
 
     sys.path[:] = setup.path
+    if setup.is_compiled:
+        from config.form import choose_form
+
+        choose_form()
     os.nice(setup.nice)
     resource.setrlimit(resource.RLIMIT_DATA, (setup.most_memory, setup.most_memory))
     try:

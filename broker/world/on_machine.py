@@ -9,6 +9,7 @@ from broker.world.machine import MachineWorkers
 from broker.world.process_limits import claim_descriptors
 from broker.world.sockets import SocketTransport
 from broker.world.sqlite_medium import SqliteMedia
+from broker.world.web import MachineWeb
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from storage.os_filesystem import OsFileSystem
@@ -22,7 +23,9 @@ def machine_world(config: BrokerConfig) -> World:
     clock = SystemClock()
     workers = MachineWorkers(hands_in_threads=config.is_in_memory)
     descriptors = claim_descriptors()
+    processors = len(os.sched_getaffinity(0))
     transport = SocketTransport(ceiling=descriptors.ceiling)
+    web = MachineWeb(clock)
     if not config.is_in_memory:
         return World(
             clock=clock,
@@ -32,6 +35,8 @@ def machine_world(config: BrokerConfig) -> World:
             media=SqliteMedia(),
             workers=workers,
             descriptors=descriptors,
+            web=web,
+            processors=processors,
         )
     from broker.world.journal_medium import JournalMedia
     from storage.memory_filesystem import MemoryFileSystem
@@ -47,4 +52,6 @@ def machine_world(config: BrokerConfig) -> World:
         media=JournalMedia(memory),
         workers=workers,
         descriptors=descriptors,
+        web=web,
+        processors=processors,
     )

@@ -1,7 +1,7 @@
 """The network of the operating system: TCP sockets behind `broker.world.transport`.
 
-An empty host means every interface, IPv6 and IPv4 through one socket where the machine has both
-(as Java does). A name is resolved, IPv4 before IPv6. Port 0 lets the system choose.
+To listen, an empty host means every interface, IPv6 and IPv4 through one socket where the machine
+has both (as Java does), and port 0 lets the system choose. A name is resolved, IPv4 before IPv6.
 
 A stream's `recv_into`, `send` and `wait_…` are the socket's own methods and trio's own functions,
 bound when the stream is made: the hot loop calls them without a frame of this module in between.
@@ -62,6 +62,24 @@ class SocketTransport:
             )
             return SocketListening(sock, bound, send_buffer=send_buffer, ceiling=self._ceiling)
         raise BindError("; ".join(dict.fromkeys(map(str, reasons))), errno=reasons[-1].errno)
+
+    async def dial(
+        self, host: str, port: int, *, send_buffer: int, receive_buffer: int
+    ) -> "SocketStream":
+        """See `Transport`. Connections to others are few, so `ceiling` does not bound them."""
+        found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        reasons: list[OSError] = []
+        for family, _, _, _, address in sorted(found, key=_ipv4_first):
+            try:
+                return await _connected(
+                    family, address, send_buffer=send_buffer, receive_buffer=receive_buffer
+                )
+            except OSError as error:
+                reasons.append(error)
+        raise OSError(
+            reasons[-1].errno,
+            "; ".join(dict.fromkeys(reason.strerror or str(reason) for reason in reasons)),
+        )
 
 
 class SocketListening:
@@ -163,8 +181,13 @@ def _addresses(listener: Listener) -> list[tuple[int, tuple[str, int]]]:
         raise BindError(
             f"Cannot resolve the host of listener {listener}: {error.strerror or error}"
         ) from error
-    ordered = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
+    ordered = sorted(found, key=_ipv4_first)
     return [(family, (str(address[0]), listener.port)) for family, _, _, _, address in ordered]
+
+
+def _ipv4_first(found: tuple[int, Any, Any, Any, Any]) -> bool:
+    """A key by which addresses that were found are sorted."""
+    return found[0] != socket.AF_INET
 
 
 def _listen(
@@ -186,6 +209,27 @@ def _listen(
         sock.close()
         raise
     return sock
+
+
+async def _connected(
+    family: int, address: Any, *, send_buffer: int, receive_buffer: int
+) -> SocketStream:
+    """Connect to one address. Raises OSError."""
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        _set_options(sock, send_buffer)
+        if receive_buffer != SYSTEM_DEFAULT:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        number = sock.connect_ex(address)
+        if number == errno.EINPROGRESS:
+            await trio.lowlevel.wait_writable(sock)
+            number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if number:
+            raise OSError(number, os.strerror(number))
+        return SocketStream(sock, address_of(sock.getsockname()), address_of(sock.getpeername()))
+    except BaseException:  # cancelled, too
+        sock.close()
+        raise
 
 
 def _set_options(sock: socket.socket, send_buffer: int) -> None:

@@ -25,11 +25,13 @@ async def accept_streams(
     clock: TaskClock,
     welcome: Callable[[Stream], object],
     no_capacity: Callable[[OSError], object],
+    hold_s: Callable[[], float] = lambda: 0.0,
 ) -> None:
     """Hand every client to `welcome`, until the port is given back or the task cancelled.
 
-    If the process runs out of descriptors or memory, call `no_capacity` and pause for `_PAUSE_S`.
-    Ignore a client that disconnects in the backlog. Raises any other OSError.
+    Each is held for `hold_s()` seconds first, and those behind it with it. If the process runs out
+    of descriptors or memory, call `no_capacity` and pause for `_PAUSE_S`. Ignore a client that
+    disconnects in the backlog. Raises any other OSError.
     """
     burst = 0
     # The port may be given back after this task was woken and before it runs.
@@ -48,6 +50,13 @@ async def accept_streams(
             no_capacity(error)
             await clock.sleep(_PAUSE_S)
             continue
+        held_s = hold_s()
+        if held_s > 0:
+            try:
+                await clock.sleep(held_s)
+            except BaseException:
+                stream.close()
+                raise
         welcome(stream)
         burst += 1
         if burst >= _ACCEPTS_PER_TURN:

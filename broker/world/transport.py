@@ -87,7 +87,7 @@ class Stream(Protocol):
 
     @property
     def tells_again(self) -> bool:
-        """Whether the readiness tells of all bytes that are left. Never changes.
+        """Whether the readiness tells of all bytes that are left now.
 
         If not, receive until `BlockingIOError` before waiting.
         """
@@ -130,11 +130,13 @@ class Stream(Protocol):
         ...
 
     async def wait_readable(self) -> None:
-        """Return when `recv_into` would not raise BlockingIOError. One task at a time."""
+        """Return when `recv_into` would not raise BlockingIOError; where bytes are encrypted it
+        may still. One task at a time."""
         ...
 
     async def wait_writable(self) -> None:
-        """Return when `send` would not raise BlockingIOError. One task at a time."""
+        """Return when `send` would not raise BlockingIOError; where bytes are encrypted it may
+        still. One task at a time."""
         ...
 
     def close(self) -> None:
@@ -180,7 +182,7 @@ class Listening(Protocol):
 
 
 class Transport(Protocol):
-    """Opens ports."""
+    """Opens ports, and connects to those of others."""
 
     def readiness(self) -> Readiness:
         """Make what tells of this transport's streams."""
@@ -192,5 +194,13 @@ class Transport(Protocol):
         """Listen on a port; port 0 means any free one. The sizes are accepted streams', in bytes.
 
         Raises BindError with the reason; the caller adds what the address was for.
+        """
+        ...
+
+    async def dial(self, host: str, port: int, *, send_buffer: int, receive_buffer: int) -> Stream:
+        """Connect to somebody's port. The sizes are the stream's, in bytes.
+
+        A name is resolved; its addresses are tried one after the other. Waits as long as the
+        system does: the caller bounds it by cancelling. Raises OSError with the reason.
         """
         ...

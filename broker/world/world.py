@@ -1,14 +1,18 @@
 """The value that holds all of a broker's surroundings."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from broker.world.clock import TaskClock
 from broker.world.descriptors import UNLIMITED, DescriptorBudget
 from broker.world.metadata_medium import MetadataMedia
 from broker.world.transport import Transport
+from broker.world.web import NO_WEB, Web
 from broker.world.workers import Workers
 from storage.filesystem import FileSystem
+from storage.waits import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,3 +29,9 @@ class World:
     workers: Workers
     descriptors: DescriptorBudget = UNLIMITED
     """How many files and connections may be open."""
+    web: Web = NO_WEB
+    """Where keys of issuers of tokens are read."""
+    processors: int = 1
+    """How many the process may use."""
+    open_tree: Callable[[Any], Work[Any]] | None = None
+    """Opens the tree of a cluster, given the settings of ZooKeeper; None: there is a ZooKeeper."""

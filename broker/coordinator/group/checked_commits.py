@@ -7,7 +7,7 @@ Each partition is checked on its own: a partition that does not exist, and metad
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
-from broker.cluster.image import TopicImage
+from broker.cluster.image import Found
 from broker.coordinator.group.data.values import PartitionCommit
 from protocol.errors import ErrorCode
 from storage.waits import PAUSE
@@ -39,11 +39,14 @@ ResultT = TypeVar("ResultT", bound=PartitionResult)
 class CheckedCommits(Generic[ResultT]):
     """The offsets of one request that may be committed, gathered topic by topic."""
 
-    __slots__ = ("_large", "_max_metadata", "accepted", "commits", "too_long")
+    __slots__ = ("_large", "_make_result", "_max_metadata", "accepted", "commits", "too_long")
 
-    def __init__(self, max_metadata: int, *, large: bool) -> None:
+    def __init__(
+        self, max_metadata: int, make_result: Callable[[], ResultT], *, large: bool
+    ) -> None:
         """`large`: whether the request has very many partitions (`ctx.large`)."""
         self._max_metadata = max_metadata
+        self._make_result = make_result
         self._large = large
         self.commits: list[PartitionCommit] = []
         self.accepted: list[ResultT] = []
@@ -63,23 +66,19 @@ class CheckedCommits(Generic[ResultT]):
             for start in range(0, len(self.commits) or 1, COMMITS_PER_BATCH)
         ]
 
-    async def check(
-        self,
-        partitions: Sequence[AskedPartition],
-        topic: TopicImage | None,
-        unknown_topic: ErrorCode,
-        make_result: Callable[[], ResultT],
-    ) -> list[ResultT]:
+    def check(self, partitions: Sequence[AskedPartition], topic: Found) -> list[ResultT]:
         """Return results for one topic's partitions, and add those without error to `commits`."""
+        image, missing = topic
+        make_result = self._make_result
         results: list[ResultT] = []
         for one in partitions:
             result = make_result()
             index = result.partition_index = one.partition_index
             metadata = one.committed_metadata
             results.append(result)
-            if topic is None:
-                result.error_code = unknown_topic
-            elif index not in topic.partitions:
+            if image is None:
+                result.error_code = missing
+            elif index not in image.partitions:
                 result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif metadata is not None and len(metadata) > self._max_metadata:
                 result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -88,16 +87,25 @@ class CheckedCommits(Generic[ResultT]):
                 self.accepted.append(result)
                 self.commits.append(
                     PartitionCommit(
-                        topic=topic.name,
+                        topic=image.name,
                         partition=index,
                         offset=one.committed_offset,
                         leader_epoch=one.committed_leader_epoch,
                         metadata=metadata or "",
-                        topic_id=topic.topic_id,
+                        topic_id=image.topic_id,
                     )
                 )
-            if self._large:
-                await PAUSE
-        if self._large:  # a topic may have no partitions
+        return results
+
+    async def check_in_turns(
+        self, partitions: Sequence[AskedPartition], topic: Found
+    ) -> list[ResultT]:
+        """`check`, in turns if the request is large."""
+        if not self._large:
+            return self.check(partitions, topic)
+        results: list[ResultT] = []
+        for one in partitions:
+            results += self.check((one,), topic)
             await PAUSE
+        await PAUSE  # a topic may have no partitions
         return results

@@ -16,12 +16,13 @@ Called by the handlers in `broker/api`, made by `broker/components.py`. After
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from broker.coordinator.group.classic.member import Answer
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.data.offsets import CommittedOffset
-from broker.coordinator.group.data.serde import encode_record
+from broker.coordinator.group.data.serde import WRITTEN_OFFSET_VALUE, encode_record
 from broker.coordinator.group.data.values import (
     CommitRequest,
     DescribedGroup,
@@ -39,10 +40,10 @@ from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import GroupCounters, GroupOffsets, GroupStatistics
 from broker.coordinator.group.write_counts import WriteCounts
 from broker.coordinator.partition_writer import PartitionWriter
+from broker.coordinator.runtime.conduct import Conduct
 from broker.coordinator.runtime.decision import Done
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.runtime.timers import Timers
-from broker.coordinator.runtime.writing import Conduct
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import OFFSETS_TOPIC
@@ -66,7 +67,9 @@ class GroupCoordinator:
         clock: Clock,
         *,
         new_id: Callable[[], str],
+        topic_size: Callable[[], int | None] | None = None,
     ) -> None:
+        """`topic_size`: see `CoordinatorRuntime`."""
         self.settings = settings
         self._clock = clock
         self._timers = Timers(deadlines, clock)
@@ -82,12 +85,17 @@ class GroupCoordinator:
                 on_active=self._on_active,
                 on_closed=self._on_closed,
                 new_decision=GroupDecision,
-                encode=encode_record,
+                encode=(
+                    encode_record
+                    if settings.offset_version == WRITTEN_OFFSET_VALUE
+                    else partial(encode_record, offset_version=settings.offset_version)
+                ),
                 on_settled=WriteCounts(self._counters).on_settled,
                 compression=settings.compression,
             ),
             partition_count=settings.partition_count,
             slice_bytes=settings.load_buffer_bytes,
+            topic_size=topic_size,
         )
         self._expiry = ExpiryTask(
             self._runtime,

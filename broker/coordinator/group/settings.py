@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from broker.coordinator.group.classic.limits import GroupLimits
+from broker.coordinator.group.data.serde import OFFSET_VALUE_OF_3_9, WRITTEN_OFFSET_VALUE
 from protocol.records.compression import CompressionType
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ class GroupSettings:
     metadata_max_length: int = 4_096
     load_buffer_bytes: int = 5_242_880
     compression: CompressionType = CompressionType.NONE
+    offset_version: int = WRITTEN_OFFSET_VALUE
+    """Of the offset records that are written: in a cluster the one that Kafka 3.9 writes."""
 
     @classmethod
     def from_config(cls, config: "BrokerConfig") -> "GroupSettings":
@@ -38,4 +41,7 @@ class GroupSettings:
             metadata_max_length=config.offset_metadata_max_bytes,
             load_buffer_bytes=config.offsets_load_buffer_size,
             compression=CompressionType(config.offsets_topic_compression_codec),
+            offset_version=(
+                OFFSET_VALUE_OF_3_9 if config.values["zookeeper.connect"] else WRITTEN_OFFSET_VALUE
+            ),
         )

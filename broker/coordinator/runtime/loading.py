@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.shard import Shard
-from broker.coordinator.tasks import Tasks
+from broker.world.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader, iter_batches, verify_crc
 from protocol.records.control import ControlType, parse_control_type

@@ -12,25 +12,29 @@ Rules
   one that could not be read is refused with NOT_COORDINATOR until it is elected anew.
 * Before `startup` and after `shutdown` requests are refused with COORDINATOR_NOT_AVAILABLE.
 * A key belongs to a partition by its hash and by how many partitions the topic has; while there is
-  no topic, by how many it would get.
+  no topic, by how many it would get. In a cluster the topic may come from another broker, so it is
+  counted at each question (`topic_size`).
+* A partition that is led here already stays as it is when its leader epoch rises: no other broker
+  has led it meanwhile, or this one would have resigned.
 * An empty partition is active at once. If this broker leads a partition and was not notified yet
   (its topic was created a moment ago), the first request for it elects it.
 
 Generic over the shard and its decisions; used by both coordinators.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
 from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
+from broker.coordinator.runtime.conduct import Conduct
 from broker.coordinator.runtime.decision import Decision
 from broker.coordinator.runtime.loading import CoordinatorLoader, LoadStatistics
 from broker.coordinator.runtime.shard import Shard
 from broker.coordinator.runtime.timers import Timers
-from broker.coordinator.runtime.writing import Conduct, ShardWriter
-from broker.coordinator.tasks import Tasks
+from broker.coordinator.runtime.writing import ShardWriter
+from broker.world.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.clock import Clock
@@ -73,8 +77,10 @@ class CoordinatorRuntime(Generic[S, D]):
         *,
         partition_count: int,
         slice_bytes: int,
+        topic_size: Callable[[], int | None] | None = None,
     ) -> None:
-        """`partition_count` is what a topic made now would have."""
+        """`partition_count` is what a topic made now would have. `topic_size`, in a cluster: how
+        many partitions the topic has; None if there is none."""
         self._topic = topic
         self._writer = writer
         self._new_shard = conduct.new_shard
@@ -82,6 +88,7 @@ class CoordinatorRuntime(Generic[S, D]):
         self._on_closed = conduct.on_closed
         self._is_open = False
         self._count_of_new_topic = self._partition_count = partition_count
+        self._topic_size = topic_size
         self._partition_of: dict[str, int] = {}
         """A cache of `partition_for`."""
         self._served: dict[int, _Served[S]] = {}
@@ -133,6 +140,10 @@ class CoordinatorRuntime(Generic[S, D]):
 
     def partition_for(self, key: str) -> int:
         """Return the partition of the topic that a key belongs to."""
+        if self._topic_size is not None:
+            size = self._topic_size() or self._count_of_new_topic
+            if size != self._partition_count:
+                self._count_partitions(size)
         partition = self._partition_of.get(key)
         if partition is None:
             partition = coordinator_partition(key, self._partition_count)
@@ -201,19 +212,14 @@ class CoordinatorRuntime(Generic[S, D]):
     # ---- leadership
 
     def elect(self, partition: int, leader_epoch: int) -> None:
-        """This broker leads the partition from now on: load it."""
+        """This broker leads the partition from now on: load it, unless it leads it already."""
         current = self._served.get(partition)
-        if (
-            current is not None
-            and current.epoch >= leader_epoch
-            and current.state is not LoadState.FAILED
-        ):
+        if current is not None and current.state is not LoadState.FAILED:
+            current.epoch = max(current.epoch, leader_epoch)
             return
         served = _Served(self._new_shard(partition), leader_epoch)
         self._served[partition] = served
         self._loader.load(served.shard)
-        if current is not None and current.state is LoadState.ACTIVE:
-            self._on_closed(current.shard, ErrorCode.NOT_COORDINATOR)
 
     def resign(self, partition: int) -> None:
         """Another broker leads it now, or it was deleted."""

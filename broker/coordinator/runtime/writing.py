@@ -7,18 +7,17 @@ Synchronous. If this broker is alone in the ISR, a whole write happens within `c
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from broker.coordinator.partition_writer import PartitionWriter
+from broker.coordinator.runtime.conduct import Conduct
 from broker.coordinator.runtime.decision import Decision, Timer, Write
 from broker.coordinator.runtime.shard import Shard
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.write_codes import response_code
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
-from protocol.records.compression import CompressionType
 from protocol.types import TopicPartition
 from storage.clock import Clock
 
@@ -27,25 +26,6 @@ TOMBSTONES_PER_BATCH: Final = 1_000
 
 S = TypeVar("S", bound=Shard[Any])
 D = TypeVar("D", bound=Decision[Any])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conduct(Generic[S, D]):
-    """What differs between the coordinators."""
-
-    new_shard: Callable[[int], S]
-    """Makes the empty shard of a partition."""
-    on_active: Callable[[S], None]
-    """Called when a shard is loaded."""
-    on_closed: Callable[[S, ErrorCode], None]
-    """Called with a shard that was active and is not served any more, and the answer for its parked
-    requests."""
-    new_decision: Callable[[], D]
-    encode: Callable[[Any], tuple[bytes, bytes | None]]
-    """Returns a record's key and value as they are appended."""
-    on_settled: Callable[[S, Write[Any], ErrorCode], None]
-    """Called when a write has ended and was answered: to count, log, begin what replay made due."""
-    compression: CompressionType = CompressionType.NONE
 
 
 class ShardWriter(Generic[S, D]):

@@ -17,19 +17,20 @@ Called by the handlers in `broker/api`, made by `broker/components.py`. After
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import Protocol
 
 from broker.coordinator.marker_writer import MarkerWriter
 from broker.coordinator.partition_writer import PartitionWriter
+from broker.coordinator.runtime.conduct import Conduct
 from broker.coordinator.runtime.decision import Done, Write
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.runtime.timers import Timers
-from broker.coordinator.runtime.writing import Conduct
 from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.completion import Completion
 from broker.coordinator.transaction.decisions import Producer
-from broker.coordinator.transaction.records import encode_record
+from broker.coordinator.transaction.records import FLEXIBLE_VALUE_VERSION, encode_record
 from broker.coordinator.transaction.settings import (
     TransactionCounters,
     TransactionSettings,
@@ -50,7 +51,7 @@ from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TRANSACTION_TOPIC, TopicPartition
 from storage.clock import Clock
-from storage.waits import PAUSE
+from storage.waits import PAUSE, Signal
 
 logger = logging.getLogger(__name__)
 
@@ -78,9 +79,14 @@ class TransactionCoordinator:
         deadlines: Deadlines,
         clock: Clock,
         producer_ids: ProducerIds,
+        topic_size: Callable[[], int | None] | None = None,
     ) -> None:
+        """`topic_size`: see `CoordinatorRuntime`."""
         self.settings = settings
         self._clock = clock
+        self._deadlines = deadlines
+        self._awaiting: dict[str, set[Signal[None]]] = {}
+        """By transactional id, who waits for its next change."""
         self._producer_ids = producer_ids
         self._new_producer_id = producer_ids.next_id
         self._runtime: CoordinatorRuntime[TransactionShard, TransactionDecision] = (
@@ -94,11 +100,16 @@ class TransactionCoordinator:
                     on_active=self._on_active,
                     on_closed=lambda shard, code: self._completion.close(shard),
                     new_decision=TransactionDecision,
-                    encode=encode_record,
+                    encode=(
+                        encode_record
+                        if settings.value_version == FLEXIBLE_VALUE_VERSION
+                        else partial(encode_record, version=settings.value_version)
+                    ),
                     on_settled=self._on_settled,
                 ),
                 partition_count=settings.partition_count,
                 slice_bytes=settings.load_buffer_bytes,
+                topic_size=topic_size,
             )
         )
         self._counters = counters = TransactionCounters()
@@ -144,6 +155,8 @@ class TransactionCoordinator:
     ) -> None:
         """A write has ended and was answered: count it, and begin the markers that are due."""
         for record in write.records:
+            for changed in self._awaiting.get(record.key, ()):
+                changed.fire()
             if code is not ErrorCode.NONE:
                 state = TransactionState.DEAD if record.value is None else record.value.state
                 self._counters.failed_changes += record.value is not None
@@ -208,6 +221,31 @@ class TransactionCoordinator:
         shard.add_partitions(name, producer, partitions, self._clock.wall_ms(), version, done, out)
         self._runtime.carry_out(shard, out)
 
+    def retries_until(self) -> float:
+        """Until when, monotonic seconds, what begins now is tried again while its id is busy."""
+        return self._clock.monotonic() + self.settings.retry_max_ms / 1000
+
+    async def changed(self, transactional_id: str, until: float) -> bool:
+        """Wait until a change of the id is durable or has failed, or it is time to try again.
+
+        Returns False, at once, if `until` has passed.
+        """
+        left = until - self._clock.monotonic()
+        if left <= 0:
+            return False
+        signal: Signal[None] = Signal()
+        awaiting = self._awaiting.setdefault(transactional_id, set())
+        awaiting.add(signal)
+        timer = self._deadlines.schedule(min(left, self.settings.retry_ms / 1000), signal.fire)
+        try:
+            await signal.parked()
+        finally:
+            timer.cancel()
+            awaiting.discard(signal)
+            if not awaiting:
+                self._awaiting.pop(transactional_id, None)
+        return True
+
     def verify_partition(
         self, transactional_id: str | None, producer: Producer, partition: TopicPartition
     ) -> None:
@@ -226,6 +264,12 @@ class TransactionCoordinator:
         """As `verify_partition`, unless transaction.partition.verification.enable is off."""
         if self.settings.verify_partitions:
             self.verify_partition(transactional_id, producer, partition)
+
+    def verified_elsewhere(self, codes: Iterable[ErrorCode]) -> None:
+        """Count what a coordinator on another broker has said, one code for each partition."""
+        for code in codes:
+            self._counters.verifications += 1
+            self._counters.failed_verifications += code is not ErrorCode.NONE
 
     def end(
         self,

@@ -3,8 +3,10 @@
 If the producer's transaction is already open in the partition, in the producer's epoch, it may.
 Otherwise the gate asks the transaction coordinator, in the same turn of the event loop in which the
 batch is appended: nothing can come between the answer and the append, so a batch that arrives after
-the transaction's markers cannot open it again (a hanging transaction). All coordinators are on this
-broker, so asking costs one lookup in a table.
+the transaction's markers cannot open it again (a hanging transaction). That costs one lookup.
+
+In a cluster the coordinator may be another broker. Then it is asked before (`verified`), and what
+comes between the answer and the append is guarded against (`verification`).
 
 Used by `broker.api.produce` and `broker.api.txn_offset_commit`.
 """
@@ -14,6 +16,7 @@ from typing import Final
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
+from broker.coordinator.transaction.verification import RemoteCoordinators, Verified
 from broker.replication.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BATCH_OVERHEAD
@@ -31,6 +34,7 @@ NOT_NOW: Final = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
     )
 )
 """Temporary refusals: the client should try again."""
@@ -43,19 +47,28 @@ MOST_REFUSED: Final = 4096
 class TransactionGate:
     """Admits the batches of transactions."""
 
-    def __init__(self, transactions: TransactionCoordinator) -> None:
+    def __init__(
+        self, transactions: TransactionCoordinator, remote: RemoteCoordinators | None = None
+    ) -> None:
+        """`remote`: the coordinators of other brokers, in a cluster."""
         self._transactions = transactions
+        self._remote = remote
         self._refused = _RefusedBatches()
+
+    def is_remote(self, transactional_id: str) -> bool:
+        """Whether the id's coordinator is another broker, or none, so that `verified` is needed."""
+        return self._remote is not None and not self._remote.is_here(transactional_id)
 
     def admit(
         self,
         partition: Partition,
-        records: memoryview,
+        records: memoryview | bytes,
         transactional_id: str | None,
         *,
         knows_abortable: bool,
         begins_at_zero: bool = False,
         not_added: KafkaError | None = None,
+        verified: Verified | None = None,
     ) -> None:
         """Check a transactional batch that is about to be appended. Raises KafkaError.
 
@@ -63,6 +76,7 @@ class TransactionGate:
         of the client's transactions has its own epoch, so its first batch in a partition has
         sequence 0; a batch that overtook it is refused even if the partition does not know the
         producer. `not_added`: the error to raise if the batch needed `add` and that was refused.
+        `verified`: what the coordinator on another broker has said.
         """
         if transactional_id is None:
             raise KafkaError(
@@ -85,7 +99,10 @@ class TransactionGate:
             )
         tp, producer = partition.topic_partition, Producer(producer_id, epoch)
         try:
-            self._transactions.verify_append(transactional_id, producer, tp)
+            if verified is None:
+                self._transactions.verify_append(transactional_id, producer, tp)
+            else:
+                verified.check(tp, producer)
         except KafkaError as error:
             self._refused.note(tp, producer, sequence)
             raise translated(error.code, knows_abortable=knows_abortable) from None
@@ -96,30 +113,79 @@ class TransactionGate:
     ) -> KafkaError | None:
         """Add partitions that the transaction is about to write to first (KIP-890, part 2).
 
-        Returns None if they are added or none was missing, else the refusal.
+        While the id's last transaction is being completed, tries again for a while, as Kafka does
+        since 4.0. Returns None if they are added or none was missing, else the refusal.
         """
-        producer = None
-        missing = []
-        for partition, records in batches:
-            if len(records) < BATCH_OVERHEAD:
-                continue
-            producer_id, epoch = _PRODUCER.unpack_from(records)
-            entry = partition.log.producers.entry(producer_id)
-            if entry is None or not _is_open(entry, epoch):
-                producer = Producer(producer_id, epoch)
-                missing.append(partition.topic_partition)
+        producer, unopened = _unopened(batches)
         if producer is None:
             return None
+        missing = [partition.topic_partition for partition in unopened]
+        until = self._transactions.retries_until()
+        code = await self._added(transactional_id, producer, missing)
+        while code is ErrorCode.CONCURRENT_TRANSACTIONS and await self._transactions.changed(
+            transactional_id, until
+        ):
+            code = await self._added(transactional_id, producer, missing)
+        return translated(code, knows_abortable=True) if code else None
+
+    async def _added(
+        self, transactional_id: str, producer: Producer, missing: list[TopicPartition]
+    ) -> ErrorCode:
+        if self._remote is not None and not self._remote.is_here(transactional_id):
+            codes = await self._remote.ask(transactional_id, producer, missing, verify_only=False)
+            return next((code for code in codes.values() if code), ErrorCode.NONE)
         added: Signal[ErrorCode] = Signal()
         try:
             self._transactions.add_partitions(
                 transactional_id, producer, missing, added.fire, version=VERSION_2
             )
         except KafkaError as error:
-            code = error.code
-        else:
-            code = await added
-        return translated(code, knows_abortable=True) if code else None
+            return error.code
+        return await added
+
+    async def verified(
+        self, transactional_id: str, batches: list[tuple[Partition, memoryview]]
+    ) -> Verified | None:
+        """Ask the coordinator on another broker whether partitions belong to the transaction.
+
+        Returns None if nothing has to be verified. Otherwise the caller releases what is returned.
+        """
+        remote = self._remote
+        if remote is None or not self._transactions.settings.verify_partitions:
+            return None
+        producer, unopened = _unopened(batches)
+        if producer is None:
+            return None
+        verified = remote.guard(producer, unopened)
+        try:
+            partitions = [partition.topic_partition for partition in unopened]
+            codes = await remote.ask(transactional_id, producer, partitions)
+        except BaseException:  # ended: the client has gone
+            verified.release()
+            raise
+        verified.answered(codes)
+        self._transactions.verified_elsewhere(codes.values())
+        return verified
+
+
+def _unopened(
+    batches: list[tuple[Partition, memoryview]],
+) -> tuple[Producer | None, list[Partition]]:
+    """The producer, and the partitions in which its transaction is not open; None if all have it.
+
+    A request is one producer's; batches of others are refused later.
+    """
+    producer = None
+    found: dict[Partition, None] = {}
+    for partition, records in batches:
+        if len(records) < BATCH_OVERHEAD:
+            continue
+        producer_id, epoch = _PRODUCER.unpack_from(records)
+        entry = partition.log.producers.entry(producer_id)
+        if entry is None or not _is_open(entry, epoch):
+            producer = Producer(producer_id, epoch)
+            found[partition] = None
+    return producer, list(found)
 
 
 class _RefusedBatches:

@@ -32,9 +32,13 @@ RETRY_S: Final = 0.1
 LONGEST_RETRY_S: Final = 6.4
 """Upper bound: a failed disk stays failed until the next start, while a loading coordinator is
 ready within seconds."""
+LONGEST_RETRY_ELSEWHERE_S: Final = 0.4
+"""Upper bound while a partition finds its next leader: the transactional id cannot begin another
+transaction before that leader has the marker."""
 MARKERS_PER_TURN: Final = 64
 """Markers written between two turns of the loop: about three milliseconds."""
 
+_ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NETWORK_EXCEPTION)
 _NOT_NEEDED: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
@@ -149,9 +153,10 @@ class MarkerDispatcher:
             self._retried += 1
             level = logging.DEBUG if attempt else logging.INFO
             logger.log(level, "%s cannot take %s yet: %s", tp, work.marker, code.name)
-            self._deadlines.schedule(
-                retry_delay_s(attempt), partial(self._write_one, key, work, tp, attempt + 1)
-            )
+            delay_s = retry_delay_s(attempt)
+            if code in _ELSEWHERE:
+                delay_s = min(delay_s, LONGEST_RETRY_ELSEWHERE_S)
+            self._deadlines.schedule(delay_s, partial(self._write_one, key, work, tp, attempt + 1))
 
     def _write_one(self, key: WorkKey, work: _Work, tp: TopicPartition, attempt: int) -> None:
         if not work.cancelled:

@@ -3,10 +3,12 @@
     key    int16 version 0, transactional id
     value  int16 version 0 or 1, body; null: tombstone
 
-Both versions are read; version 1 is written for every owner, as in Kafka 4 once transaction.version
-is finalized at 1 or above. It is flexible, carries the fields of transactions of version 2
-(KIP-890), and is read by Kafka since 3.3. The partitions of an Empty value are null, as in Kafka;
-those of others are sorted, where Kafka has the order of a hash table.
+Both versions are read. A broker that stands alone writes version 1 for every owner, as Kafka 4 does
+once transaction.version is finalized at 1 or above: it is flexible, carries the fields of
+transactions of version 2 (KIP-890), and is read by Kafka since 3.3. In a cluster no feature is
+finalized, so version 0 is written; there are no transactions of version 2 then. The partitions of
+an Empty value are null, as in Kafka; those of others are sorted, where Kafka has the order of a
+hash table.
 """
 
 from typing import Any
@@ -29,10 +31,12 @@ KEY_VERSION = 0
 FLEXIBLE_VALUE_VERSION = 1
 
 
-def encode_record(record: TransactionRecord) -> tuple[bytes, bytes | None]:
-    """Return key and value as they are appended."""
+def encode_record(
+    record: TransactionRecord, version: int = FLEXIBLE_VALUE_VERSION
+) -> tuple[bytes, bytes | None]:
+    """Return key and value, in this version, as they are appended."""
     value = record.value
-    return encode_key(record.key), None if value is None else encode_value(value)
+    return encode_key(record.key), None if value is None else encode_value(value, version)
 
 
 def decode_record(key: bytes, value: bytes | None) -> TransactionRecord | None:
@@ -52,7 +56,7 @@ def encode_key(transactional_id: str) -> bytes:
     return encode_versioned(TransactionLogKey, KEY_VERSION, key)
 
 
-def encode_value(value: TransactionValue) -> bytes:
+def encode_value(value: TransactionValue, version: int = FLEXIBLE_VALUE_VERSION) -> bytes:
     """Return the value as it is appended."""
     message = TransactionLogValue(
         producer_id=value.producer_id,
@@ -68,7 +72,7 @@ def encode_value(value: TransactionValue) -> bytes:
     message.previous_producer_id = value.previous_producer_id
     message.next_producer_id = value.next_producer_id
     message.client_transaction_version = value.client_version
-    return encode_versioned(TransactionLogValue, FLEXIBLE_VALUE_VERSION, message)
+    return encode_versioned(TransactionLogValue, version, message)
 
 
 def _by_topic(partitions: frozenset[TopicPartition]) -> list[Any]:

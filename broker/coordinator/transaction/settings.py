@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.coordinator.runtime.loading import LoadStatistics
 from broker.coordinator.transaction.markers import MarkerStatistics
+from broker.coordinator.transaction.records import FLEXIBLE_VALUE_VERSION
 from broker.coordinator.transaction.state import TransactionState
 
 if TYPE_CHECKING:
@@ -24,6 +25,13 @@ class TransactionSettings:
     load_buffer_bytes: int = 5_242_880
     verify_partitions: bool = True
     """Whether Produce and TxnOffsetCommit verify a partition before its first write (KIP-890)."""
+    retry_ms: int = 20
+    """How long a Produce that adds partitions waits at most until it tries again, for a busy id."""
+    retry_max_ms: int = 100
+    """How long it tries in all."""
+    value_version: int = FLEXIBLE_VALUE_VERSION
+    """Of the records that are written: 0 in a cluster, where Kafka 3.9 reads them and no feature is
+    finalized."""
 
     @classmethod
     def from_config(cls, config: "BrokerConfig") -> "TransactionSettings":
@@ -40,6 +48,9 @@ class TransactionSettings:
             ),
             load_buffer_bytes=config.transaction_state_log_load_buffer_size,
             verify_partitions=config.transaction_partition_verification_enable,
+            retry_ms=config.add_partitions_to_txn_retry_backoff_ms,
+            retry_max_ms=config.add_partitions_to_txn_retry_backoff_max_ms,
+            value_version=0 if config.values["zookeeper.connect"] else FLEXIBLE_VALUE_VERSION,
         )
 
 

@@ -6,10 +6,13 @@
 
 This writes what Kafka 4.3 writes (a conformance test compares the bytes): offset values in version
 4 with the topic's id, or in version 1 if the client asked for its own retention, because only that
-version has the expire time; group metadata in version 3. It reads every version that any Kafka
-wrote. Records of the newer group types decode to `None` and stay in the log, so that a Kafka that
-gets the directory back finds them (S-FMT-2).
+version has the expire time; group metadata in version 3. In a cluster it writes what Kafka 3.9
+does: version 3 in place of 4, without the id. It reads every version that any Kafka wrote. Records
+of the newer group types decode to `None` and stay in the log, so that a Kafka that gets the
+directory back finds them (S-FMT-2).
 """
+
+from functools import lru_cache
 
 from broker.coordinator.group.data.offsets import CommittedOffset, OffsetKey
 from broker.coordinator.group.data.records import (
@@ -35,16 +38,22 @@ OFFSET_KEY_VERSIONS = (0, 1)
 GROUP_KEY_VERSION = 2
 WRITTEN_OFFSET_KEY = 1
 WRITTEN_OFFSET_VALUE = 4
+OFFSET_VALUE_OF_3_9 = 3
 WRITTEN_OFFSET_VALUE_WITH_EXPIRY = 1
 WRITTEN_GROUP_VALUE = 3
 
 _VERSION_BYTES = 2
+_KEYS_AT_HAND = 1024
+"""Keys that are kept encoded, as groups commit the same partitions again and again; names of
+greatest length would take 70 MB."""
 
 
-def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
-    """Return key and value as they are appended."""
+def encode_record(
+    record: GroupRecord, offset_version: int = WRITTEN_OFFSET_VALUE
+) -> tuple[bytes, bytes | None]:
+    """Return key and value as they are appended; `offset_version` is that of offset values."""
     if not isinstance(record, GroupMetadataRecord):
-        return _encode_offset(record.key, record.committed)
+        return _encode_offset(record.key, record.committed, offset_version)
     key = encode_versioned(
         GroupMetadataKey, GROUP_KEY_VERSION, GroupMetadataKey(group=record.group_id)
     )
@@ -52,14 +61,9 @@ def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
 
 
 def _encode_offset(
-    offset_key: OffsetKey, committed: CommittedOffset | None
+    offset_key: OffsetKey, committed: CommittedOffset | None, offset_version: int
 ) -> tuple[bytes, bytes | None]:
-    group_id, topic, partition = offset_key
-    key = encode_versioned(
-        OffsetCommitKey,
-        WRITTEN_OFFSET_KEY,
-        OffsetCommitKey(group=group_id, topic=topic, partition=partition),
-    )
+    key = _encode_offset_key(offset_key)
     if committed is None:
         return key, None
     expires = committed.expire_timestamp_ms
@@ -71,8 +75,18 @@ def _encode_offset(
         expire_timestamp=NO_TIMESTAMP if expires is None else expires,
         topic_id=committed.topic_id or ZERO_UUID,
     )
-    version = WRITTEN_OFFSET_VALUE if expires is None else WRITTEN_OFFSET_VALUE_WITH_EXPIRY
+    version = offset_version if expires is None else WRITTEN_OFFSET_VALUE_WITH_EXPIRY
     return key, encode_versioned(OffsetCommitValue, version, value)
+
+
+@lru_cache(_KEYS_AT_HAND)
+def _encode_offset_key(offset_key: OffsetKey) -> bytes:
+    group_id, topic, partition = offset_key
+    return encode_versioned(
+        OffsetCommitKey,
+        WRITTEN_OFFSET_KEY,
+        OffsetCommitKey(group=group_id, topic=topic, partition=partition),
+    )
 
 
 def _encode_group(stored: StoredGroup) -> bytes:

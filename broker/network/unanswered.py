@@ -1,4 +1,4 @@
-"""A request that its handler's first step did not finish, and what it waits for.
+"""A request that its handler's first step did not finish: what is left of its work, its outcome.
 
 The connection takes the first step in its own turn; most requests are done then. What the
 work waits for decides who goes on with it:
@@ -16,17 +16,26 @@ An API that changes something is finished whatever becomes of its client. Work o
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
-from broker.fairness import CLIENT, Client
+from broker.fairness import CLIENT
+from broker.network.routes import Route
+from broker.request import RequestContext, is_reply
 from broker.world.driver import Driver
 from protocol.errors import KafkaError
 from storage.clock import Clock
-from storage.waits import Call, Pause, Place, Until, Wait, Work
+from storage.waits import PAUSE, Call, Pause, Place, Until, Wait, Work
 
 logger = logging.getLogger(__name__)
+
+
+class Span(NamedTuple):
+    """Where the body of a request is, in the connection's buffer."""
+
+    start: int
+    end: int
 
 
 def is_parked(wait: Wait | None) -> bool:
@@ -41,41 +50,82 @@ def is_long(wait: Wait) -> bool:
     return isinstance(wait, Pause) or is_parked(wait)
 
 
-class Continuation:
-    """The rest of a request's work, and its outcome."""
+def named(route: Route, context: RequestContext) -> str:
+    """Name a request for the log."""
+    return (
+        f"{route.metrics.name} version {context.api_version} from "
+        f"{context.connection.connection_id} (client id {context.client_id})"
+    )
+
+
+class Unanswered:
+    """One such request. Times are seconds, monotonic ones where a moment is meant."""
 
     __slots__ = (
         "_ends",
         "_left",
         "_scope",
-        "client",
+        "context",
         "error",
+        "local_s",
+        "queue_s",
+        "remote_s",
         "reply",
+        "request",
+        "route",
+        "since",
+        "span",
         "started",
         "wait",
-        "what",
         "work",
     )
 
-    def __init__(
-        self, work: Work[Any], wait: Wait, client: Client, what: Callable[[], str]
-    ) -> None:
-        self.work = work
-        self.wait: Wait | None = wait
-        """What it waits for; None once it is done."""
-        self.client = client
-        self.what = what
-        """Names it for the log if it blocks the loop."""
+    def __init__(self, route: Route, context: RequestContext, since: float) -> None:
+        self.route = route
+        self.context = context
+        self.since = since
+        """When its last step ended; first, when the request came."""
+        self.span: Span | None = None
+        """Its body, which has too many elements to be parsed in one go; None once it is parsed."""
+        self.request: Any = None
+        self.work: Work[Any] | None = None
+        """What is left of the handler's work; None if nothing ever was."""
+        self.wait: Wait | None = None
+        """What the work waits for; None once it is done."""
         self.reply: Any = None
         self.error: Exception | None = None
         """What the handler raised, for the connection to answer (decision 7)."""
+        self.queue_s = 0.0
+        """Until the handler's turn came, each time."""
+        self.local_s = 0.0
+        """That the handler has worked."""
+        self.remote_s = 0.0
+        """That it waited for others."""
         self.started = 0.0
-        """Monotonic seconds at which somebody last went on with it; 0 before."""
+        """When somebody last went on with it; 0 before."""
         self._left = self._ends = False
         self._scope: trio.CancelScope | None = None
 
+    def name(self) -> str:
+        """Name it for the log."""
+        return named(self.route, self.context)
+
+    def begin(self) -> None:
+        """Call the handler, and take the first step of its work, in the caller's own turn."""
+        try:
+            given = self.route.handler(self.context, self.request)
+        except Exception as error:  # noqa: BLE001 - answered by the connection (decision 7)
+            self.error = error
+            return
+        if is_reply(given):
+            self.reply = given
+        else:
+            self.work = given
+            self.step()
+
     def step(self) -> None:
         """Take the next step in the caller's own turn."""
+        assert self.work is not None
         try:
             self.wait = self.work.send(None)
         except StopIteration as end:
@@ -91,8 +141,9 @@ class Continuation:
         first: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Go on with it in a task of the broker, after `first`, until it is done or given back."""
+        assert self.work is not None
         assert self.wait is not None
-        CLIENT.set(self.client)
+        CLIENT.set(self.context.connection.client)
         self.started = clock.monotonic()
         wait, self.wait = self.wait, None
         with trio.CancelScope() as self._scope:
@@ -101,7 +152,7 @@ class Continuation:
             try:
                 if first is not None:
                     await first()
-                result = await driver.go_on(self.work, wait, self.what, gives_back)
+                result = await driver.go_on(self.work, wait, self.name, gives_back)
             except Exception as error:
                 self.error = error
                 if self._left and not isinstance(error, KafkaError):
@@ -123,4 +174,30 @@ class Continuation:
 
     def close(self) -> None:
         """Drop work that nobody goes on with."""
-        self.work.close()
+        if self.work is not None:
+            self.work.close()
+
+    def note_times(self) -> None:
+        """Count its times, when it is done."""
+        metrics = self.route.metrics
+        metrics.note_queue(self.queue_s)
+        metrics.note_local(self.local_s)
+        if self.work is not None:
+            metrics.note_remote(self.remote_s)
+
+    async def forget(self) -> None:
+        """Free request and reply, whose answer is encoded; what a controller sends in turns."""
+        request, self.request = self.request, None
+        self.reply = self.work = None
+        if self.route.most_of_brokers:  # of others, handlers may have kept a part
+            await _let_go(request)
+
+
+async def _let_go(message: Any) -> None:
+    """Free the elements of a message one by one: a million at once would take 100 ms."""
+    for name in message.__slots__:
+        elements = getattr(message, name)
+        if isinstance(elements, list) and elements and hasattr(elements[0], "__slots__"):
+            while elements:
+                await _let_go(elements.pop())
+                await PAUSE

@@ -1,4 +1,4 @@
-"""Work of a coordinator that no request waits for: loads, walks through its state, late markers."""
+"""Work that no request waits for, side by side: loads, walks, late markers, fetchers."""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,0 +1,53 @@
+"""SaslHandshake (key 17): choose the mechanism by which the connection authenticates.
+
+Behaviour
+* The answer names the mechanisms of the listener; one that is not among them is refused with
+  UNSUPPORTED_SASL_MECHANISM, and the connection ends.
+* A connection whose session has an end (KIP-368) may shake hands again. Where there is nothing to
+  authenticate, or no more, the answer is ILLEGAL_SASL_STATE.
+* `broker.security.authentication` has the rules; on listeners without SASL there is none.
+
+Version notes
+* After v0 the mechanism's messages come in frames without header, after v1 in SaslAuthenticate.
+"""
+
+from typing import Final
+
+from broker.api_facts import Api
+from broker.request import RequestContext
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+API: Final = Api(
+    key=ApiKey.SASL_HANDSHAKE,
+    versions=(0, 1),
+    most_elements=1,
+    ends_with_client=True,
+    # No access is asked for: whoever asks is nobody yet.
+    make=lambda s: SaslHandshakeHandler(),
+)
+
+
+class SaslHandshakeHandler:
+    """Hands the choice to the connection's authentication."""
+
+    async def __call__(
+        self, ctx: RequestContext, request: SaslHandshakeRequest
+    ) -> SaslHandshakeResponse:
+        """The response, after a while if the choice is refused."""
+        authentication = ctx.connection.authentication
+        if authentication is None:
+            return self.error_response(ctx, request, ErrorCode.ILLEGAL_SASL_STATE)
+        answer = await authentication.shake_hands(ctx, request.mechanism)
+        if answer.code is ErrorCode.ILLEGAL_SASL_STATE:
+            return self.error_response(ctx, request, answer.code)
+        return SaslHandshakeResponse(
+            error_code=answer.code, mechanisms=list(authentication.offered)
+        )
+
+    def error_response(
+        self, ctx: RequestContext, request: SaslHandshakeRequest, code: ErrorCode
+    ) -> SaslHandshakeResponse:
+        """The code, and no mechanism."""
+        return SaslHandshakeResponse(error_code=code, mechanisms=[])

@@ -1,0 +1,29 @@
+"""A member that has just started shows clients its image when the controller has told it of one.
+
+Before that it knows of no topic, and "unknown" would be wrong: librdkafka fails what it was to
+produce to a topic that it is told does not exist. Kafka 3.9 does answer so, in the moment between
+its registration and the controller's news.
+"""
+
+from typing import Any
+
+from broker.membership.metadata_updates import MetadataUpdates
+from broker.request import Handler, RequestContext, reply_of
+from protocol.errors import ErrorCode
+
+
+class AfterFirstNews:
+    """A handler that is called when the image is known."""
+
+    def __init__(self, handler: Handler, updates: MetadataUpdates) -> None:
+        self.handler = handler
+        self._updates = updates
+
+    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The handler's reply."""
+        await self._updates.first_news()
+        return await reply_of(self.handler(ctx, request))
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The handler's error response."""
+        return self.handler.error_response(ctx, request, code)

@@ -1,0 +1,37 @@
+"""In a cluster some requests are for the controller; other brokers refuse them whole.
+
+Clients learn from Metadata who the controller is, and ask there after NOT_CONTROLLER. Kafka 3.9 on
+ZooKeeper forwards nothing. Source: `kafka.server.KafkaApis`, "if (!zkSupport.controller.isActive)".
+"""
+
+from typing import Any, Protocol
+
+from broker.request import Handler, ReplyOrWork, RequestContext
+from protocol.errors import ErrorCode, KafkaError
+
+
+class ActiveController(Protocol):
+    """The part of `broker.controller.cluster_controller.ClusterController` that is used here."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller."""
+        ...
+
+
+class OnlyController:
+    """A handler that is called while this broker is the controller."""
+
+    def __init__(self, handler: Handler, controller: ActiveController) -> None:
+        self.handler = handler
+        self._controller = controller
+
+    def __call__(self, ctx: RequestContext, request: Any) -> ReplyOrWork:
+        """The handler's answer. Raises KafkaError NOT_CONTROLLER."""
+        if not self._controller.is_active:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        return self.handler(ctx, request)
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The handler's error response."""
+        return self.handler.error_response(ctx, request, code)

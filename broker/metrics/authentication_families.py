@@ -1,0 +1,122 @@
+"""Authentications by listener: the numbers of Kafka's `socket-server-metrics` about them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from broker.metrics.recent import Recent
+from broker.metrics.request_families import Family
+from broker.metrics.socket_families import CONFLUENT, STRIMZI, by_listener
+from broker.network.socket_server import SocketServerStatistics
+from broker.security.authentication.statistics import AuthenticationStatistics
+
+if TYPE_CHECKING:
+    from broker.network.handshakes import HandshakeStatistics
+
+Read = Callable[[AuthenticationStatistics], float]
+
+_COUNTERS: Final[tuple[tuple[str, str, Read, bool], ...]] = (
+    ("successful_authentication", "Clients that proved who they are", lambda s: s.successful, True),
+    (
+        "successful_authentication_no_reauth",
+        "Those of them that cannot do so again on the same connection",
+        lambda s: s.without_sessions,
+        False,
+    ),
+    ("failed_authentication", "Clients that did not", lambda s: s.failed, True),
+    (
+        "successful_reauthentication",
+        "Sessions that were renewed",
+        lambda s: s.successful_again,
+        True,
+    ),
+    (
+        "failed_reauthentication",
+        "Sessions whose renewal was refused",
+        lambda s: s.failed_again,
+        True,
+    ),
+    (
+        "expired_connections_killed_count",
+        "Connections closed because they went on after their session had expired",
+        lambda s: s.expired,
+        False,
+    ),
+    (
+        "late_connections_killed_count",
+        "Connections closed by sasl.authentication.timeout.ms",
+        lambda s: s.late,
+        False,
+    ),
+    (
+        "pushed_out_connections_killed_count",
+        "Connections that had not authenticated, closed for others (max.unauthenticated.…)",
+        lambda s: s.pushed_out,
+        False,
+    ),
+)
+"""Name, text, where it is read, and whether Kafka tells its rate."""
+
+
+def authentication_families(
+    listeners: Mapping[str, AuthenticationStatistics],
+    sockets: SocketServerStatistics,
+    recent: Recent,
+) -> Iterator[Family]:
+    """Yield the families of the listeners that authenticate by SASL or TLS; none if none does."""
+    handshakes = sockets.handshakes
+    if listeners:
+        yield from _of_sasl(listeners, sockets.strangers)
+    for name, text, read, has_rate in _COUNTERS:
+        totals = {listener: read(statistics) for listener, statistics in listeners.items()}
+        if handshakes is not None and name in _OF_BOTH:
+            totals = _OF_BOTH[name](totals, handshakes)
+        if not totals:
+            continue
+        yield by_listener(CounterMetricFamily, CONFLUENT + name, text, totals)
+        if name in _OF_BOTH:
+            yield by_listener(CounterMetricFamily, STRIMZI + name, text, totals)
+        rates = {
+            listener: rate
+            for listener, total in totals.items()
+            if has_rate and (rate := recent.rate(name, listener, total=total)) is not None
+        }
+        if rates:
+            yield by_listener(
+                GaugeMetricFamily, f"{CONFLUENT}{name}_rate", text + " per second, lately", rates
+            )
+
+
+def _successful(totals: Mapping[str, float], handshakes: "HandshakeStatistics") -> dict[str, float]:
+    """Where both authenticate, SASL comes last."""
+    return {**handshakes.succeeded, **totals}
+
+
+def _failed(totals: Mapping[str, float], handshakes: "HandshakeStatistics") -> dict[str, float]:
+    """Either fails a client."""
+    failed = handshakes.failed
+    return {name: totals.get(name, 0) + failed.get(name, 0) for name in {**failed, **totals}}
+
+
+_OF_BOTH: Final = {"successful_authentication": _successful, "failed_authentication": _failed}
+
+
+def _of_sasl(listeners: Mapping[str, AuthenticationStatistics], strangers: int) -> Iterator[Family]:
+    for name, text, latency in (
+        ("avg", "Milliseconds that renewals took, lately", "latency_avg_s"),
+        ("max", "The longest of them", "latency_max_s"),
+    ):
+        seconds = {
+            listener: found * 1000
+            for listener, statistics in listeners.items()
+            if (found := getattr(statistics, latency)) is not None
+        }
+        if seconds:
+            full = f"{CONFLUENT}reauthentication_latency_{name}"
+            yield by_listener(GaugeMetricFamily, full, text, seconds)
+    yield GaugeMetricFamily(
+        CONFLUENT + "unauthenticated_connections",
+        "Connections that have yet to authenticate",
+        value=strangers,
+    )

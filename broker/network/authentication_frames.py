@@ -1,0 +1,115 @@
+"""Frames of a connection that authenticates: who may be asked what, before a header is parsed
+(decision 93).
+
+It stands before `RequestHandling` while the client has not proved who it is, and later on if its
+session has an end. The `Authenticator` decides by the API key alone (`admit`); frames without
+header, after SaslHandshake v0, it gets as they are.
+"""
+
+import struct
+from typing import Any, Final
+
+from broker.network.activity import Activity, Ending
+from broker.network.buffers import PoolBuffer
+from broker.network.request_handling import RequestHandling
+from broker.network.routes import Route
+from broker.network.unanswered import Unanswered
+from broker.quotas.throttle import Throttle
+from broker.request import ConnectionInfo, RequestContext, reply_of
+from broker.security.authentication.authenticator import Admission, Authenticator
+from protocol.errors import FrameSizeError, ProtocolError
+from protocol.framing import MIN_REQUEST_SIZE
+from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from protocol.schema import Message
+from storage.waits import Work
+
+_KEY: Final = struct.Struct(">h").unpack_from
+_NO_KEY: Final = -1
+
+
+class AuthenticationFrames:
+    """The frames of one connection; a `Guard` of it."""
+
+    __slots__ = ("_activity", "_authenticator", "_handling", "_info", "_raw")
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        info: ConnectionInfo,
+        raw: Route,
+        handling: RequestHandling,
+        activity: Activity,
+    ) -> None:
+        """`raw` answers frames without header."""
+        self._authenticator = authenticator
+        self._info = info
+        self._raw = raw
+        self._handling = handling
+        self._activity = activity
+
+    def handle(
+        self, buffer: PoolBuffer, view: memoryview, start: int, end: int, now: float
+    ) -> Unanswered | Throttle | None:
+        """See `RequestHandling.handle`."""
+        authenticator = self._authenticator
+        if authenticator.is_raw:
+            return self._take_raw(bytes(view[start:end]), now)
+        if end - start < MIN_REQUEST_SIZE:
+            raise ProtocolError(f"a request of {end - start} bytes is too short")
+        (key,) = _KEY(buffer, start)
+        admission = authenticator.admit(key, now)
+        if admission is Admission.HANDLED:
+            return self._handling.handle(buffer, view, start, end, now)
+        if admission is Admission.REFUSED:
+            return self._refuse(key, now)
+        if admission is Admission.EXPIRED:
+            authenticator.note_expired()
+            self._activity.end(Ending.SESSION)
+        else:
+            authenticator.note_closed(key)
+            self._activity.end(Ending.STRANGER)
+        return None
+
+    def note_bad_bytes(self, error: ProtocolError) -> None:
+        """See `Guard`."""
+        if isinstance(error, FrameSizeError):
+            self._authenticator.note_bad_size()
+        else:
+            self._authenticator.note_bad_bytes(str(error))
+
+    def _take_raw(self, message: bytes, now: float) -> Unanswered | None:
+        """Take a frame without header; what is refused gets no answer."""
+        if self._authenticator.is_lost:
+            return self._refuse(_NO_KEY, now)
+        context = self._context(_NO_KEY, now)
+        request = SaslAuthenticateRequest(auth_bytes=message)
+
+        async def answer() -> Message | None:
+            reply: Message = await reply_of(self._raw.handler(context, request))
+            return None if context.close_connection else reply
+
+        return self._begin(context, request, answer(), now)
+
+    def _refuse(self, key: int, now: float) -> Unanswered | None:
+        context = self._context(key, now)
+        return self._begin(context, None, self._authenticator.refuse(context), now)
+
+    def _context(self, key: int, now: float) -> RequestContext:
+        return RequestContext(key, 0, 0, None, self._info, now)
+
+    def _begin(
+        self, context: RequestContext, request: Any, work: Work[Any], now: float
+    ) -> Unanswered | None:
+        """Take the first step, as `RequestHandling` does."""
+        route = self._raw
+        route.metrics.requests += 1
+        try:
+            wait = work.send(None)
+        except StopIteration as end:
+            route.metrics.note_queue(0.0)
+            route.metrics.note_local(0.0)
+            self._handling.answer(route, context, request, end.value)
+            return None
+        waiting = Unanswered(route, context, now)
+        waiting.request, waiting.work, waiting.wait = request, work, wait
+        return waiting

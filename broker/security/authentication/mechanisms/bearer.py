@@ -1,0 +1,124 @@
+"""OAUTHBEARER: a bearer token, whose claims say who the client is (RFC 7628, KIP-255, KIP-768).
+
+Kafka's `OAuthBearerSaslServer`. How a token is validated is a `TokenValidator`'s: `signed_tokens`
+or `unsecured_tokens`. Validating takes a thread, as does parsing: a token may be long.
+
+A token that is not accepted is answered with a status; what was wrong with it is in the log only.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from broker.security.authentication.lane import Lane
+from broker.security.authentication.mechanism import Exchange
+from broker.security.authentication.outcomes import AuthenticatedUser, Progress, RefusedError
+from config.sasl_settings import OAUTHBEARER
+from protocol.sasl import MalformedMessage
+from protocol.sasl.oauthbearer import CONFIRMED, BearerMessage, build_refusal, parse_bearer
+from storage.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+
+class ValidToken(NamedTuple):
+    """What a valid token says."""
+
+    user: str
+    expires_ms: int
+
+
+class InvalidTokenError(Exception):
+    """A token is not accepted."""
+
+    def __init__(
+        self, why: str, *, key_id: str | None = None, missing_scope: str | None = None
+    ) -> None:
+        super().__init__(why)
+        self.key_id = key_id
+        """Of a key that is not known; None if that was not the reason."""
+        self.missing_scope = missing_scope
+
+
+Validate = Callable[[str, int], ValidToken]
+"""(token, milliseconds of the wall clock): validates on values of its own, in a thread. Raises
+InvalidTokenError."""
+
+
+class TokenValidator(Protocol):
+    """Validates the tokens of one listener."""
+
+    def ready(self) -> Validate:
+        """Return the validation with what is known now: keys, for instance."""
+        ...
+
+    def note_missing(self, key_id: str) -> None:
+        """A token names a key that is not known."""
+        ...
+
+
+class BearerMechanism:
+    """OAUTHBEARER, as one listener offers it."""
+
+    name = OAUTHBEARER
+
+    def __init__(
+        self, validator: TokenValidator, max_reauth_ms: int, lane: Lane, clock: Clock
+    ) -> None:
+        self.max_reauth_ms = max_reauth_ms
+        self.validator = validator
+        self.lane = lane
+        self.clock = clock
+
+    def begin(self) -> Exchange:
+        """See `Mechanism`."""
+        return _BearerExchange(self)
+
+
+class _BearerExchange:
+    def __init__(self, mechanism: BearerMechanism) -> None:
+        self._mechanism = mechanism
+        self._refusal = ""
+
+    async def evaluate(self, message: bytes) -> Progress:
+        """See `Exchange`: the first message proves it, or is answered with a status."""
+        if self._refusal and message == CONFIRMED:
+            raise RefusedError(self._refusal)
+        mechanism, self._refusal = self._mechanism, ""
+        validator = mechanism.validator
+        now_ms = mechanism.clock.wall_ms()
+        outcome = await mechanism.lane.call(_outcome_of, validator.ready(), message, now_ms)
+        if isinstance(outcome, MalformedMessage):
+            raise RefusedError(why=str(outcome))
+        if isinstance(outcome, InvalidTokenError):
+            return self._refused(outcome)
+        bearer, token = outcome
+        if bearer.authorization_id not in ("", token.user):
+            raise RefusedError(
+                f"Authentication failed: Client requested an authorization id"
+                f" ({bearer.authorization_id}) that is different from the token's principal name"
+                f" ({token.user})"
+            )
+        return Progress(b"", AuthenticatedUser(token.user, expires_ms=token.expires_ms))
+
+    def _refused(self, error: InvalidTokenError) -> Progress:
+        logger.debug("A token is not accepted: %s", error)
+        if error.key_id is not None:
+            self._mechanism.validator.note_missing(error.key_id)
+        if error.missing_scope is None:
+            answer = build_refusal("invalid_token")
+        else:
+            answer = build_refusal("insufficient_scope", error.missing_scope)
+        self._refusal = answer.decode()
+        return Progress(answer)
+
+
+def _outcome_of(
+    validate: Validate, message: bytes, now_ms: int
+) -> tuple[BearerMessage, ValidToken] | MalformedMessage | InvalidTokenError:
+    """What the client's message is worth. In a thread, so refusals are values."""
+    try:
+        bearer = parse_bearer(message)
+        return bearer, validate(bearer.token, now_ms)
+    except (MalformedMessage, InvalidTokenError) as refusal:
+        return refusal.with_traceback(None)

@@ -1,0 +1,148 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512, with credentials of users or of delegation tokens.
+
+Kafka's `ScramSaslServer`. The broker's part of a proof is two HMACs and a hash, some microseconds:
+what SCRAM makes dear, the client pays.
+
+Nothing tells an unknown user from a wrong password (S-SEC-3): Kafka refuses an unknown user at
+once; here it gets a salt, which is always the same for that name and of the form of real ones, and
+is refused after its proof, for which the same is computed.
+
+An exchange has its own nonce, so a message that was recorded proves nothing in another one; and
+the last message must be bound to the header of the first, which nobody in between can change.
+"""
+
+import hmac
+from collections.abc import Callable
+from typing import Protocol
+
+from broker.security.authentication.mechanism import Exchange
+from broker.security.authentication.outcomes import AuthenticatedUser, Progress, RefusedError
+from protocol.sasl import MalformedMessage
+from protocol.sasl.scram import (
+    MIN_ITERATIONS,
+    ScramCredential,
+    ScramMechanism,
+    proof_is_right,
+    random_text,
+    server_signature,
+)
+from protocol.sasl.scram_messages import (
+    ClientFirst,
+    ServerFirst,
+    auth_message,
+    binding_of,
+    build_server_final,
+    build_server_first,
+    parse_client_final,
+    parse_client_first,
+)
+from storage.waits import Work
+
+_OTHER_ID = (
+    "Authentication failed: Client requested an authorization id that is different from username"
+)
+
+
+class UserCredentials(Protocol):
+    """Credentials of users (`broker.security.scram_credentials`)."""
+
+    def find(self, mechanism: ScramMechanism, user: str) -> Work[ScramCredential | None]:
+        """Return the user's credential; None if there is none."""
+        ...
+
+    def stand_in(self, mechanism: ScramMechanism, user: str) -> ScramCredential:
+        """Return what an unknown user gets: a credential to which there is no password."""
+        ...
+
+
+class TokenCredentials(Protocol):
+    """Credentials of delegation tokens (`broker.security.delegation_tokens`)."""
+
+    def authenticating(
+        self, mechanism: ScramMechanism, token_id: str
+    ) -> Work[tuple[ScramCredential, AuthenticatedUser] | None]:
+        """Return a token's credential and owner; None if there is no such token, or no more."""
+        ...
+
+
+class ScramServer:
+    """One of the two mechanisms, as one listener offers it."""
+
+    def __init__(
+        self,
+        mechanism: ScramMechanism,
+        max_reauth_ms: int,
+        users: UserCredentials,
+        tokens: TokenCredentials | None,
+        random_bits: Callable[[int], int],
+    ) -> None:
+        self.mechanism = mechanism
+        self.name = mechanism.value
+        self.max_reauth_ms = max_reauth_ms
+        self.users = users
+        self.tokens = tokens
+        self.random_bits = random_bits
+
+    def begin(self) -> Exchange:
+        """See `Mechanism`."""
+        return _ScramExchange(self)
+
+
+class _ScramExchange:
+    """Two messages of the client: the first names it, the second has its proof."""
+
+    def __init__(self, server: ScramServer) -> None:
+        self._server = server
+        self._first: tuple[ClientFirst, ServerFirst] | None = None
+        self._credential: ScramCredential | None = None
+        self._identity: AuthenticatedUser | None = None
+        """Who it is if the proof is right; None for nobody."""
+
+    async def evaluate(self, message: bytes) -> Progress:
+        """See `Exchange`."""
+        try:
+            if self._first is None:
+                return Progress(await self._answer_first(parse_client_first(message)))
+            return self._answer_final(message, *self._first)
+        except MalformedMessage as error:
+            raise RefusedError(why=str(error)) from None
+
+    async def _answer_first(self, first: ClientFirst) -> bytes:
+        server = self._server
+        mechanism, user = server.mechanism, first.user
+        if first.authorization_id not in ("", user):
+            raise RefusedError(_OTHER_ID)
+        credential: ScramCredential | None
+        if first.by_token:
+            tokens = server.tokens
+            found = None if tokens is None else await tokens.authenticating(mechanism, user)
+            credential, self._identity = found or (None, None)
+        else:
+            credential = await server.users.find(mechanism, user)
+            self._identity = None if credential is None else AuthenticatedUser(user)
+        if credential is None:
+            credential = server.users.stand_in(mechanism, user)
+        if credential.iterations < MIN_ITERATIONS:
+            raise RefusedError(
+                why=f"Iterations {credential.iterations} is less than the minimum {MIN_ITERATIONS}"
+            )
+        answer = build_server_first(
+            first, random_text(server.random_bits), credential.salt, credential.iterations
+        )
+        self._first, self._credential = (first, answer), credential
+        return answer.text.encode()
+
+    def _answer_final(self, message: bytes, first: ClientFirst, answer: ServerFirst) -> Progress:
+        final = parse_client_final(message)
+        mechanism, credential = self._server.mechanism, self._credential
+        assert credential is not None
+        if not hmac.compare_digest(final.nonce.encode(), answer.nonce.encode()):
+            raise RefusedError(why="Invalid client nonce in the final client message.")
+        if final.binding != binding_of(first):
+            raise RefusedError(why="Invalid channel binding in the final client message.")
+        signed = auth_message(first, answer, final.unproved)
+        is_right = proof_is_right(mechanism, credential, signed, final.proof)
+        signature = server_signature(mechanism, credential.server_key, signed)
+        if not is_right or self._identity is None:
+            raise RefusedError(why="Invalid client credentials")
+        return Progress(build_server_final(signature), self._identity)

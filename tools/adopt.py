@@ -19,12 +19,13 @@ examples:
   pykafkalog adopt server.properties              register it
   pykafkalog adopt server.properties --override log.dirs=/disk1/kafka
 
-exit code: 0 everything is registered; 1 a topic had to be left out, or it
+exit code: 0 everything is registered; 1 something had to be left out, or it
 failed, and standard error says why; 2 wrong arguments"""
 
 LISTED = 20
 """Missing partitions of a topic that are named one by one."""
 
+NOUNS = {"rules": "access rule", "users": "user", "quotas": "client with quotas"}
 NOTABLE_ACTIONS = {"conflict": "red", "adopted": "green", "replaced": "yellow"}
 
 
@@ -35,8 +36,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="Register partition directories that Apache Kafka wrote.",
         description=(
             "Register every partition directory in log.dirs that the broker's metadata does\n"
-            "not know, with the topics' configs where a KRaft metadata log lies beside. The\n"
-            "broker must be stopped, and so must Apache Kafka."
+            "not know, with the topics' configs where a KRaft metadata log lies beside.\n"
+            "Access rules, users with passwords (SCRAM) and quotas in it are taken, once.\n"
+            "The broker must be stopped, and so must Apache Kafka."
         ),
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -49,13 +51,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Adopt the topics; return 1 if some had to be left out."""
+    """Adopt what there is; return 1 if something had to be left out."""
     summary = _adopt(args)
     if args.json:
         print(json.dumps(summary, indent=2))
     else:
         _show(summary)
-    return 1 if any(topic["action"] == "conflict" for topic in summary["topics"]) else 0
+    conflicts = any(topic["action"] == "conflict" for topic in summary["topics"])
+    return 1 if conflicts or summary["access"]["left_out"] else 0
 
 
 def _adopt(args: argparse.Namespace) -> dict[str, Any]:
@@ -85,6 +88,7 @@ def _show(summary: dict[str, Any]) -> None:
             for topic in topics
         )
         print_table(("topic", "partitions", "action", "own configs", "remarks"), rows)
+    _show_access(summary["access"], dry_run=summary["dry_run"])
     changed = sum(topic["action"] not in ("known already", "conflict") for topic in topics)
     left_out = sum(topic["action"] == "conflict" for topic in topics)
     done = "to register" if summary["dry_run"] else "registered"
@@ -101,6 +105,18 @@ def _show(summary: dict[str, Any]) -> None:
 
 def _topics(count: int) -> str:
     return f"{count} topic" if count == 1 else f"{count} topics"
+
+
+def _show_access(access: dict[str, Any], *, dry_run: bool) -> None:
+    """Say what of Kafka's rules, users and quotas comes along, and what does not."""
+    from tools.tables import count_of
+
+    found = [count_of(access[key], noun) for key, noun in NOUNS.items() if access[key]]
+    if found:
+        taken = "To take" if dry_run else "Took"
+        say(f"{taken} from the KRaft metadata log: {', '.join(found)}.")
+    for left_out in access["left_out"]:
+        say(f"Left out of it, as nothing here can hold it: {left_out}.")
 
 
 def _configs(topic: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from config.environment import bootstrap_help, default_bootstrap, is_it_right
+from tools.client_properties import for_librdkafka
 from tools.errors import CommandError
 from tools.reachability import require_broker
 
@@ -54,7 +55,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         "--command-config",
         type=Path,
         metavar="FILE",
-        help="client settings in librdkafka's names, one key=value a line",
+        help="client settings, key=value a line: the file of Kafka's tools, or librdkafka's",
     )
     parser.add_argument(
         "-X",
@@ -94,7 +95,7 @@ def client_settings(args: argparse.Namespace, **more: Any) -> dict[str, Any]:
         if not equals or not name:
             raise CommandError(f"-X {pair}: not of the form key=value")
         settings[name] = value
-    return settings | more
+    return for_librdkafka(settings) | more
 
 
 def admin_client(args: argparse.Namespace) -> Any:

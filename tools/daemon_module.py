@@ -19,10 +19,10 @@ _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 _BROKER = [*__package__.split(".")[:-1], "broker"]
 
 
-def answer_of(module: str, *arguments: str) -> Any:
+def answer_of(module: str, *arguments: str, told: str = "") -> Any:
     """Run `broker.offline.<module>` and return its JSON value. Raises CommandError.
 
-    Its warnings are copied to standard error.
+    `told` is its standard input. Its warnings are copied to standard error.
     """
     # Without -P, modules of the current folder would go before those meant (a stranger's numpy.py).
     words = [sys.executable, "-P", "-m", ".".join([*_BROKER, "offline", module]), *arguments]
@@ -32,7 +32,12 @@ def answer_of(module: str, *arguments: str) -> Any:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
     result = subprocess.run(
-        words, capture_output=True, text=True, check=False, preexec_fn=end_with_parent
+        words,
+        input=told,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=end_with_parent,
     )
     if result.returncode != 0:
         lines = result.stderr.strip().splitlines() or [f"ended with {result.returncode}"]

@@ -10,3 +10,7 @@ class NoSuchTopic(CommandError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no topic {name}; `pykafkalog topics` lists what there is")
+
+
+class LoginRefused(CommandError):
+    """The broker answers, and does not let the command in."""

@@ -21,22 +21,55 @@ _PROGRAM = re.compile(rb"(?:^|/)pykafkalog-broker$")
 
 
 def answers(address: str, timeout_s: float = 2.0) -> bool:
-    """Return whether a broker at `host:port` answers ApiVersions without an error."""
+    """Return whether a broker at `host:port` answers ApiVersions without an error.
+
+    One that speaks TLS is asked over TLS; its certificate does not matter here, and if it wants one
+    it is well.
+    """
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout_s) as connection:
-            connection.settimeout(timeout_s)
-            connection.sendall(API_VERSIONS_V0)
-            reply = b""
-            while len(reply) < 10:
-                piece = connection.recv(4096)
-                if not piece:
-                    return False
-                reply += piece
+        place = (host.strip("[]"), int(port))
+        with socket.create_connection(place, timeout_s) as connection:
+            if asks_versions(connection):
+                return True
     except (OSError, ValueError):
         return False
+    return speaks_tls(place, timeout_s)
+
+
+def asks_versions(connection: socket.socket) -> bool:
+    """Return whether ApiVersions is answered without an error; the connection may be TLS'.
+
+    Raises OSError.
+    """
+    connection.sendall(API_VERSIONS_V0)
+    reply = b""
+    while len(reply) < 10:
+        piece = connection.recv(4096)
+        if not piece:
+            return False
+        reply += piece
     _size, correlation, error = struct.unpack_from(">iih", reply)
     return bool(correlation == 1 and error == 0)
+
+
+def speaks_tls(address: tuple[str, int], timeout_s: float) -> bool:
+    """Return whether a broker answers there over TLS, or refuses who shows no certificate."""
+    import ssl  # seldom
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection(address, timeout_s) as plain,
+            context.wrap_socket(plain) as connection,
+        ):
+            return asks_versions(connection)
+    except ssl.SSLError as error:
+        return "CERTIFICATE_REQUIRED" in (error.reason or "")
+    except OSError:
+        return False
 
 
 def brokers(proc: Path = Path("/proc")) -> Iterator[int]:

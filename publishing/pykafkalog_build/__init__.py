@@ -7,9 +7,9 @@ copy of the tree (`staging`), in which every room lies within `pykafkalog` and e
 rewritten to match (`rewriting`). An import that cannot be rewritten faithfully ends the build with
 `CannotPublish`, naming file and line.
 
-With the config setting `compiled=true` (`pip wheel -C compiled=true .`) the copy is compiled as
-well, which takes mypy and a C compiler, and the wheel is one for this platform and Python
-(`compiling`). Without it the wheel is pure and needs neither.
+With the config setting `compiled=true` (`pip wheel --config-settings compiled=true .`) the copy is
+compiled as well, which takes mypy and a C compiler, and the wheel is one for this platform and
+Python (`compiling`). Without it the wheel is pure and needs neither.
 
 An editable install and a source distribution hold the sources as they are. A wheel built from the
 source distribution is the same as one built from the repository.

@@ -1,7 +1,8 @@
 """Compiles the hot modules with mypyc: those that `compiled_modules` names.
 
-For a checkout: `scripts/compile`, into `build/compiled/`. For a wheel: `pip wheel -C compiled=true
-.`, in the staged copy, beside the sources. `config/form.py` says which form a program runs.
+For a checkout: `scripts/compile`, into `build/compiled/`. For a wheel: `pip wheel
+--config-settings compiled=true .`, in the staged copy, beside the sources. `config/form.py` says
+which form a program runs.
 
 mypy sees no installed packages: their types count as Any, so that the result depends on the
 sources alone, a wheel needs nothing but mypy to be built, and half the time is saved. mypyc writes
@@ -49,10 +50,11 @@ def compile_modules(root: Path, modules: Sequence[str], target: Path, work: Path
 
     Raises CannotCompile.
     """
-    compiler = find_compiler()
+    linker = find_compiler()
     extensions = _written_in_c(root, modules, work)
     flags = [*shlex.split(get_config_var("CCSHARED") or "-fPIC"), "-fwrapv", *_C]
-    compiler += [*flags, f"-I{get_path('include')}", f"-I{work / Path(*GROUP.split('.')).parent}"]
+    headers = (get_path("include"), work / Path(*GROUP.split(".")).parent)
+    compiler = [*linker, *flags, *(f"-I{directory}" for directory in headers)]
 
     def compiled(extension: Any, source: str) -> str:
         made = f"{source}.o"
@@ -65,7 +67,7 @@ def compile_modules(root: Path, modules: Sequence[str], target: Path, work: Path
         made = target.joinpath(*extension.name.split("."))
         made.parent.mkdir(parents=True, exist_ok=True)
         program = f"{made}{EXTENSION_SUFFIXES[0]}"
-        _run([compiler[0], "-shared", "-s", "-o", program, *objects])
+        _run([*linker, "-shared", "-s", "-o", program, *objects])
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [
@@ -94,14 +96,15 @@ def _written_in_c(root: Path, modules: Sequence[str], work: Path) -> list[Any]:
                 [*_MYPY, *modules], multi_file=True, group_name=GROUP, target_dir=str(work)
             )
     except SystemExit:
-        raise CannotCompile(said.getvalue()) from None
+        refused = [line for line in said.getvalue().splitlines() if ": error:" in line]
+        raise CannotCompile("\n".join(refused) or said.getvalue()) from None
     return extensions
 
 
 def _run(command: Sequence[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CannotCompile(f"{shlex.join(command)}\n{done.stderr}")
+        raise CannotCompile(f"{command[0]} failed: {done.stderr.strip()}")
 
 
 def compile_staged(project: Path) -> None:

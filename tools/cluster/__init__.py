@@ -1,7 +1,7 @@
-"""`pykafkalog cluster`: brokers, counts, health, features and the versions of APIs.
+"""`pykafkalog cluster`: brokers, partitions, health, features and the versions of APIs.
 
-`command` has the arguments, `survey` asks the brokers, `health` judges the values, `listing` prints
-them.
+`command` has the arguments, `survey` asks the brokers, `replica_ends` how far replicas are,
+`lagging` and `health` judge the values, `listing` prints them, `watching` does so again and again.
 """
 
 from tools.cluster.command import add_parser

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Final
 
 from protocol.messages.describe_log_dirs import DescribeLogDirsResult
+from tools.cluster.lagging import PartitionView
 from tools.log_ends import place_name
 from tools.wire.brokers import Topics
 
@@ -31,7 +32,8 @@ REMEDIES: Final = {
     Problem.OFFLINE_DIRECTORY: "mend the disk and restart the broker, whose log says what failed",
     Problem.NO_LEADER: "nobody can read or write it: bring back a broker or directory that has it",
     Problem.OFFLINE_REPLICA: "bring back the broker or the directory that has it",
-    Problem.UNDER_REPLICATED: "a replica is away or lags: see the brokers that are missing",
+    Problem.UNDER_REPLICATED: "it is on fewer brokers than it should be: see why replicas are"
+    " missing; one that lags more and more has too slow a disk or network",
 }
 
 
@@ -50,8 +52,12 @@ class Finding:
         return REMEDIES[self.problem]
 
 
-def partition_findings(topics: Topics) -> Iterator[Finding]:
-    """Yield problems of partitions, from Metadata's answer by topic."""
+def partition_findings(topics: Topics, views: Iterable[PartitionView] = ()) -> Iterator[Finding]:
+    """Yield problems of partitions, from Metadata's answer by topic.
+
+    `views` know why replicas are not in sync; without them only the brokers are named.
+    """
+    why = {(each.topic, each.partition): each.missing for each in views}
     for name, topic in sorted(topics.items()):
         for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
             where = place_name((name, partition.partition_index))
@@ -66,10 +72,15 @@ def partition_findings(topics: Topics) -> Iterator[Finding]:
                 )
             missing = set(partition.replica_nodes) - set(partition.isr_nodes)
             if missing:
+                known = why.get((name, partition.partition_index))
                 yield Finding(
                     problem=Problem.UNDER_REPLICATED,
                     where=where,
-                    detail=f"not in sync: {_brokers(missing)}",
+                    detail=(
+                        "; ".join(each.text for each in known)
+                        if known
+                        else f"not in sync: {_brokers(missing)}"
+                    ),
                 )
 
 

@@ -1,13 +1,15 @@
 """Prints a cluster as tables or as one JSON document."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from tools.cluster.api_names import api_name
 from tools.cluster.health import Finding
+from tools.cluster.lagging import PartitionView
 from tools.cluster.survey import ClusterView, Feature
 from tools.json_output import print_document
+from tools.log_ends import place_name
 from tools.tables import count_of, number, print_table, size
 
 Versions = Mapping[int, tuple[int, int]]
@@ -24,6 +26,9 @@ def show_cluster(view: ClusterView, *, as_json: bool) -> None:
                 "topics": view.topics,
                 "internal_topics": view.internal_topics,
                 "partitions": view.partitions,
+                "under_replicated": [
+                    _partition(each) for each in view.partition_views if each.missing
+                ],
                 "features": [_feature(feature) for feature in view.features],
                 **_health(view.findings),
             }
@@ -36,7 +41,7 @@ def show_cluster(view: ClusterView, *, as_json: bool) -> None:
         f" {count_of(view.partitions, 'partition')}"
     )
     print_table(
-        ("broker", "address", "rack", "controller", "leads", "replicas", "bytes"),
+        ("broker", "address", "rack", "controller", "leads", "replicas", "out of sync", "bytes"),
         (
             (
                 broker.broker_id,
@@ -45,6 +50,7 @@ def show_cluster(view: ClusterView, *, as_json: bool) -> None:
                 "yes" if broker.is_controller else None,
                 broker.leads,
                 broker.replicas,
+                broker.out_of_sync,
                 size(broker.data_bytes),
             )
             for broker in view.brokers
@@ -52,6 +58,27 @@ def show_cluster(view: ClusterView, *, as_json: bool) -> None:
     )
     show_features(view.features)
     show_health(view.findings, as_json=False)
+
+
+def show_partitions(views: Iterable[PartitionView], *, as_json: bool) -> None:
+    """Print leaders, replicas and those in sync; of the others, why they are not."""
+    if as_json:
+        print_document([_partition(each) for each in views])
+        return
+    print_table(
+        ("partition", "leader", "epoch", "replicas", "in sync", "not in sync"),
+        (
+            (
+                place_name((each.topic, each.partition)),
+                None if each.leader < 0 else each.leader,
+                each.leader_epoch,
+                ",".join(map(str, each.replicas)),
+                ",".join(map(str, each.in_sync)) or None,
+                "; ".join(missing.text for missing in each.missing) or None,
+            )
+            for each in views
+        ),
+    )
 
 
 def show_features(features: Sequence[Feature]) -> None:
@@ -123,6 +150,26 @@ def _feature(feature: Feature) -> dict[str, Any]:
         "finalized": feature.finalized,
         "min_supported": low,
         "max_supported": high,
+    }
+
+
+def _partition(view: PartitionView) -> dict[str, Any]:
+    return {
+        "topic": view.topic,
+        "partition": view.partition,
+        "leader": view.leader,
+        "leader_epoch": view.leader_epoch,
+        "replicas": list(view.replicas),
+        "in_sync": list(view.in_sync),
+        "not_in_sync": [
+            {
+                "broker": each.broker_id,
+                "why": each.absence.name.lower(),
+                "lag": each.lag,
+                "detail": each.text,
+            }
+            for each in view.missing
+        ],
     }
 
 

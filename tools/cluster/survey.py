@@ -13,7 +13,10 @@ from tools.cluster.health import (
     directory_findings,
     partition_findings,
 )
+from tools.cluster.lagging import PartitionView, out_of_sync, partition_views
+from tools.cluster.replica_ends import replica_ends
 from tools.errors import CommandError
+from tools.log_ends import Place
 from tools.wire.brokers import Brokers, Topics
 
 
@@ -30,6 +33,8 @@ class BrokerView:
     """Number of partitions that it leads."""
     replicas: int
     """Number of replicas on it, including those that it leads."""
+    out_of_sync: int
+    """Number of these that are not in sync."""
     data_bytes: int | None
     """Size of all its logs; None if it did not answer."""
 
@@ -53,6 +58,8 @@ class ClusterView:
     topics: int
     internal_topics: int
     partitions: int
+    partition_views: tuple[PartitionView, ...]
+    """All of them, by topic and number."""
     features: tuple[Feature, ...]
     findings: tuple[Finding, ...]
 
@@ -63,7 +70,9 @@ def survey(cluster: Brokers) -> ClusterView:
     controller = cluster.cluster.controller_id
     findings = list(controller_findings(controller))
     sizes = {each: _data_bytes(cluster, each, findings) for each in sorted(cluster.addresses)}
-    findings += partition_findings(topics)
+    views = _partition_views(cluster, topics)
+    findings += partition_findings(topics, views)
+    absent = out_of_sync(topics)
     return ClusterView(
         cluster_id=cluster.cluster.cluster_id,
         controller_id=controller,
@@ -76,6 +85,7 @@ def survey(cluster: Brokers) -> ClusterView:
                 is_controller=each.broker_id == controller,
                 leads=_count(topics, each.broker_id, lambda p: (p.leader_id,)),
                 replicas=_count(topics, each.broker_id, lambda p: p.replica_nodes),
+                out_of_sync=sum(each.broker_id in missing for missing in absent.values()),
                 data_bytes=sizes[each.broker_id],
             )
             for each in sorted(cluster.cluster.brokers, key=lambda broker: broker.broker_id)
@@ -83,9 +93,25 @@ def survey(cluster: Brokers) -> ClusterView:
         topics=sum(not topic.is_internal for topic in topics.values()),
         internal_topics=sum(bool(topic.is_internal) for topic in topics.values()),
         partitions=sum(len(topic.partitions) for topic in topics.values()),
+        partition_views=views,
         features=features_of(cluster.any().api_versions),
         findings=tuple(findings),
     )
+
+
+def _partition_views(cluster: Brokers, topics: Topics) -> tuple[PartitionView, ...]:
+    """Ask leaders and replicas that are not in sync how far they are; the others are not asked."""
+    leaders = {
+        (name, each.partition_index): each.leader_id
+        for name, topic in topics.items()
+        for each in topic.partitions
+    }
+    wanted: dict[int, list[Place]] = {}
+    for place, missing in out_of_sync(topics).items():
+        for broker in {leaders[place], *missing} & cluster.addresses.keys():
+            wanted.setdefault(broker, []).append(place)
+    ends = replica_ends(cluster, wanted)
+    return tuple(partition_views(topics, cluster.addresses.keys(), ends))
 
 
 def features_of(api_versions: ApiVersionsResponse) -> tuple[Feature, ...]:

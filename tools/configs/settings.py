@@ -23,8 +23,8 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from tools.link import Link
 from tools.wire.brokers import Brokers
-from tools.wire.link import Link
 from tools.wire.refusals import require_done
 
 SETTLED_S: Final = 2.0

@@ -17,9 +17,8 @@ from tools.chosen import parse_chosen
 from tools.connection import TIMEOUT_S, client_settings
 from tools.errors import CommandError
 from tools.groups.survey import GroupView, name_members, refuse_members, require_group
+from tools.link import Link, linker
 from tools.log_ends import Place, place_name
-from tools.wire.brokers import require_plaintext
-from tools.wire.link import Link
 from tools.wire.refusals import require_done
 
 
@@ -66,8 +65,8 @@ def _committed_places(committed: list[Place], words: list[str], group: str) -> l
 def _delete(args: argparse.Namespace, group: GroupView, places: list[Place]) -> None:
     if group.coordinator is None:
         raise CommandError(f"the coordinator of group {group.name} is not known; try again")
-    require_plaintext(client_settings(args))
-    results = _offset_delete(Link(group.coordinator), group.name, places)
+    link = linker(client_settings(args))(group.coordinator)
+    results = _offset_delete(link, group.name, places)
     refused = {place: code for place, code in results.items() if code is not ErrorCode.NONE}
     if not refused:
         return

@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -16,10 +16,11 @@ from protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from tools.connection import client_settings
+from tools.dialing import Address
 from tools.errors import CommandError
+from tools.link import Link, linker
 from tools.log_ends import Place, place_name
 from tools.reachability import DEFAULT_PORT, require_broker
-from tools.wire.link import Address, Link
 from tools.wire.refusals import require_done
 
 TRANSACTION: Final = 1
@@ -41,8 +42,8 @@ class Brokers:
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        require_plaintext(settings)
-        self._first: Final = _first_link(str(settings["bootstrap.servers"]))
+        self._link: Final = linker(settings)
+        self._first: Final = _first_link(str(settings["bootstrap.servers"]), self._link)
         self._links: Final[dict[int, Link]] = {}
         self.cluster: Final = self._first.call(DescribeClusterRequest(), DescribeClusterResponse)
         require_done(self.cluster.error_code, self.cluster.error_message)
@@ -60,7 +61,7 @@ class Brokers:
             if broker_id not in self.addresses:
                 known = ", ".join(map(str, sorted(self.addresses)))
                 raise CommandError(f"there is no broker {broker_id}; known: {known}")
-            self._links[broker_id] = Link(self.addresses[broker_id])
+            self._links[broker_id] = self._link(self.addresses[broker_id])
         return self._links[broker_id]
 
     def every(self) -> Iterator[tuple[int, Link]]:
@@ -110,13 +111,6 @@ def brokers(args: argparse.Namespace) -> Iterator[Brokers]:
         opened.close()
 
 
-def require_plaintext(settings: Mapping[str, Any]) -> None:
-    """Raise CommandError if the connection would need TLS or SASL."""
-    protocol = str(settings.get("security.protocol", "plaintext"))
-    if protocol.lower() != "plaintext":
-        raise CommandError(f"this cannot be asked over {protocol} yet: only over plaintext")
-
-
 def leaders_of(topics: Topics, places: Sequence[Place]) -> dict[int, list[Place]]:
     """Group partitions by their leaders. Raises CommandError for one without a leader."""
     leaders = {
@@ -146,7 +140,7 @@ def partitions_of(topics: Topics) -> dict[str, list[int]]:
     }
 
 
-def _first_link(servers: str) -> Link:
+def _first_link(servers: str, link: Callable[[Address], Link]) -> Link:
     reasons = []
     for server in servers.split(","):
         address = server.strip().rpartition("://")[2]
@@ -154,7 +148,7 @@ def _first_link(servers: str) -> Link:
         if not colon:
             host, port = address, str(DEFAULT_PORT)
         try:
-            return Link((host.strip("[]"), int(port)))
+            return link((host.strip("[]"), int(port)))
         except CommandError as error:
             reasons.append(str(error))
     raise CommandError("; ".join(reasons))

@@ -1,19 +1,23 @@
-"""One connection to one broker; each request goes in the newest version that both sides know."""
+"""One connection to one broker; each request goes in the newest version that both sides know.
 
-import socket
+It is plain or TLS (`tools.dialing`), and SASL says who this is (`tools.login`).
+"""
+
 import struct
-from typing import Final, TypeVar
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import response_header_is_flexible
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.registry import request_codec, spec
+from protocol.sasl.conversations import LoginError
 from protocol.schema import Message
-from tools.errors import CommandError
-
-Address = tuple[str, int]
-"""Host and port."""
+from tools.dialing import Address, Dial, dial_plainly, dialer, reason_of
+from tools.errors import CommandError, LoginRefused
+from tools.login.session import Login, login_of
 
 CLIENT_ID: Final = b"pykafkalog"
 TIMEOUT_S: Final = 15.0
@@ -29,26 +33,52 @@ _OLDEST: Final = 0
 class Link:
     """A connection that asks the broker for its API versions first. Methods raise CommandError."""
 
-    def __init__(self, address: Address, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        address: Address,
+        dial: Dial = dial_plainly,
+        login: Login | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        """`dial` connects (`tools.dialing.dialer`); then `login` says who this is."""
         self.address: Final = address
+        self._login: Final = login
+        self._login_again: float | None = None
+        """When, in monotonic seconds; None: never."""
         self._correlation = 0
         try:
-            self._socket: Final = socket.create_connection(address, timeout_s)
+            self._socket: Final = dial(address, timeout_s)
         except OSError as error:
-            raise self._failure(error.strerror or str(error)) from None
+            raise self._failure(reason_of(error)) from None
         self._file: Final = self._socket.makefile("rb")
         try:
             self.api_versions: Final = self._ask_versions()
+            self.versions: Final = {
+                api.api_key: (api.min_version, api.max_version)
+                for api in self.api_versions.api_keys
+            }
+            """(oldest, newest) version of every API that the broker serves."""
+            if login is not None:
+                self._log_in(login)
         except CommandError:
             self.close()
             raise
-        self.versions: Final = {
-            api.api_key: (api.min_version, api.max_version) for api in self.api_versions.api_keys
-        }
-        """(oldest, newest) version of every API that the broker serves."""
 
     def call(self, request: Message, response: type[ResponseT], *, least: int = 0) -> ResponseT:
         """Send a request; return the response. `least`: the lowest version that has its fields."""
+        if self._login_again is not None and time.monotonic() >= self._login_again:
+            assert self._login is not None
+            self._log_in(self._login)
+        return self._ask(request, response, least=least)
+
+    def _log_in(self, login: Login) -> None:
+        try:
+            again_s = login.perform(self._ask)
+        except LoginError as error:
+            raise LoginRefused(f"the broker at {self}: {error}") from None
+        self._login_again = None if again_s is None else time.monotonic() + again_s
+
+    def _ask(self, request: Message, response: type[ResponseT], *, least: int = 0) -> ResponseT:
         assert response.key is not None
         key = ApiKey(response.key)
         declared = spec(key)
@@ -93,7 +123,7 @@ class Link:
         except TimeoutError:
             raise self._failure(f"no answer within {self._socket.gettimeout():.0f} s") from None
         except OSError as error:
-            raise self._failure(error.strerror or str(error)) from None
+            raise self._failure(reason_of(error)) from None
         start = 5 if response_header_is_flexible(key, version) else 4
         if or_oldest and frame[4:6] == struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION):
             version = _OLDEST
@@ -123,3 +153,9 @@ class Link:
 
     def __str__(self) -> str:
         return f"{self.address[0]}:{self.address[1]}"
+
+
+def linker(settings: Mapping[str, Any]) -> Callable[[Address], Link]:
+    """Return how to link to a broker, as the client's settings say. Raises CommandError."""
+    dial, login = dialer(settings), login_of(settings)
+    return lambda address: Link(address, dial, login)

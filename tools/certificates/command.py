@@ -1,0 +1,80 @@
+"""`pykafkalog certificates DIRECTORY`: a throw-away authority, and what it signs.
+
+Run again it adds to what is there: the authority stays, and what exists is not replaced.
+"""
+
+import argparse
+import socket
+import time
+from pathlib import Path
+
+from tools.errors import CommandError
+
+EXAMPLES = """\
+  pykafkalog certificates /tmp/tls                      for this machine, and client "client"
+  pykafkalog certificates /tmp/tls --host kafka.example.org --host 10.0.0.5
+  pykafkalog certificates /tmp/tls --client alice --client bob
+
+Files: ca.pem (all trust it), ca.key, broker.pem, and NAME.pem for each client; the
+last hold a private key and its certificate. They are for trying, not for keeping:
+whoever reads ca.key can be anybody."""
+DAYS = 365
+_NAME = "-_.@"
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser(
+        "certificates",
+        help="Make certificates for trying TLS.",
+        description=(
+            "Make an authority, a broker's certificate and clients' certificates as PEM files,\n"
+            "and print the lines for server.properties and for clients."
+        ),
+        epilog=f"examples:\n{EXAMPLES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("directory", metavar="DIRECTORY", type=Path)
+    parser.add_argument(
+        "--host",
+        action="append",
+        metavar="NAME",
+        help="a host name or address of the broker (repeatable; default: this machine's)",
+    )
+    parser.add_argument(
+        "--client",
+        action="append",
+        metavar="NAME",
+        help='a client (repeatable; default: "client")',
+    )
+    parser.add_argument(
+        "--days", type=int, default=DAYS, metavar="N", help=f"how long they are valid ({DAYS})"
+    )
+    parser.add_argument(
+        "--port", type=int, default=9093, metavar="PORT", help="in the lines (9093)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make what is missing, and print how to use it."""
+    clients = args.client or ["client"]
+    for name in clients:
+        if not name or not all(sign.isalnum() or sign in _NAME for sign in name):
+            raise CommandError(f"--client {name!r}: a name has letters, digits and {_NAME}")
+    if args.days < 1:
+        raise CommandError(f"--days {args.days}: at least one")
+    hosts = args.host or _names_of_this_machine()
+    from tools.certificates.files import TrialFiles
+    from tools.certificates.lines import shown_lines
+
+    files = TrialFiles(args.directory.absolute(), time.time(), args.days)
+    files.make(hosts, clients)
+    for line in shown_lines(args.directory.absolute(), hosts[0], args.port, clients[0]):
+        print(line)
+    return 0
+
+
+def _names_of_this_machine() -> list[str]:
+    """Return localhost, its addresses, and the machine's own name."""
+    return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", socket.gethostname()]))

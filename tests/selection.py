@@ -1,7 +1,8 @@
 """Which tests run when, side by side or alone. The marks are set here, by path, in one place.
 
-    scripts/test          what is unmarked, and `integration` and `conformance`
-    scripts/test --long   the rest: `slow`, `crash`, `hostile`
+    scripts/test            what is unmarked, and `integration` and `conformance`
+    scripts/test --long     the rest: `slow`, `crash`, `hostile`
+    scripts/test --release  what takes minutes and seldom breaks: `release`
 
 `tests/meta/test_readme_claims.py` holds that every claim of the README is proven by the first.
 """
@@ -14,10 +15,14 @@ import pytest
 LONG: Final = (
     # kills, and waits for what comes of them
     "tests/integration/test_child_processes.py",
+    *(
+        f"tests/integration/test_cluster.py::test_{begins}"
+        for begins in ("a_", "an_", "below_", "internal_", "kafka_", "kills_", "partitions_", "pyk")
+    ),
+    "tests/integration/test_cluster_faults.py",
     "tests/integration/test_descriptors.py",
     "tests/integration/test_moves_between_directories.py",
-    "tests/integration/test_pipeline_commands.py::test_nothing_is_lost_or_there_twice_after_kills",
-    "tests/integration/test_spark_cluster.py",
+    "tests/integration/test_pipeline_commands.py::test_nothing_is_lost_or_there_twice_after_kills[words0",
     "tests/integration/test_streams.py::test_s_txn_7_a_word_count_is_exact_while_its_tasks_move",
     "tests/integration/test_transactions_restart.py::test_s_txn_7_a_java_copy_is_exact_over_kills",
     # many starts of Kafka's tools, each a JVM
@@ -30,9 +35,19 @@ LONG: Final = (
     "tests/conformance/test_compaction_two_brokers.py",
     "tests/conformance/test_one_directory_two_brokers.py::test_s_fmt_2_a_directory_goes_to_and_fro[old",
     "tests/conformance/test_what_is_due_against_kafka.py",
+)
+"""Beginnings of the ids of tests that are `slow`, beside those that say so themselves."""
+
+RELEASE: Final = (
+    # every client of the table
+    "tests/conformance/test_access_against_kafka.py::test_s_acl_1_the_same_is_denied[all",
+    "tests/conformance/test_access_against_kafka.py::test_s_acl_8_the_audit_logs_have_the_same[all",
+    "tests/conformance/test_access_against_kafka.py::test_topics_were_made_and_deleted[all",
     # every example, and every form of a pipeline
     "tests/integration/test_child_programs.py",
     "tests/integration/test_documented_commands.py::test_the_examples_of_all_commands",
+    "tests/integration/test_example_flights.py",
+    "tests/integration/test_pipeline_commands.py::test_nothing_is_lost_or_there_twice_after_kills[words1",
     "tests/integration/test_pipeline_lake.py::test_a_batch",
     "tests/integration/test_pipeline_lake.py::test_a_compaction",
     "tests/integration/test_pipeline_lake.py::test_a_key",
@@ -50,10 +65,12 @@ LONG: Final = (
     "tests/integration/test_source_spark.py::test_conditions",
     "tests/integration/test_source_spark.py::test_what_is_wrong",
     "tests/integration/test_source_streams.py",
+    "tests/integration/test_spark_cluster.py",
 )
-"""Beginnings of the ids of tests that are `slow`, beside those that say so themselves."""
+"""Beginnings of the ids of tests that are for a `release`: minutes each, and seldom broken."""
 
 ALONE: Final = (
+    "tests/integration/test_quotas_held.py",  # rates and latencies, in real time
     "tests/hostile/",  # a good client is answered within 250 ms, and memory comes back
     "tests/conformance/test_answers_against_kafka.py::test_s_read_6",  # at once, or after a wait
 )
@@ -97,6 +114,8 @@ def mark(items: Iterable[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith((*LONG, *ALONE)):
             item.add_marker(pytest.mark.slow)
+        if item.nodeid.startswith(RELEASE):
+            item.add_marker(pytest.mark.release)
         if item.nodeid.startswith(ALONE):
             item.add_marker(pytest.mark.alone)
 

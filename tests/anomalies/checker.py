@@ -12,7 +12,12 @@ from tests.anomalies.cycles import information_cycles, overlapping_write_cycles
 from tests.anomalies.effects import check_effects
 from tests.anomalies.findings import Report, merged
 from tests.anomalies.history import Event, read_history
-from tests.anomalies.log_order import internal_sends, offset_conflicts, sends_against_time
+from tests.anomalies.log_order import (
+    internal_sends,
+    offset_conflicts,
+    plain_sends,
+    sends_against_time,
+)
 from tests.anomalies.model import History, Outcome, assemble
 from tests.anomalies.streams import check_streams
 from tests.anomalies.visibility import hanging_transactions, lost_writes, premature_reads
@@ -24,6 +29,7 @@ CHECKS = (
     offset_conflicts,
     internal_sends,
     sends_against_time,
+    plain_sends,
     check_streams,
     information_cycles,
     check_effects,
@@ -39,6 +45,8 @@ def check(events: Sequence[Event]) -> Report:
         notes.append(
             f"{knots} knots of transactions that overlap interleave their writes; Kafka allows it"
         )
+    if history.final is not None and history.final.resent:
+        notes.append(f"{len(history.final.resent)} records were sent again by their own producers")
     return Report(
         findings=merged(one(history) for one in CHECKS),
         counts={

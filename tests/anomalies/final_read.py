@@ -1,28 +1,29 @@
 """What a read_committed reader finds at the end: each partition, from first to last offset."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import confluent_kafka
-from confluent_kafka import TopicPartition
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from protocol.api_keys import ApiKey
-from tests.anomalies import log_ends
 from tests.anomalies.history import Recorder
 from tests.anomalies.workload.clients import joined
 from tests.anomalies.workload.crowd import TOPICS
-from tests.support.wire_client import WireClient
 
 PATIENCE_S = 20.0
 
 
-def read_everything(port: int, history: Path) -> None:
+def read_everything(
+    bootstrap: str, history: Path, *, resent: Mapping[str, Sequence[str]] | None = None
+) -> None:
     """Notes the `final` event. Raises AssertionError when the reader stops before the end."""
-    stable = _ends(port, isolation=1)
-    ends = _ends(port, isolation=0)
+    stable = _ends(bootstrap, IsolationLevel.READ_COMMITTED)
+    ends = _ends(bootstrap, IsolationLevel.READ_UNCOMMITTED)
     found: dict[str, list[tuple[int, str]]] = {key: [] for key in stable}
     consumer = confluent_kafka.Consumer(
         {
-            "bootstrap.servers": f"127.0.0.1:{port}",
+            "bootstrap.servers": bootstrap,
             "group.id": "unused",
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
@@ -50,12 +51,20 @@ def read_everything(port: int, history: Path) -> None:
     finally:
         consumer.close()
     recorder = Recorder(history, "final")
-    recorder.note("final", "ok", value=found, stable=stable, ends=ends)
+    recorder.note("final", "ok", value=found, stable=stable, ends=ends, resent=resent or {})
     recorder.close()
 
 
-def _ends(port: int, isolation: int) -> dict[str, int]:
-    """Key to the last offset that a reader of this isolation may reach."""
-    question = log_ends.question(isolation=isolation, topics=TOPICS)
-    with WireClient(port) as client:
-        return log_ends.found_in(client.call(ApiKey.LIST_OFFSETS, log_ends.VERSION, question))
+def _ends(bootstrap: str, isolation: IsolationLevel) -> dict[str, int]:
+    """Key to the last offset that a reader of this isolation may reach, as its leader tells."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    asked = {
+        TopicPartition(topic, number): OffsetSpec.latest()
+        for topic, count in TOPICS.items()
+        for number in range(count)
+    }
+    told = admin.list_offsets(asked, isolation_level=isolation, request_timeout=PATIENCE_S)
+    return {
+        joined(place.topic, place.partition): future.result(PATIENCE_S).offset
+        for place, future in told.items()
+    }

@@ -12,7 +12,8 @@ is all of them, sorted by time. All run on one machine: `time` is its monotonic 
 A key is a partition: `topic-number`. A value is written once in a history. The events:
 
     txn invoke      before the first send, with all that will be sent. `group`: the polls' offsets
-                    are committed in the transaction
+                    are committed in the transaction. `plain`: a record of an idempotent producer
+                    without transactions, whose records lie in the order in which they were sent
     txn committing  before commit is asked for, with the offsets that sends were answered with
     txn ok          committed. `acks` may follow here too
     txn fail        known not to be committed: it was aborted, or refused before commit was asked
@@ -22,7 +23,8 @@ A key is a partition: `topic-number`. A value is written once in a history. The 
                     says nothing about what comes next
     crash info      the process is about to kill itself in the middle of a commit
     final ok        read_committed from the first to the last offset when all clients were done:
-                    `value` as poll, `stable` and `ends`: {key: offset} of LSO and log end
+                    `value` as poll, `stable` and `ends`: {key: offset} of LSO and log end,
+                    `resent`: {key: [value, …]} (`resent`)
 
 A transaction that was invoked and neither asked for commit nor ended was not committed.
 """

@@ -1,9 +1,11 @@
 """Offsets: one value at each, each value at one, and in the order in which they were sent.
 
     inconsistent offset     two values at one offset, by reads or by what producers were answered
-    duplicate               one value at two offsets, likewise
+    duplicate               one value at two offsets, likewise, unless its producer sent it again
+                            (`resent`)
     internal non-monotonic  a transaction's sends to a key lie in another order than they were sent
-    non-monotonic send      of two transactions of one transactional id the later lies first
+    non-monotonic send      of two transactions of one transactional id the later lies first; of two
+                            records of an idempotent producer the later lies first
     G0 write cycle          the same of any two: T2 began when T1 had been committed, and yet T2's
                             write lies before T1's. With real time that is a cycle of two
 
@@ -27,7 +29,7 @@ def offset_conflicts(history: History) -> Iterator[Finding]:
         for value, offsets in values.items():
             for offset in offsets:
                 at[offset].append(value)
-            if len(offsets) > 1:
+            if len(offsets) > 1 and not history.is_resent(key, value):
                 yield Finding(
                     anomaly=Anomaly.DUPLICATE,
                     what=f"{value} lies at offsets {sorted(offsets)} of {key}",
@@ -64,6 +66,27 @@ def internal_sends(history: History) -> Iterator[Finding]:
                     evidence=(one.describe(),),
                 )
             last[write.key] = (place, write.value)
+
+
+def plain_sends(history: History) -> Iterator[Finding]:
+    """The order of records that were sent without transactions, also of those that overlap."""
+    last: dict[tuple[str, str], tuple[int, str, Transaction]] = {}
+    for one in history.transactions:  # In the order in which each process sent them.
+        if not one.plain:
+            continue
+        for write in one.writes:
+            offsets = history.known_offsets[write.key].get(write.value)
+            if not offsets or history.is_resent(write.key, write.value):
+                continue
+            place = min(offsets)
+            before = last.get((one.process, write.key))
+            if before is not None and place <= before[0]:
+                yield Finding(
+                    anomaly=Anomaly.NONMONOTONIC_SEND,
+                    what=f"{before[1]} was sent to {write.key} before {write.value}, lies after",
+                    evidence=(before[2].describe(), one.describe()),
+                )
+            last[one.process, write.key] = (place, write.value, one)
 
 
 def sends_against_time(history: History) -> Iterator[Finding]:

@@ -58,6 +58,9 @@ class Transaction:
     reads: tuple[Read, ...]
     group: str | None = None
     """The group whose offsets it commits for `reads`; None: it commits none."""
+    plain: bool = False
+    """One record of an idempotent producer, without a transaction: they follow each other in order
+    although they overlap in time."""
     committing: int | None = None
     ended: int | None = None
     outcome: Outcome = Outcome.ABORTED
@@ -122,6 +125,8 @@ class FinalRead:
     values: dict[str, tuple[tuple[int, str], ...]]
     stable: dict[str, int]
     ends: dict[str, int]
+    resent: frozenset[Write] = frozenset()
+    """What its producer has sent more than once (`tests.anomalies.resent`)."""
 
 
 @dataclass(eq=False)
@@ -132,6 +137,10 @@ class History:
     polls: list[Poll]
     final: FinalRead | None
     processes: int
+
+    def is_resent(self, key: str, value: str) -> bool:
+        """Whether its producer is why it lies there more than once."""
+        return self.final is not None and Write(key, value) in self.final.resent
 
     @cached_property
     def writer_of(self) -> dict[Write, Transaction]:
@@ -218,6 +227,7 @@ def _invoked(event: Event) -> Transaction:
         writes=tuple(writes),
         reads=tuple(reads),
         group=event.more.get("group"),
+        plain=event.more.get("plain", False),
     )
 
 
@@ -267,6 +277,11 @@ def assemble(events: Sequence[Event]) -> History:
                 values=_pairs(event.more["value"]),
                 stable=event.more.get("stable", {}),
                 ends=event.more.get("ends", {}),
+                resent=frozenset(
+                    Write(key, value)
+                    for key, values in event.more.get("resent", {}).items()
+                    for value in values
+                ),
             )
     history = History(
         transactions=list(transactions.values()),

@@ -8,8 +8,6 @@ history is kept in `directory/history`.
 """
 
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +19,7 @@ from typing import Final
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.anomalies.checker import check
+from tests.anomalies.client_processes import TICK_S, ClientProcesses
 from tests.anomalies.faults.nemesis import Nemesis, NemesisPlan
 from tests.anomalies.faults.plan import Fault, FaultPlan
 from tests.anomalies.faults.proxy import FaultProxy
@@ -33,11 +32,9 @@ from tests.anomalies.workload.raw import RawProducer, SocketLine
 from tests.anomalies.workload.roles import blocking
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
-from tests.support.installation import ROOT
 
-TICK_S: Final = 0.05
-STOP_S: Final = 12.0
-"""How long clients may take to finish their last transaction."""
+LATE_S: Final = 12.0
+"""How long late requests may be on their way when the clients are done."""
 SETTINGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "100",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
@@ -107,16 +104,6 @@ class RunResult:
         )
 
 
-class _Client:
-    """A member and its processes: the current one, and zombies."""
-
-    def __init__(self, member: Member) -> None:
-        self.member = member
-        self.incarnation = 0
-        self.process: subprocess.Popen[bytes] | None = None
-        self.is_paused = False
-
-
 class Run:
     """Sets all up, lets it go on for a time, and judges; the `Stage` of the nemesis."""
 
@@ -128,10 +115,8 @@ class Run:
         self.proxy = FaultProxy(Random(f"{plan.seed} proxy"))
         self.broker: BrokerProcess | ApacheKafka | None = None
         self.nemesis = Nemesis(self, Random(f"{plan.seed} nemesis"), plan.nemesis)
-        self._clients = {member.name: _Client(member) for member in plan.crowd}
+        self.clients: ClientProcesses | None = None
         self._worn: dict[str, int] = {}
-        self._all: list[subprocess.Popen[bytes]] = []
-        self._output = (directory / "clients.out").open("ab")
 
     def play(self, watch: Callable[["Run", float], bool] = lambda run, left: True) -> RunResult:
         """The whole run. `watch` is called often, with the seconds left; False ends it early."""
@@ -151,22 +136,29 @@ class Run:
             try:
                 self.start_broker()
                 self._make_topics()
+                self.clients = ClientProcesses(
+                    self.directory,
+                    self.history,
+                    plan.crowd,
+                    f"127.0.0.1:{self.proxy.port}",
+                    plan.seed,
+                )
                 if plan.worn:
                     self._wear_ids()
                 self.proxy.plan = plan.faults
                 deadline = time.monotonic() + plan.seconds
                 while (left := deadline - time.monotonic()) > 0 and watch(self, left):
-                    self._keep_alive()
+                    self.clients.keep_alive()
                     self.nemesis.step()
                     time.sleep(TICK_S)
                 if plan.to_the_end:
                     self._calm_down()
                     self._end_open_transactions()
-                    read_everything(self.broker.port, self.history)
+                    read_everything(f"127.0.0.1:{self.broker.port}", self.history)
             finally:
-                self._kill_all()
+                if self.clients is not None:
+                    self.clients.close()
                 self.broker.kill()
-                self._output.close()
         return RunResult(
             seed=plan.seed,
             report=check(read_history(self.history)),
@@ -179,7 +171,7 @@ class Run:
     @property
     def incarnations(self) -> int:
         """How many client processes there were so far."""
-        return len(self._all)
+        return 0 if self.clients is None else self.clients.incarnations
 
     # ---- the broker
 
@@ -220,11 +212,7 @@ class Run:
         self._worn = wear(
             self.broker.port,
             int(SETTINGS["transaction.state.log.num.partitions"]),
-            {
-                client.member.name: client.member.library
-                for client in self._clients.values()
-                if client.member.has_transactions
-            },
+            {member.name: member.library for member in self.plan.crowd if member.has_transactions},
             Random(f"{self.plan.seed} worn"),
         )
         self.stop_broker()
@@ -232,71 +220,30 @@ class Run:
 
     # ---- clients
 
-    def _keep_alive(self) -> None:
-        """Who ended, by itself or not, gets a new incarnation."""
-        for client in self._clients.values():
-            if client.process is None or client.process.poll() is not None:
-                self._begin(client)
-
-    def _begin(self, client: _Client) -> None:
-        client.incarnation += 1
-        client.is_paused = False
-        job = client.member.job(
-            incarnation=client.incarnation,
-            port=self.proxy.port,
-            history=str(self.history),
-            seed=self.plan.seed,
-        )
-        client.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.anomalies.workload.worker", job.as_argument()],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        self._all.append(client.process)
-
     def pick_client(self, random: Random, *, transactional: bool) -> str | None:
         """One that runs; None if there is none."""
-        names = [
-            name
-            for name, client in self._clients.items()
-            if client.process is not None
-            and client.process.poll() is None
-            and not client.is_paused
-            and (client.member.has_transactions or not transactional)
-        ]
-        return random.choice(names) if names else None
+        assert self.clients is not None
+        return self.clients.pick(random, transactional=transactional)
 
     def kill_client(self, name: str) -> None:
-        """-9; `_keep_alive` sees to a new one."""
-        process = self._clients[name].process
-        if process is not None:
-            process.kill()
-            process.wait()
+        """-9; a new one follows."""
+        assert self.clients is not None
+        self.clients.kill(name)
 
     def pause_client(self, name: str) -> int | None:
         """SIGSTOP; its process id."""
-        client = self._clients[name]
-        if client.process is None or client.process.poll() is not None:
-            return None
-        client.process.send_signal(signal.SIGSTOP)
-        client.is_paused = True
-        return client.process.pid
+        assert self.clients is not None
+        return self.clients.pause(name)
 
     def resume_process(self, pid: int) -> None:
-        """SIGCONT, zombie or not. A zombie goes on until it notices, or to the end of the run."""
-        for process in self._all:
-            if process.pid == pid and process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-        for client in self._clients.values():
-            if client.process is not None and client.process.pid == pid:
-                client.is_paused = False
+        """SIGCONT, zombie or not."""
+        assert self.clients is not None
+        self.clients.resume(pid)
 
     def replace_client(self, name: str) -> None:
         """A new incarnation while the last one is still there."""
-        self._begin(self._clients[name])
+        assert self.clients is not None
+        self.clients.replace(name)
 
     def drop_connections(self, share: float) -> None:
         """By the proxy."""
@@ -307,30 +254,19 @@ class Run:
     def _calm_down(self) -> None:
         self.proxy.calm()
         self.nemesis.finish()
-        running = [process for process in self._all if process.poll() is None]
-        for process in running:
-            process.send_signal(signal.SIGCONT)
-            process.terminate()
-        deadline = time.monotonic() + STOP_S
-        while time.monotonic() < deadline and any(process.poll() is None for process in running):
+        assert self.clients is not None
+        self.clients.stop()
+        deadline = time.monotonic() + LATE_S
+        while self.proxy.has_late_requests and time.monotonic() < deadline:
             time.sleep(TICK_S)
-        self._kill_all()
-        while self.proxy.has_late_requests and time.monotonic() < deadline + STOP_S:
-            time.sleep(TICK_S)
-
-    def _kill_all(self) -> None:
-        for process in self._all:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
 
     def _end_open_transactions(self) -> None:
         """A new owner of each id: what is open is aborted, what is decided is carried out."""
         assert self.broker is not None
-        for client in self._clients.values():
-            if client.member.has_transactions:
+        for member in self.plan.crowd:
+            if member.has_transactions:
                 line = SocketLine(self.broker.port)
-                producer = blocking(RawProducer(line, client.member.name).open())
+                producer = blocking(RawProducer(line, member.name).open())
                 line.close()
-                if self._worn.get(client.member.name, producer.producer_id) != producer.producer_id:
+                if self._worn.get(member.name, producer.producer_id) != producer.producer_id:
                     self.nemesis.counts["producer id used up"] += 1

@@ -38,12 +38,15 @@ class Script:
         *sends: tuple[str, str],
         polled: Values | None = None,
         group: str | None = None,
+        plain: bool = False,
     ) -> int:
         self.ops += 1
         steps: list[list[Any]] = [["send", key, value] for key, value in sends]
         if polled is not None:
             steps.insert(0, ["poll", as_json(polled)])
-        more = {} if group is None else {"group": group}
+        more: dict[str, Any] = {} if group is None else {"group": group}
+        if plain:
+            more["plain"] = True
         tx_id = process.partition(".")[0]
         self.event(process, "txn", "invoke", self.ops, value=steps, transactional_id=tx_id, **more)
         return self.ops
@@ -80,9 +83,14 @@ class Script:
         values: Values,
         stable: dict[str, int] | None = None,
         ends: dict[str, int] | None = None,
+        resent: Mapping[str, list[str]] | None = None,
     ) -> None:
         self.event(
-            "final", "final", "ok", value=as_json(values), stable=stable or {}, ends=ends or {}
+            *("final", "final", "ok"),
+            value=as_json(values),
+            stable=stable or {},
+            ends=ends or {},
+            resent=resent or {},
         )
 
     def report(self) -> Report:
@@ -232,6 +240,22 @@ def test_duplicate(script: Script) -> None:
     assert script.kinds() == {Anomaly.DUPLICATE}
 
 
+def test_what_its_producer_sent_again_is_no_duplicate_and_in_no_order(script: Script) -> None:
+    for op in [script.begin("p", (A, value), plain=True) for value in "ab"]:
+        script.ask("p", op)
+        script.end("p", op)
+    script.final({A: [(0, "b"), (1, "a"), (2, "b")]}, resent={A: ["b"], B: ["a"]})
+    report = script.report()
+    assert report.is_clean
+    assert report.notes == ("2 records were sent again by their own producers",)
+
+
+def test_what_was_sent_again_elsewhere_is_a_duplicate_here(script: Script) -> None:
+    script.txn("p", (A, "a"))
+    script.final({A: [(0, "a"), (1, "a")]}, resent={B: ["a"], A: ["b"]})
+    assert script.kinds() == {Anomaly.DUPLICATE}
+
+
 def test_an_answer_that_differs_from_what_is_read_is_a_duplicate(script: Script) -> None:
     script.txn("p", (f"{A}@0", "a"))
     script.poll("r", {A: [(7, "a")]})
@@ -355,6 +379,16 @@ def test_an_input_of_an_undecided_transaction_is_not_lost_before_the_end(script:
     assert script.report().is_clean
     script.final({A: [(0, "a"), (1, "b")], B: [(2, "y")]})
     assert script.kinds() == {Anomaly.LOST_EFFECT}  # Its offset is committed, its value is not.
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_records_of_an_idempotent_producer_keep_their_order(script: Script, in_order: bool) -> None:
+    first, second = script.begin("p", (A, "a"), plain=True), script.begin("p", (A, "b"), plain=True)
+    script.ask("p", first)
+    script.ask("p", second)
+    script.end("p", second, b=1 if in_order else 0)
+    script.end("p", first, a=0 if in_order else 1)
+    assert script.kinds() == (set() if in_order else {Anomaly.NONMONOTONIC_SEND})
 
 
 # ---- files

@@ -22,7 +22,8 @@ SHAPE: Final = frozenset(
 IDENTITY: Final = (
     *("name", "topic", "topic_name", "topic_id", "group_id", "transactional_id", "resource_type"),
     *("resource_name", "partition_index", "partition", "index", "node_id", "broker_id", "api_key"),
-    *("error_code", "producer_epoch"),
+    *("user", "error_code", "producer_epoch", "principal", "host", "operation"),
+    *("permission_type", "entity_type", "key"),
 )
 """Elements of arrays are compared in the order of these: Kafka's is often that of a hash table."""
 
@@ -56,7 +57,7 @@ def _shown(outcome: Outcome) -> Any:
 def _fields(path: str, theirs: Any, ours: Any) -> Iterator[Difference]:
     if isinstance(theirs, Value) and isinstance(ours, Value):
         for name in theirs._defaults:
-            if name not in VOLATILE:
+            if name not in VOLATILE or (name == "host" and "principal" in theirs._defaults):
                 inner = f"{path}.{name}" if path else name
                 yield from _fields(inner, getattr(theirs, name), getattr(ours, name))
     elif isinstance(theirs, list | tuple) and isinstance(ours, list | tuple):
@@ -77,7 +78,18 @@ def _identity(element: Any) -> Any:
     if not isinstance(element, Value):
         return repr(element)
     names = [name for name in IDENTITY if name in element._defaults]
+    if "entity" in element._defaults or not names:
+        return sorted_text(getattr(element, "entity", element))
     return [repr(_coarse(name, getattr(element, name))) for name in names]
+
+
+def sorted_text(value: Any) -> str:
+    """All that it holds, whatever the order of its arrays."""
+    if isinstance(value, Value):
+        return repr([sorted_text(getattr(value, name)) for name in value._defaults])
+    if isinstance(value, list | tuple):
+        return repr(sorted(map(sorted_text, value)))
+    return repr(value)
 
 
 _CONTROL: Final = 0x20

@@ -34,7 +34,7 @@ SETTINGS: Final = {
     "log.initial.task.delay.ms": "600000",
 }
 PATIENCE_S: Final = 0.5
-LONG_PATIENCE_S: Final = 2.0
+LONG_PATIENCE_S: Final = 10.0
 """For the one that is silent while the other has answered."""
 _SETUP_S: Final = 60.0
 _LATER: Final = frozenset(
@@ -69,9 +69,11 @@ class Outcome:
 class Side:
     """One broker, one connection that is made anew when it broke."""
 
-    def __init__(self, port: int, directory: str) -> None:
+    def __init__(self, port: int, directory: str, source: str = "127.0.0.1") -> None:
+        """`source`: the address from which it is asked."""
         self.port = port
         self.directory = directory
+        self.source = source
         self._socket: socket.socket | None = None
         self._received = bytearray()
 
@@ -79,7 +81,9 @@ class Side:
         """Whether it could be sent."""
         try:
             if self._socket is None:
-                self._socket = socket.create_connection(("127.0.0.1", self.port), 5)
+                self._socket = socket.create_connection(
+                    ("127.0.0.1", self.port), 5, source_address=(self.source, 0)
+                )
             self._socket.sendall(request_frame(key, version, request))
         except OSError:
             self.hang_up()
@@ -107,10 +111,10 @@ class Side:
         except ProtocolError as error:
             return Outcome("unreadable", str(error))
 
-    def call(self, key: ApiKey, version: int, request: Any, patience_s: float = PATIENCE_S) -> Any:
+    def call(self, key: ApiKey, version: int, request: Any) -> Any:
         """The answer of a request that is known to be good. Raises AssertionError."""
         self.send(key, version, request)
-        outcome = self.receive(key, version, patience_s)
+        outcome = self.receive(key, version, _SETUP_S)
         assert outcome.kind == "answer", (key, version, outcome)
         return outcome.answer
 
@@ -137,11 +141,11 @@ class Side:
             CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names
         ]
         request = CreateTopicsRequest(topics=topics, timeout_ms=60_000)
-        made = self.call(ApiKey.CREATE_TOPICS, 5, request, _SETUP_S)
+        made = self.call(ApiKey.CREATE_TOPICS, 5, request)
         assert error_codes(made) <= {0, ErrorCode.TOPIC_ALREADY_EXISTS}, made
         time.sleep(0.05)  # Kafka's brokers learn of a deletion when it has been answered.
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
-        eventually(lambda: error_codes(self.call(ApiKey.METADATA, 9, asked, _SETUP_S)) == {0})
+        eventually(lambda: error_codes(self.call(ApiKey.METADATA, 9, asked)) == {0})
 
     def names_about(self, topic: str) -> Names:
         """The names of requests about a topic that was made; some records are in it."""
@@ -176,7 +180,7 @@ class Side:
         request = InitProducerIdRequest(
             transactional_id=names.transactional_id, transaction_timeout_ms=900_000
         )
-        answer = eventually(lambda: _fine(self.call(ApiKey.INIT_PRODUCER_ID, 4, request, 5)))
+        answer = eventually(lambda: _fine(self.call(ApiKey.INIT_PRODUCER_ID, 4, request)))
         return names.about(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
 
     def wait_settled(self, transactional_id: str) -> None:
@@ -244,38 +248,69 @@ class Pair:
 
     def ask(self, key: ApiKey, version: int, requests: tuple[Any, Any]) -> tuple[Outcome, Outcome]:
         """One request to each."""
-        for side, request in zip(self.sides, requests, strict=True):
-            side.send(key, version, request)
-        theirs, ours = (side.receive(key, version) for side in self.sides)
-        # One of the two is slow, or the machine is. What is refused here Kafka may never answer.
-        if ours.kind == "silent" and theirs.kind != "silent":
-            ours = self.ours.receive(key, version, LONG_PATIENCE_S)
-        elif theirs.kind == "silent" and ours.kind != "silent" and ours.codes <= {0}:
-            theirs = self.theirs.receive(key, version, LONG_PATIENCE_S)
-        for _ in range(_RETRIES):
-            if ours.codes == theirs.codes and not _under_way(key, theirs):
-                break
-            if not theirs.codes & _LATER and not _under_way(key, theirs):
-                break
-            time.sleep(_RETRY_PAUSE_S)
-            self.theirs.send(key, version, requests[0])
-            theirs = self.theirs.receive(key, version)
-        for side, outcome in zip(self.sides, (theirs, ours), strict=True):
-            if outcome.kind == "silent":
-                side.hang_up()
-        return theirs, ours
+        return ask_both(self.sides, key, version, requests)
+
+    def from_source(self, source: str) -> tuple[Side, Side]:
+        """Both, asked from another address of this machine; the caller hangs up."""
+        theirs, ours = self.sides
+        return (
+            Side(theirs.port, theirs.directory, source),
+            Side(ours.port, ours.directory, source),
+        )
 
     def output(self) -> str:
         """What this broker printed."""
         return self._broker.output_file.read_text(errors="replace")
 
 
-def _under_way(key: ApiKey, theirs: Outcome) -> bool:
-    """Kafka's other threads still write the markers of a transaction."""
-    if key is not ApiKey.DESCRIBE_TRANSACTIONS or theirs.kind != "answer":
+def ask_both(
+    sides: tuple[Side, Side],
+    key: ApiKey,
+    version: int,
+    requests: tuple[Any, Any],
+    *,
+    is_answered: bool = False,
+) -> tuple[Outcome, Outcome]:
+    """One request to each of Apache Kafka and this broker; it `is_answered` also when refused."""
+    for side, request in zip(sides, requests, strict=True):
+        side.send(key, version, request)
+    theirs, ours = (side.receive(key, version) for side in sides)
+    # One of the two is slow, or the machine is. What is refused here Kafka may never answer.
+    if ours.kind == "silent" and theirs.kind != "silent":
+        ours = sides[1].receive(key, version, LONG_PATIENCE_S)
+    elif theirs.kind == "silent" and ours.kind != "silent" and (is_answered or ours.codes <= {0}):
+        theirs = sides[0].receive(key, version, LONG_PATIENCE_S)
+    for _ in range(_RETRIES):
+        if ours.codes == theirs.codes and not _under_way(key, theirs, ours):
+            break
+        if not theirs.codes & _LATER and not _under_way(key, theirs, ours):
+            break
+        time.sleep(_RETRY_PAUSE_S)
+        sides[0].send(key, version, requests[0])
+        theirs = sides[0].receive(key, version)
+    for side, outcome in zip(sides, (theirs, ours), strict=True):
+        if outcome.kind == "silent":
+            side.hang_up()
+    return theirs, ours
+
+
+def _under_way(key: ApiKey, theirs: Outcome, ours: Outcome) -> bool:
+    """Kafka's other threads still write the markers of a transaction, or apply altered quotas."""
+    if theirs.kind != "answer":
+        return False
+    if key is ApiKey.DESCRIBE_CLIENT_QUOTAS:
+        return ours.kind == "answer" and _quotas(theirs) != _quotas(ours)
+    if key is not ApiKey.DESCRIBE_TRANSACTIONS:
         return False
     states = theirs.answer.transaction_states
     return any(one.transaction_state.startswith("Prepare") for one in states)
+
+
+def _quotas(outcome: Outcome) -> list[tuple[list[str], list[str]]]:
+    return sorted(
+        (sorted(map(repr, entry.entity)), sorted(map(repr, entry.values)))
+        for entry in outcome.answer.entries or ()
+    )
 
 
 def eventually(attempt: Callable[[], Any]) -> Any:

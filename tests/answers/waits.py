@@ -127,7 +127,7 @@ def _fill(side: Side) -> None:
     ]
     topic = CreatableTopic(name=_TOPIC, num_partitions=1, replication_factor=1, configs=configs)
     made = side.call(
-        ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 60
+        ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
     )
     assert error_codes(made) <= {0}, made
     names = Names(topic=_TOPIC, topic_id=bytes(16), directory="/", transactional_id="of-waits")
@@ -153,7 +153,7 @@ def _add_to_transaction(side: Side, owner: Names) -> None:
         v3_and_below_producer_epoch=owner.producer_epoch,
         v3_and_below_topics=[AddPartitionsToTxnTopic(name=_TOPIC, partitions=[0])],
     )
-    eventually(lambda: error_codes(side.call(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request, 5)) <= {0})
+    eventually(lambda: error_codes(side.call(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)) <= {0})
 
 
 def _append(side: Side, size: int, transactional_id: str | None = None, **producer: Any) -> None:
@@ -165,4 +165,4 @@ def _append(side: Side, size: int, transactional_id: str | None = None, **produc
         transactional_id=transactional_id,
         topic_data=[TopicProduceData(name=_TOPIC, partition_data=data)],
     )
-    eventually(lambda: error_codes(side.call(ApiKey.PRODUCE, 9, request, 5)) <= {0})
+    eventually(lambda: error_codes(side.call(ApiKey.PRODUCE, 9, request)) <= {0})

@@ -53,9 +53,6 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from protocol.records.builder import build_batch
-from tests.answers.accepted import Asked
-from tests.answers.pair import Pair
-from tests.answers.run import Comparison
 from tests.frames.valid import Names
 
 
@@ -73,6 +70,8 @@ class State:
     older: tuple[int, int] = (-1, -1)
     """The producer before the last InitProducerId."""
     sequence: dict[int, int] = field(default_factory=dict)
+    page: tuple[str, int] | None = None
+    """Where the next page of topics begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,45 +476,3 @@ def transaction_walk(rng: Random) -> Iterator[Step]:
 
 ENDS_TRANSACTIONS = (ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN)
 """After these, markers are written when the answer is gone: what comes next would be a race."""
-
-WALKS: dict[str, Walk] = {
-    "log": log_walk,
-    "group": group_walk,
-    "transaction": transaction_walk,
-}
-
-
-def walk(
-    pair: Pair,
-    comparison: Comparison,
-    name: str,
-    seed: int,
-    steps: int,
-    *,
-    on_step: Callable[[], object] | None = None,
-) -> None:
-    """One walk of both brokers. It ends where they disagree: what follows would, too."""
-    rng = Random(f"{name}/{seed}")
-    topic = f"walk-{name}-{seed}"
-    for side in pair.sides:
-        side.make_topics([topic])
-    states = [State(side.names_about(topic)) for side in pair.sides]
-    way = WALKS[name](rng)
-    for number in range(steps):
-        step = next(way)
-        requests = step.request(states[0]), step.request(states[1])
-        both = pair.ask(step.key, step.version, requests)
-        asked = Asked(step.key, step.version, requests[1], 0, *both)
-        before = len(comparison.findings)
-        title = f"{step.key.name} v{step.version} {name} walk {seed}, step {number}: {step.text}"
-        comparison.note(title, asked)
-        if on_step is not None:
-            on_step()
-        if len(comparison.findings) > before:
-            return
-        for state, outcome in zip(states, both, strict=True):
-            if outcome.kind == "answer":
-                step.learn(state, outcome.answer)
-        if step.key in ENDS_TRANSACTIONS:
-            for side, state in zip(pair.sides, states, strict=True):
-                side.wait_settled(state.names.transactional_id)

@@ -11,7 +11,7 @@ import pytest
 from tests.answers.pair import Pair
 from tests.answers.run import Comparison, compare, plan, versions_of
 from tests.answers.waits import CASES, compare_waits
-from tests.answers.walks import WALKS, walk
+from tests.answers.walking import WALKS, walk
 
 pytestmark = pytest.mark.conformance
 

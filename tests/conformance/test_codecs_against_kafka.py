@@ -100,10 +100,10 @@ def camel(name: str) -> str:
 
 def expected_json(node: Any, value: Any) -> Any:
     """Return what Kafka's JSON converter should make of our value."""
-    if isinstance(node, Fields):
-        return expected_fields(node, value)
     if value is None:
         return None
+    if isinstance(node, Fields):
+        return expected_fields(node, value)
     if isinstance(node, ArrayOf):
         return [expected_json(node.element, element) for element in value]
     if node.code == "16s":

@@ -72,7 +72,7 @@ def moved() -> tuple[RecordingFileSystem, int]:
     mover.move(TP, "/b")
 
     async def main() -> None:
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(mover.run)
                 while mover._moving:

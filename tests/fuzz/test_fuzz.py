@@ -10,7 +10,9 @@ from broker.api.heartbeat import HeartbeatHandler
 from protocol.errors import ErrorCode, KafkaError
 from storage.waits import PAUSE, Signal
 from tests.fuzz.findings import Findings
+from tests.fuzz.handshakes import run_handshakes
 from tests.fuzz.run import Chunk, Limits, Result, prepare, run_chunk
+from tests.fuzz.watch import greatest_rss
 
 GENEROUS = Limits(turn_s=2.0)
 """Tests share the machine with others, and a codec is made at its first use."""
@@ -26,6 +28,22 @@ def test_some_hundred_frames() -> None:
     assert result.frames == 300
     assert result.answers > 150
     assert result.acknowledged == 6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_some_hundred_handshakes(seed: int) -> None:
+    result = run_handshakes(seed, 300)
+    assert not result.findings, result.findings
+    assert result.clients == 300
+    assert result.succeeded > 10
+    assert sum(result.refused.values()) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_ten_thousand_handshakes(seed: int) -> None:
+    result = run_handshakes(seed, 1_000)
+    assert not result.findings, result.findings
 
 
 @pytest.mark.slow
@@ -88,7 +106,7 @@ async def never_end(*_: object) -> None:
 
 async def grow(*_: object) -> None:
     await PAUSE
-    bytearray(b"x") * (100 << 20)
+    bytearray(b"x") * (greatest_rss() + (100 << 20))  # whatever this process has taken before
     raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
 
@@ -108,5 +126,5 @@ def test_what_a_bug_does_is_found(heartbeats: Any, handler: Any, seen: set[str])
     heartbeats(handler)
     frame_s = 0.3 if handler is never_end else 60.0
     limits = Limits(turn_s=0.15, frame_s=frame_s, memory_bytes=50 << 20)
-    found = kinds(run(3, 90, limits).findings)
+    found = kinds(run(3, 200, limits).findings)
     assert seen <= found

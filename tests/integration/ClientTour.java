@@ -1,6 +1,9 @@
+import java.io.FileReader;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
@@ -14,11 +17,18 @@ import org.apache.kafka.common.utils.internals.AppInfoParser;
 
 /**
  * The newest admin client, producer and consumer in turn: they make a topic, fill it with every codec, read it in
- * a group, and delete the group and the topic. Arguments: bootstrap servers, topic, group.
+ * a group, and delete the group and the topic. Arguments: bootstrap servers, topic, group,
+ * and a file of further settings or nothing.
  */
 public class ClientTour {
     public static void main(String[] args) throws Exception {
-        Map<String, Object> servers = Map.of("bootstrap.servers", args[0]);
+        Map<String, Object> servers = new HashMap<>(Map.of("bootstrap.servers", args[0]));
+        if (args.length > 3)
+            try (var file = new FileReader(args[3])) {
+                Properties settings = new Properties();
+                settings.load(file);
+                settings.forEach((name, value) -> servers.put((String) name, value));
+            }
         String topic = args[1], group = args[2];
         System.out.println("clients " + AppInfoParser.getVersion());
         try (Admin admin = Admin.create(servers)) {

@@ -5,6 +5,7 @@ Each against a broker of its own. With PYKAFKALOG_TEST_BROKER=apache Apache Kafk
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -257,3 +258,51 @@ def send_plain(bootstrap: str, topic: str, value: bytes) -> None:
     plain = Producer({"bootstrap.servers": bootstrap})
     plain.produce(topic, value, partition=0)
     assert plain.flush(30) == 0
+
+
+# ---- kafka-leader-election, kafka-topics in pages, kafka-client-metrics
+
+
+def election(bootstrap: str, *args: str) -> tuple[int, str]:
+    result = java(
+        f"{TOOLS}.LeaderElectionCommand", "--bootstrap-server", bootstrap, *args, check=False
+    )
+    return result.returncode, result.stdout + result.stderr
+
+
+def test_kafka_leader_election_hears_that_there_is_nothing_to_elect(tmp_path: Path) -> None:
+    with own_broker(tmp_path) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_topics([NewTopic("t", 2, 1)])["t"].result(30)
+        for kind in ("preferred", "unclean"):
+            chosen = ("--election-type", kind)
+            code, said = election(broker.bootstrap, *chosen, "--all-topic-partitions")
+            assert (code, said.strip()) == (0, "")
+            code, said = election(broker.bootstrap, *chosen, "--topic", "t", "--partition", "1")
+            assert code == 0 and "Valid replica already elected for partitions t-1" in said
+            code, said = election(broker.bootstrap, *chosen, "--topic", "no", "--partition", "0")
+            assert code != 0 and "No such topic as no" in said
+
+
+def test_kafka_topics_describes_more_than_fits_into_a_page(tmp_path: Path) -> None:
+    with own_broker(tmp_path, max_request_partition_size_limit="3") as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        made = [NewTopic("a", 2, 1), NewTopic("b", 7, 1), NewTopic("c", 1, 1)]
+        for result in admin.create_topics(made).values():
+            result.result(30)
+        described = java(
+            f"{TOOLS}.TopicCommand",
+            *("--bootstrap-server", broker.bootstrap, "--describe"),
+            *("--partition-size-limit-per-response", "2"),
+        )
+        rows = re.findall(r"Topic: (\w+)\s+Partition: (\d+)\s+Leader: (-?\d+)", described.stdout)
+        assert [(name, int(index)) for name, index, _ in rows] == [
+            *(("a", 0), ("a", 1)),
+            *(("b", index) for index in range(7)),
+            ("c", 0),
+        ]
+        assert {leader for _, _, leader in rows} == {"1"}
+        listed = java(
+            f"{TOOLS}.ClientMetricsCommand", "--bootstrap-server", broker.bootstrap, "--list"
+        )
+        assert listed.stdout.strip() == ""

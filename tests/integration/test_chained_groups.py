@@ -5,6 +5,10 @@ partitions change hands. Each worker passes records on and commits before it pol
 nothing is under way while it takes part in a rebalance. That holds for eager strategies only: with
 a cooperative one librdkafka polls and commits in the middle of a rebalance, and a blocking commit
 then waits for one that needs the next poll, with Apache Kafka just the same.
+
+Client libraries keep this promise on a quiet machine only, hence `alone`. Beside much other work
+librdkafka's `consume` drops records of a partition that it keeps, or gives them twice (7 of 36 runs
+on Apache Kafka), and kafka-python goes on from an old position where it missed a generation.
 """
 
 import threading
@@ -15,7 +19,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.alone]
 
 RECORDS = 2_000
 PARTITIONS = 6
@@ -54,7 +58,8 @@ class Worker(threading.Thread):
                 self._producer.produce(self._sink, message.value())
             self._producer.flush(10)
             self._commit()
-            self.passed.update(message.value() for message in batch)
+            # Another one, because it is read meanwhile.
+            self.passed = self.passed + Counter(message.value() for message in batch)
         self._consumer.close()
 
     def _commit(self) -> None:

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
+from javaproperties import loads
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+
+from tests.support.sasl_broker import java_settings, sasl_broker
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -125,3 +128,31 @@ def test_s_txn_3_a_read_committed_source_sees_nothing_of_aborted_transactions(
     rows = spark.read.parquet(str(tmp_path / "out")).orderBy("offset").collect()
     assert [row.value for row in rows] == expected
     producer.abort_transaction(30)
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "PLAIN"])
+def test_over_tls_with_a_password(
+    spark: SparkSession, topic: str, tmp_path: Path, mechanism: str
+) -> None:
+    with sasl_broker(tmp_path / "broker", protocol="SASL_SSL") as broker:
+        settings = java_settings(tmp_path, mechanism, authority=broker.authority)
+        secured = {f"kafka.{key}": value for key, value in loads(settings.read_text()).items()}
+        options = {"kafka.bootstrap.servers": broker.bootstrap, **secured}
+        assert options["kafka.security.protocol"] == "SASL_SSL"
+        numbers = spark.range(100).select(F.col("id").cast("string").alias("value"))
+        numbers.write.format("kafka").options(**options, topic=topic).save()
+        stream = spark.readStream.format("kafka").options(
+            **options, subscribe=topic, startingOffsets="earliest"
+        )
+        query = (
+            stream.load()
+            .select(F.col("value").cast("string"))
+            .writeStream.format("parquet")
+            .option("path", str(tmp_path / "out"))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        rows = spark.read.parquet(str(tmp_path / "out")).collect()
+        assert sorted(int(row.value) for row in rows) == [*range(100)]

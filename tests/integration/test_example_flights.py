@@ -4,12 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.installation import ROOT
 
 
-@pytest.mark.slow
 def test_the_flights_example_holds(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "examples.flights", "--directory", str(tmp_path)],

@@ -5,7 +5,6 @@ Whatever goes wrong, there is no traceback, nothing is cut, and what is said tel
 
 import os
 import re
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,11 +77,6 @@ def shell(broker: BrokerProcess, tmp_path: Path) -> Iterator[Shell]:
         yield Shell(terminal)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def test_a_tour_and_its_end(shell: Shell) -> None:
     for command, said in (
         ("pykafkalog topics --create tour --partitions 1", "Created topic tour."),
@@ -134,8 +128,26 @@ FAILURES = (
         "Cannot resolve the host",
         "an address of this machine",
     ),
-    ("pykafkalog-broker $P --override listeners=SSL://:0", 1, "needs SSL", "PLAINTEXT://"),
-    ("pykafkalog-broker $P --override zookeeper.connect=z:1", 1, "zookeeper", "take the line out"),
+    (
+        "pykafkalog-broker $P --override listeners=SSL://:0 --override log.dirs=$HOME/a"
+        " --override security.inter.broker.protocol=SSL",
+        1,
+        "there is no certificate: set ssl.keystore.location",
+        "`pykafkalog certificates DIRECTORY` makes some",
+    ),
+    (
+        "pykafkalog-broker $P --override listeners=SASL_SSL://:0",
+        1,
+        "offer the SASL mechanism GSSAPI (Kerberos)",
+        "set listener.name.sasl_ssl.sasl.enabled.mechanisms to some of PLAIN",
+    ),
+    (
+        "pykafkalog-broker $P --override zookeeper.connect=127.0.0.1:1"
+        " --override zookeeper.connection.timeout.ms=100",
+        1,
+        "no ZooKeeper server of 127.0.0.1:1 has answered",
+        "zookeeper.connection.timeout.ms",
+    ),
     (
         "pykafkalog-broker $P --override num.io.threads=many",
         1,

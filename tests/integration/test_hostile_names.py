@@ -11,6 +11,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from protocol.records.builder import build_batch
 from protocol.types import uuid_to_text
@@ -21,13 +27,18 @@ from tests.support.terminal import Terminal
 
 OBEYED = ("\x1b]0;mine", "\x1b[2J", "\x9b", "\u202e", "\x07")
 EVIL = "\x1b]0;mine\x07\x1b[2J\x9b31m\u202e"
+ASCII_EVIL = EVIL.encode("ascii", "ignore").decode()
 TOPIC, PLAIN = f"t{EVIL}", "plain"
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A broker whose topics, groups, transactional ids, clients and records have hostile names."""
-    settings = {"log.retention.ms": "-1"}  # the records are of 1970
+    settings = {
+        "log.retention.ms": "-1",  # the records are of 1970
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
     broker = BrokerProcess(tmp_path_factory.mktemp("hostile"), settings)
     rows = [(1, EVIL.encode(), EVIL.encode(), [(EVIL, EVIL.encode())])]
     for number, name in enumerate((TOPIC, PLAIN)):
@@ -44,11 +55,18 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         consumer.subscribe([PLAIN])
         assert consumer.poll(20) is not None
         consumer.commit(asynchronous=False)
-        producer = Producer({**client, "transactional.id": EVIL})
+        held = {"transactional.id": EVIL, "transaction.timeout.ms": 900_000}  # while all tests run
+        producer = Producer({**client, **held})
         producer.init_transactions(20)
         producer.begin_transaction()
         producer.produce(PLAIN, EVIL, EVIL, headers={EVIL: EVIL})
         producer.flush(20)
+        admin = AdminClient(client)
+        scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+        changes = [UserScramCredentialUpsertion(EVIL, scram, b"secret")]
+        for done in admin.alter_user_scram_credentials(changes).values():
+            done.result(20)
+        (broker.directory / "secret.txt").write_text("secret")
         yield broker
         producer.abort_transaction(20)
         consumer.close()
@@ -91,6 +109,19 @@ OF_A_BROKER = (
     ("transactions", "--producers", PLAIN),
     ("transactions", "--why", f"{PLAIN}:0"),
     ("transactions", "--find-hanging"),
+    ("quotas", "--user", EVIL, "--client", EVIL, "--add", "producer_byte_rate=1e9"),
+    ("quotas", "--client", EVIL, "--add", f"{EVIL}=1"),
+    ("quotas",),
+    ("users",),
+    ("users", "--add", f"none{EVIL}"),
+    ("users", "--add", ASCII_EVIL, "--password-file", "secret.txt"),
+    ("users", "--remove", ASCII_EVIL),
+    ("users", "--remove", f"none{EVIL}"),
+    ("acls", "--add", "--allow", EVIL, "--operation", "read", "--topic", EVIL, TOPIC),
+    ("acls",),
+    ("acls", "--explain", "--principal", EVIL, "--operation", "read", "--topic", TOPIC),
+    ("acls", "--remove", "--principal", EVIL),
+    ("acls", "--topic", EVIL, "--operation", EVIL),
     ("log-dirs", "--topics"),
     ("log-dirs", "--partitions"),
     ("get-offsets", TOPIC),
@@ -114,6 +145,9 @@ OF_FILES = (
     ("sql", f'select topic, key, value, headers from "{TOPIC}"', "--log-dirs", "{dir}"),
     ("sql", "select topic, key from plain", "--log-dirs", "{dir}", "--format", "csv"),
     ("adopt", "--dry-run", "{properties}"),
+    ("users", "--remove", ASCII_EVIL, "--offline", "{properties}" + EVIL),
+    ("certificates", "{directory}/c" + EVIL, "--host", EVIL, "--client", EVIL),
+    ("certificates", "{directory}/c" + EVIL),
     ("completion", EVIL),
     ("pipeline", "stats", "--log-dirs", "{dir}" + EVIL, "none"),
 )
@@ -135,6 +169,7 @@ def test_what_a_broker_tells_is_shown(broker: BrokerProcess, words: tuple[str, .
 def test_what_files_hold_is_shown(broker: BrokerProcess, words: tuple[str, ...]) -> None:
     known = {
         "{dir}": str(broker.log_dir),
+        "{directory}": str(broker.directory),
         "{t}": str(broker.log_dir / f"{TOPIC}-0"),
         "{properties}": str(broker.properties),
     }
@@ -149,6 +184,17 @@ def test_every_command_is_among_these() -> None:
     told = re.findall(r"^    ([a-z-]+)", pykafkalog("--help").stdout, re.MULTILINE)
     assert len(told) > 15
     assert {words[0] for words in (*OF_A_BROKER, *OF_FILES)} == {*told}
+
+
+def test_who_is_asked_for_a_password_sees_whose(broker: BrokerProcess) -> None:
+    used = under_test()
+    words = [*used.tool(), "users", "--add", ASCII_EVIL, "-b", broker.bootstrap]
+    with Terminal(words, used.process_environment(), used.directory) as terminal:
+        terminal.wait_for(re.escape("Password of ^[]0;mine^G^[[2J31m: "))
+        terminal.type("\x04")  # no password
+        terminal.wait_for("there is no password")
+        assert "Traceback" not in terminal.text
+        require_shown(terminal._raw.decode())
 
 
 def test_the_names_are_seen(broker: BrokerProcess) -> None:

@@ -291,7 +291,7 @@ def test_s_txn_7_a_word_count_is_exact_while_its_tasks_move_between_instances(
         instances.append(app.start())
     victims = [*instances, *instances]
     for victim, share in zip(victims, shares(lines, len(victims)), strict=True):
-        wait_until(lambda running=victim: running.running, instances, "it does not run")
+        wait_until(lambda one=victim: one.works, instances, "it does not run")
         beyond = output.end("read_uncommitted")
         feed(broker.bootstrap, share)
         wait_in_transaction(output, instances, beyond)

@@ -85,15 +85,17 @@ def test_levels_of_loggers(bootstrap: str) -> None:
 
 @pytest.mark.skipif(APACHE, reason="its brokers do not tell what has no effect")
 def test_what_has_no_effect_is_told_by_the_broker(tmp_path: Path) -> None:
-    overrides = {"quota.window.num": "5", "my.plugin.class": "x", "num.partitions": "3"}
+    overrides = {
+        "alter.log.dirs.replication.quota.window.num": "5",
+        "my.plugin.class": "x",
+        "num.partitions": "3",
+    }
     with BrokerProcess(tmp_path, overrides) as broker:
         where = broker.bootstrap
         inert = told(where, "--broker", "1", "--no-effect")
-        assert set(inert) == {"quota.window.num", "my.plugin.class"}
+        assert set(inert) == {"alter.log.dirs.replication.quota.window.num", "my.plugin.class"}
         assert not told(where, "--broker", "1", "--changed")["num.partitions"]["no_effect"]
         assert in_process("topics", "-b", where, "--create", "orders").returncode == 0
-        done = run(where, "--topic", "orders", "--add", "unclean.leader.election.enable=true")
-        assert done.stderr == (
-            "unclean.leader.election.enable is set, and has no effect in this broker\n"
-        )
+        done = run(where, "--topic", "orders", "--add", "remote.log.copy.disable=true")
+        assert done.stderr == ("remote.log.copy.disable is set, and has no effect in this broker\n")
         assert done.stdout.splitlines()[1].split()[-1] == "none"

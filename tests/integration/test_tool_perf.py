@@ -31,7 +31,7 @@ def test_what_is_produced_is_consumed(bootstrap: str, topic: str) -> None:
 
 def test_a_rate_is_kept(bootstrap: str, topic: str) -> None:
     sent = perf(bootstrap, "produce", topic, "--records", "200", "--rate", "400")
-    assert 0.45 < sent["seconds"] < 3
+    assert 0.45 < sent["seconds"] < 30
     assert sent["records"] == 200
 
 

@@ -18,7 +18,7 @@ from tests.support.built_wheel import build_sdist, build_wheel
 from tests.support.installation import ROOT
 
 FACE = "pykafkalog"
-ROOMS = ("config", "protocol", "storage", "broker", "tools", "pipeline")
+ROOMS = ("config", "protocol", "storage", "tls", "broker", "tools", "pipeline")
 NEVER = {"tests", "examples", "publishing", "pykafkalog_build", "scripts", "docs"}
 
 
@@ -79,6 +79,35 @@ def test_the_modules_to_compile_are_there_and_import_only_what_may_switch_them_o
             if isinstance(node, ast.ImportFrom) and node.module
         }
         assert imported & {FACE, *ROOMS} <= set(compiled_modules.ROOMS), module
+
+
+def test_what_derives_from_a_compiled_class_is_compiled() -> None:
+    """An object of another class cannot be made: TypeError, in the compiled form only."""
+    trees = {name: ast.parse((ROOT / name).read_text()) for name in compiled_modules.MODULES}
+    compiled = {
+        (name.removesuffix(".py").replace("/", "."), node.name)
+        for name, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    for path in sources().values():
+        if str(path.relative_to(ROOT)) in trees:
+            continue
+        tree = ast.parse(path.read_text())
+        imported = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if (node.module, alias.name) in compiled
+        }
+        bases = {
+            ast.unparse(base)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+            for base in node.bases
+        }
+        assert not bases & imported, path
 
 
 def test_a_folder_with_modules_is_a_package() -> None:

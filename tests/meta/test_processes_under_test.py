@@ -27,5 +27,6 @@ def test_nothing_else_starts_them() -> None:
     assert found == {
         "support/installation.py",  # which says how
         "anomalies/sabotage.py",  # a broker of the checkout, with some of it replaced
+        "anomalies/cluster_broker.py",  # likewise
         "integration/test_documented_commands.py",  # the parsers: what `--help` says is text
     }

@@ -80,6 +80,15 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/unit/tools/test_sql.py::test_records_below_the_high_watermark_in_three_formats",
         "tests/unit/pykafkalog/test_topics.py",
     ),
+    # ---- Run several
+    "Brokers that share a ZooKeeper are one cluster": (
+        f"{CLIENTS}cluster.py::test_records_lie_on_all_replicas_and_are_read_through_any_broker",
+        f"{CLIENTS}cluster.py::test_the_next_leader_has_every_acknowledged_record",
+        f"{CLIENTS}cluster_bad_input.py",
+    ),
+    "Brokers of Apache Kafka 3.9 may be members of it": (
+        f"{CLIENTS}mixed_cluster.py::test_a_topic_is_replicated_between_both_kinds",
+    ),
     "pipeline stats orders --html stats.html": (f"{CLIENTS}pipeline_stats.py",),
     # ---- What works with it
     "Kafka Streams": (f"{CLIENTS}streams.py",),
@@ -123,7 +132,7 @@ CLAIMS: dict[str, tuple[str, ...]] = {
 """Words of the README -> files, tests or single cases that prove them.
 
 Not proven here: what counts megabytes and milliseconds of a start, which scripts/bench measures;
-pythons (`scripts/test-pythons`) and flights, which `--long` runs; and the programs of
+pythons (`scripts/test-pythons`) and flights, which `--release` runs; and the programs of
 `scripts/test --ecosystem`.
 """
 

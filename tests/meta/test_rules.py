@@ -14,7 +14,17 @@ ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "docs" / "developing" / "rules.md"
 DECISIONS = ROOT / "docs" / "decisions" / "README.md"
 DIFFERENCES = ROOT / "docs" / "differences.md"
-ROOMS = ("broker", "config", "pipeline", "protocol", "publishing", "pykafkalog", "storage", "tools")
+ROOMS = (
+    "broker",
+    "config",
+    "pipeline",
+    "protocol",
+    "publishing",
+    "pykafkalog",
+    "storage",
+    "tls",
+    "tools",
+)
 PAGES = ("CONTRIBUTING.md", "README.md", "CHANGELOG.md", "pyproject.toml")
 
 _ID = re.compile(r"\bS-[A-Z]+-\d+\b")

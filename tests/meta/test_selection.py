@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from tests.selection import ALONE, FIRST, LONG, SPARK
+from tests.selection import ALONE, FIRST, LONG, RELEASE, SPARK
 from tests.support.installation import ROOT
 
 
-@pytest.mark.parametrize("name", sorted({*ALONE, *FIRST, *LONG, *SPARK}))
+@pytest.mark.parametrize("name", sorted({*ALONE, *FIRST, *LONG, *RELEASE, *SPARK}))
 def test_it_names_tests_that_are_there(name: str) -> None:
     path, _, test = name.partition("::")
     assert (ROOT / path).exists()

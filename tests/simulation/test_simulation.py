@@ -13,7 +13,7 @@ from tests.simulation.run import Result, simulate
 from tests.simulation.sabotage import ALL_SABOTAGES
 from tests.simulation.shrink import shrunk, smaller_plans
 
-SEEDS = int(os.environ.get("PYKAFKALOG_SIMULATION_SEEDS", "300"))
+SEEDS = int(os.environ.get("PYKAFKALOG_SIMULATION_SEEDS", "150"))
 FOUND_WITHIN = 120
 """Seeds; most are found by the first."""
 

@@ -1,15 +1,11 @@
 """A real Apache Kafka broker (KRaft, one node) on loopback: the oracle beside this broker."""
 
 import contextlib
-import os
-import signal
 import socket
-import subprocess
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from tests.support.kafka_jars import (
     KAFKA_VERSION,
@@ -19,18 +15,13 @@ from tests.support.kafka_jars import (
     kafka_jars,
     shared_classes,
 )
+from tests.support.ports import free_port
+from tests.support.server_process import ServerProcess
 
 START_TIMEOUT_S = 60
 
 
-def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class ApacheKafka:
+class ApacheKafka(ServerProcess):
     """Starts, stops and kills one Apache Kafka process; its log directory stays in `directory`."""
 
     def __init__(
@@ -42,6 +33,7 @@ class ApacheKafka:
         heap: str = "1g",
         java_options: Sequence[str] = ("-XX:+UseG1GC",),
     ) -> None:
+        super().__init__(directory / "kafka.out")
         self.directory = directory
         self.version = version
         self.heap = heap
@@ -50,7 +42,6 @@ class ApacheKafka:
         self.controller_port = free_port()
         self.log_dir = directory / "kafka-logs"
         self.properties = directory / "kafka.properties"
-        self.process: subprocess.Popen[bytes] | None = None
         self.settings = {
             "process.roles": "broker,controller",
             "node.id": "1",
@@ -70,11 +61,6 @@ class ApacheKafka:
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    @property
-    def pid(self) -> int:
-        assert self.process is not None
-        return self.process.pid
-
     def start(self) -> "ApacheKafka":
         """Format the directory on first use, start the broker, wait until it answers."""
         # Measurements of speed start it otherwise.
@@ -88,21 +74,16 @@ class ApacheKafka:
                 *("format", "--ignore-formatted", "-t", cluster, "-c", str(self.properties)),
                 version=self.version,
             )
-        with (self.directory / "kafka.out").open("ab") as out:
-            self.process = subprocess.Popen(
-                [
-                    *("java", f"-Xmx{self.heap}", f"-Xms{self.heap}"),
-                    *(*LOGGING, *self.java_options, *shared),
-                    *("-cp", kafka_jars(self.version), "kafka.Kafka", str(self.properties)),
-                ],
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self.launch(
+            [
+                *("java", f"-Xmx{self.heap}", f"-Xms{self.heap}"),
+                *(*LOGGING, *self.java_options, *shared),
+                *("-cp", kafka_jars(self.version), "kafka.Kafka", str(self.properties)),
+            ]
+        )
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise AssertionError(f"Apache Kafka ended: {self.output()}")
+            self.check()
             with (
                 contextlib.suppress(OSError),
                 socket.create_connection(("127.0.0.1", self.port), 1) as s,
@@ -114,31 +95,3 @@ class ApacheKafka:
                     return self
             time.sleep(0.1)
         raise AssertionError(f"Apache Kafka did not start: {self.output()}")
-
-    def output(self) -> str:
-        """Return the end of its output."""
-        return (self.directory / "kafka.out").read_text(errors="replace")[-4000:]
-
-    def stop(self) -> None:
-        """Stop it cleanly, with SIGTERM."""
-        self._end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """Kill it with SIGKILL."""
-        self._end(signal.SIGKILL)
-
-    def _end(self, number: int) -> None:
-        if self.process is not None and self.process.poll() is None:
-            os.kill(self.process.pid, number)
-            self.process.wait(60)
-
-    def __enter__(self) -> "ApacheKafka":
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.kill()

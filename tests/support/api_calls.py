@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from broker.request import ConnectionInfo, RequestContext
+from broker.quotas.quotas import Quotas
+from broker.request import ConnectionInfo, RequestContext, reply_of
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import request_codec, response_codec
 from storage.waits import at_once
+from tests.support.manual_clock import ManualClock
 
 CONNECTION = ConnectionInfo(
     connection_id="127.0.0.1:9092-127.0.0.1:5000-0",
@@ -15,6 +17,9 @@ CONNECTION = ConnectionInfo(
     peer_host="127.0.0.1",
     peer_port=5000,
 )
+
+NO_QUOTAS = Quotas(ManualClock())
+"""Of a broker that limits nobody."""
 
 
 def context(
@@ -48,7 +53,7 @@ async def acall(
     """Return the response that a client decodes after sending `request` in `version`."""
     codec = request_codec(key, version)
     parsed = codec.parse(codec.build(request))
-    reply = await handler(context(key, version, connection=connection), parsed)
+    reply = await reply_of(handler(context(key, version, connection=connection), parsed))
     return over_the_wire(key, version, reply)
 
 

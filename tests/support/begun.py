@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from broker.request import is_reply, reply_of
 from storage.waits import Call, Pause, Place, Together, Until, Wait, Work, at_once
 
 T = TypeVar("T")
@@ -107,5 +108,5 @@ def slept(begun: Begun[T], advance: Callable[[float], object]) -> Begun[T]:
 
 
 def begin(work: Work[T]) -> Begun[T]:
-    """Begin `work`, and take it as far as it goes."""
-    return Begun(work)
+    """Begin `work`, or what a handler has given, and take it as far as it goes."""
+    return Begun(reply_of(work) if is_reply(work) else work)

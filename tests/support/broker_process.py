@@ -3,30 +3,29 @@
     with BrokerProcess(tmp_path, {"num.partitions": "4"}) as broker:
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
 
-It listens on port 0, and its start message tells the real port, so that concurrent runs do not
-disturb each other. A restart keeps the port and the log directory. The broker's output is in
+It listens on a free port, or on those that its start messages tell when `listeners` says 0. A
+restart keeps the (first) port and the log directory. The broker's output is in
 `directory/broker.out`; assertions that fail here include its end. `tests.support.installation`
 says which installation the broker is of.
 """
 
-import os
 import re
-import signal
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from tests.support.installation import CHECKOUT, Installation, under_test
+from tests.support.ports import free_port
+from tests.support.server_process import ServerProcess
 
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
-_LISTENING = re.compile(rb"^Listening on (\S+)://(\S+):(\d+)\s*$", re.MULTILINE)
-_STARTED = b"Kafka Server started"
+_LISTENING = re.compile(r"^Listening on (\S+)://(\S+):(\d+)\s*$", re.MULTILINE)
+_STARTED = "Kafka Server started"
 
 
-class BrokerProcess:
+class BrokerProcess(ServerProcess):
     """Starts, stops, kills and restarts one broker; its log directory stays in `directory`."""
 
     def __init__(
@@ -44,12 +43,11 @@ class BrokerProcess:
 
         `wrapper`: words before it, of a program that becomes the broker (`prlimit`).
         """
+        super().__init__(directory / "broker.out")
         self.directory = directory
         self.log_dir = directory / "kafka-logs"
         self.properties = directory / "server.properties"
-        self.output_file = directory / "broker.out"
         self.port = 0
-        self.process: subprocess.Popen[bytes] | None = None
         self.python_options = tuple(python_options)
         self.command = command
         self.wrapper = tuple(wrapper)
@@ -57,7 +55,7 @@ class BrokerProcess:
         self.environment = dict(environment or {})
         self.settings = {
             "broker.id": "1",
-            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}",
             "log.dirs": str(self.log_dir),
             "offsets.topic.replication.factor": "1",
             "transaction.state.log.replication.factor": "1",
@@ -70,44 +68,28 @@ class BrokerProcess:
         """The bootstrap servers for clients."""
         return f"127.0.0.1:{self.port}"
 
-    @property
-    def pid(self) -> int:
-        """The id of the process, which must have been started."""
-        assert self.process is not None, "the broker was never started"
-        return self.process.pid
-
-    @property
-    def running(self) -> bool:
-        """Whether a process was started and has not ended."""
-        return self.process is not None and self.process.poll() is None
+    def port_of(self, listener: str) -> int:
+        """The port of a listener, by its name, as the last start printed it."""
+        found = _LISTENING.findall(self.output_file.read_text(errors="replace"))
+        return int(next(port for name, _, port in reversed(found) if name == listener))
 
     def start(self, timeout_s: float = START_TIMEOUT_S) -> "BrokerProcess":
         """Start the broker and wait until it serves. Raises AssertionError with its output."""
-        assert not self.running, "the broker runs already"
         self.directory.mkdir(parents=True, exist_ok=True)
         self.properties.write_text("".join(f"{k}={v}\n" for k, v in self.settings.items()))
-        begin = self.output_file.stat().st_size if self.output_file.exists() else 0
-        with self.output_file.open("ab") as out:
-            self.process = subprocess.Popen(
-                [*self.wrapper, *self._command(), str(self.properties), *self._keep_port()],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                cwd=self.installation.directory,
-                env=self._environment(),
-                start_new_session=True,
-            )
+        self.launch(
+            [*self.wrapper, *self._command(), str(self.properties), *self._keep_port()],
+            directory=self.installation.directory,
+            environment=self._environment(),
+        )
         deadline = time.monotonic() + timeout_s
         while True:
-            printed = self._read_from(begin)
+            printed = self.printed()
             found = _LISTENING.findall(printed)
             if found and _STARTED in printed:
                 self.port = int(found[0][2])
                 return self
-            if self.process.poll() is not None:
-                raise AssertionError(
-                    f"the broker ended with {self.process.returncode}:\n{self.output()}"
-                )
+            self.check()
             if time.monotonic() > deadline:
                 self.kill()
                 raise AssertionError(f"no start within {timeout_s} s:\n{self.output()}")
@@ -115,34 +97,15 @@ class BrokerProcess:
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stop it with SIGTERM. Raises AssertionError if it does not end with code 0."""
-        if not self.running:
-            return
-        code = self._end(signal.SIGTERM, timeout_s)
-        assert code == 0, f"the broker ended with {code}:\n{self.output()}"
-
-    def kill(self) -> None:
-        """Kill it with SIGKILL; unsynced writes stay in the page cache."""
-        if self.running:
-            self._end(signal.SIGKILL, STOP_TIMEOUT_S)
+        if self.process is not None and self.running:
+            super().stop(timeout_s)
+            code = self.process.returncode
+            assert code == 0, f"the broker ended with {code}:\n{self.output()}"
 
     def restart(self) -> "BrokerProcess":
         """Stop cleanly and start again on the same port and directory."""
         self.stop()
         return self.start()
-
-    def output(self, limit: int = 8000) -> str:
-        """Return the end of its output."""
-        return self._read_from(0)[-limit:].decode(errors="replace")
-
-    def resident_bytes(self) -> int:
-        """Return its resident memory (RSS)."""
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-
-    def cpu_seconds(self) -> float:
-        """Return the processor time that it has used, user and system."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _command(self) -> list[str]:
         if self.command is None:
@@ -159,26 +122,6 @@ class BrokerProcess:
             return []
         listeners = re.sub(r":0\b", f":{self.port}", self.settings["listeners"], count=1)
         return ["--override", f"listeners={listeners}"]
-
-    def _read_from(self, position: int) -> bytes:
-        if not self.output_file.exists():
-            return b""
-        with self.output_file.open("rb") as file:
-            file.seek(position)
-            return file.read()
-
-    def _end(self, number: int, timeout_s: float) -> int:
-        assert self.process is not None
-        self.process.send_signal(number)
-        try:
-            return self.process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(STOP_TIMEOUT_S)
-            raise AssertionError(f"no end within {timeout_s} s:\n{self.output()}") from None
-
-    def __enter__(self) -> "BrokerProcess":
-        return self.start()
 
     def __exit__(
         self,

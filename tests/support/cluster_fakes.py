@@ -31,6 +31,10 @@ class FakeReplicas:
     fail: dict[TopicPartition, Exception] = field(default_factory=dict)
     forgotten: list[str] = field(default_factory=list)
     resigned: list[TopicPartition] = field(default_factory=list)
+    is_clustered: bool = False
+
+    def find(self, key: tuple[str, int]) -> None:
+        return None
 
     async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> DeltaOutcome:
         return await apply_delta(self, delta, config)
@@ -46,6 +50,16 @@ class FakeReplicas:
         if tp in self.fail:
             raise self.fail[tp]
         self.leading[tp] = (topic_id, image.leader_epoch, config, is_new)
+
+    def make_follower(
+        self,
+        tp: TopicPartition,
+        topic_id: bytes,
+        image: PartitionImage,
+        config: TopicConfig,
+        is_new: bool = False,
+    ) -> Any:
+        raise AssertionError("nobody follows in these tests")
 
     def resign(self, tp: TopicPartition, image: PartitionImage) -> None:
         if self.leading.pop(tp, None) is not None:

@@ -1,10 +1,9 @@
 """Handlers whose behaviour a test defines, behind a real socket server."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from inspect import isawaitable
 from typing import Any
 
 import trio
@@ -13,6 +12,8 @@ from broker.api_facts import Served, by_key
 from broker.network.connection import Connection
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
+from broker.quotas.quotas import Quotas
+from broker.quotas.rate import Windows
 from broker.registry import APIS
 from broker.request import RequestContext
 from broker.world.driver import Driver
@@ -64,12 +65,10 @@ class FakeHandler:
         self.behave = behave
         self.calls = 0
 
-    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
         self.calls += 1
         reply = self.behave(ctx, request)
-        if isinstance(reply, Parking):
-            reply = reply.reply(ctx)
-        return await reply if isawaitable(reply) else reply
+        return reply.reply(ctx) if isinstance(reply, Parking) else reply
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         response = response_api(self.key)()
@@ -97,10 +96,15 @@ class Harness:
         self.port = server.bound[0].port
         self.clients: list[AsyncClient] = []
         self._connect = connect
+        self.shake: Callable[[Any], Awaitable[None]] | None = None
+        """What clients do first."""
 
     async def connect(self) -> "AsyncClient":
         await trio.lowlevel.checkpoint()  # lets the server accept, since the backlog is small
-        self.clients.append(AsyncClient(self._connect(self.port)))
+        stream = self._connect(self.port)
+        self.clients.append(AsyncClient(stream))
+        if self.shake is not None:
+            await self.shake(stream)
         return self.clients[-1]
 
 
@@ -195,9 +199,13 @@ async def running_server(
     workers: int = 2,
     queued_max: int = 4,
     entrance: Callable[[RequestChannel, Connection], object] | None = None,
+    windows: Windows | None = None,
     **changes: Any,
 ) -> AsyncIterator[Harness]:
-    """Run a server whose APIs behave as given; it serves no others."""
+    """Run a server whose APIs behave as given; it serves no others.
+
+    `windows` are those of quotas, if they are not Kafka's.
+    """
     channel = RequestChannel(
         by_key(fake(key, behave) for key, behave in handlers.items()),
         clock=net.clock,
@@ -205,18 +213,26 @@ async def running_server(
         workers=workers,
         queued_max=queued_max,
         unsupported_version_reply=unsupported_version_reply,
+        quotas=None if windows is None else Quotas(net.clock, windows),
     )
+    secured = getattr(net, "secured", None)
+    if secured is not None:
+        listener = Listener(name="PLAINTEXT", host="127.0.0.1", port=0, protocol="SSL")
+        changes.setdefault("listeners", (listener,))
     server = SocketServer(
         settings(**changes),
         channel,
         net.transport,
         entrance=None if entrance is None else partial(entrance, channel),
+        secured=secured,
     )
     server.bind()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(channel.run)
+        nursery.start_soon(channel.driver.run, channel.deadlines.run())
         await nursery.start(server.serve)
         harness = Harness(server, channel, net.connect)
+        harness.shake = getattr(net, "shake", None)
         try:
             yield harness
             await server.close(5)

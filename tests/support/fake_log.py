@@ -28,6 +28,10 @@ class FakeEpochs:
     def is_empty(self):
         return not self.entries
 
+    @property
+    def latest_epoch(self):
+        return self.entries[-1][0] if self.entries else None
+
     def assign(self, epoch, start_offset):
         if not self.entries or self.entries[-1][0] < epoch:
             self.entries.append((epoch, start_offset))
@@ -97,6 +101,10 @@ class FakeLog:
     @property
     def start(self):
         return self.log_start_offset
+
+    @property
+    def end(self):
+        return self.log_end_offset
 
     @property
     def last_stable(self):

@@ -3,6 +3,7 @@
 from random import Random
 
 from broker.api.fetch import FetchHandler
+from broker.quotas.quotas import Quotas
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
@@ -38,6 +39,7 @@ class Asked:
             fetch_max_bytes,
             converter=self.converter,
             clock=self.bench.clock,
+            quotas=Quotas(self.bench.clock),
         )
 
     def append(self, *values, index=0, **how):

@@ -71,12 +71,14 @@ class GroupHarness(CoordinatorHarness):
         limits = settings.pop("limits", {})
         super().__init__(log, clock)
         self.ids = settings.pop("ids", None) or count(1)
+        topic_size = settings.pop("topic_size", None)
         self.coordinator = GroupCoordinator(
             GroupSettings(limits=GroupLimits(**limits), **settings),
             self.log,
             self.deadlines,
             self.clock,
             new_id=lambda: f"id{next(self.ids)}",
+            topic_size=topic_size,
         )
         self.coordinator.startup()
 

@@ -8,8 +8,8 @@ module that is missing in the wheel, or imported by a name that only the checkou
 
 The test code imports the checkout in either case, and these processes stay with it:
 
-* `tests.anomalies.sabotage`, which replaces functions in modules that it imports by the checkout's
-  names;
+* `tests.anomalies.sabotage` and `cluster_broker`, which replace functions in modules that they
+  import by the checkout's names;
 * client processes (`tests.anomalies.workload`), which are test code;
 * the broker and the command line, if unit and conformance tests call them as functions.
 """

@@ -20,11 +20,20 @@ class MemoryClient:
     """A connection that is reopened after it broke; a `Line` of `tests.anomalies.workload.raw`."""
 
     def __init__(
-        self, network: MemoryNetwork, clock: VirtualClock, *, client_id: str = "client"
+        self,
+        network: MemoryNetwork,
+        clock: VirtualClock,
+        *,
+        client_id: str = "client",
+        host: str = "127.0.0.1",
+        broker: str = HOST,
     ) -> None:
+        """`host`: the address that the broker sees; `broker`: the one where it listens."""
+        self._broker = broker
+        self._host = host
         self._transport = MemoryTransport(network)
         self._clock = clock
-        self._client_id = client_id
+        self.client_id = client_id
         self._stream: Stream | None = None
         self._correlation_id = 0
         self.monotonic = clock.monotonic
@@ -41,7 +50,7 @@ class MemoryClient:
             version,
             request,
             correlation_id=self._correlation_id,
-            client_id=self._client_id,
+            client_id=self.client_id,
         )
         with self._clock.timeout(patience_s):
             echoed, response = read_response(key, version, await self._exchange(framed))
@@ -50,12 +59,26 @@ class MemoryClient:
         self.close()
         raise TimeoutError(f"no answer in {patience_s} s")
 
+    async def send_only(self, key: int, version: int, request: Any) -> None:
+        """Send a request that has no answer. Raises OSError."""
+        self._correlation_id += 1
+        if self._stream is None:
+            self._stream = self._transport.connect(self._broker, PORT)
+        framed = request_frame(
+            key,
+            version,
+            request,
+            correlation_id=self._correlation_id,
+            client_id=self.client_id,
+        )
+        await send_all(self._stream, framed)
+
     async def _exchange(self, framed: bytes) -> bytes:
         try:
             if self._stream is not None and self._stream.peer_has_closed():
                 self.close()
             if self._stream is None:
-                self._stream = self._transport.connect(HOST, PORT)
+                self._stream = self._transport.connect(self._broker, PORT, from_host=self._host)
             await send_all(self._stream, framed)
             return await receive_frame(self._stream)
         except OSError:

@@ -9,6 +9,9 @@ from broker.cleaner.log_cleaner import LogCleanerStatistics
 from broker.cluster.controller_statistics import ControllerStatistics
 from broker.cluster.image import BrokerImage, TopicImage
 from broker.cluster.leadership import ElectionStatistics
+from broker.controller.channels import ChannelStatistics
+from broker.controller.events import EventQueue
+from broker.controller.statistics import ClusterControllerStatistics
 from broker.coordinator.group.data.offsets import CommittedOffset
 from broker.coordinator.group.statistics import GroupOffsets, GroupStatistics
 from broker.coordinator.runtime.loading import LoadStatistics
@@ -19,22 +22,33 @@ from broker.network.buffers import BufferStatistics
 from broker.network.connection_limits import ConnectionRefusal
 from broker.network.frame_memory import FrameMemoryStatistics
 from broker.network.handler_pool import HandlerPoolStatistics
+from broker.network.handshake_refusals import HandshakeRefusal
+from broker.network.handshakes import HandshakeStatistics
 from broker.network.request_channel import RequestChannelStatistics
 from broker.network.request_memory import RequestMemoryStatistics
 from broker.network.request_metrics import RequestMetrics, note_sent
 from broker.network.socket_server import SocketServerStatistics
+from broker.peers.traffic import PeerTraffic
+from broker.quotas.entity import DEFAULT, Entity
+from broker.quotas.quotas import Quotas
 from broker.replication.batch_opening import OpeningStatistics
 from broker.replication.fetch_session import FetchSessionStatistics
+from broker.replication.fetching.statistics import FetcherStatistics, FetchingStatistics
 from broker.replication.purgatory import PurgatoryStatistics
 from broker.replication.replica_manager import ReplicaManagerStatistics
 from broker.replication.topic_statistics import TopicStatistics
+from broker.security.acl_authorizer import AuthorizerStatistics
+from broker.security.authentication.statistics import AuthenticationStatistics
 from broker.world.loop_watch import LoopStatistics
+from broker.zookeeper.session import SessionState
+from broker.zookeeper.zookeeper_store import ZooKeeperStatistics
 from config.listener import Listener
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.cleaner.manager import CleanerManagerStatistics, LookStatistics
 from storage.distribution import Distribution
 from storage.log_manager import LogManagerStatistics
+from tests.support.manual_clock import ManualClock
 from tests.support.transaction_harness import T0, TransactionHarness
 
 
@@ -70,6 +84,13 @@ def sources(**changes: Any) -> Sources:
             at_min_isr_partition_count=0,
             producer_id_count=6,
             partitions_with_late_transactions_count=1,
+            fetching=FetchingStatistics(
+                fetchers=(
+                    FetcherStatistics(
+                        leader=2, number=0, requests=3, bytes=4, lags={TopicPartition("t", 0): 5}
+                    ),
+                )
+            ),
             produce_purgatory=purgatory,
             fetch_purgatory=purgatory,
         ),
@@ -103,6 +124,20 @@ def sources(**changes: Any) -> Sources:
         "topics": lambda: [TopicImage(name="t", topic_id=b"", partitions={0: None, 1: None})],
         "brokers": lambda: [BrokerImage(broker_id=1, endpoints=(LISTENER,))],
         "controller": controller_statistics,
+        "cluster_controller": cluster_controller_statistics,
+        "peers": {
+            ("broker-1-fetcher-0", 2): PeerTraffic(1, 2, 3, 4, 5),
+            ("controller-1", 2): PeerTraffic(1, 1, 6, 7, 8),
+            ("broker-1-to-controller", 2): PeerTraffic(),
+        },
+        "zookeeper": lambda: ZooKeeperStatistics(
+            state=SessionState.CONNECTED,
+            in_flight=1,
+            times_connected=2,
+            times_suspended=1,
+            times_expired=0,
+            latencies=Distribution().snapshot(0.0),
+        ),
         "groups": group_statistics,
         "group_offsets": lambda: [
             GroupOffsets(group_id='a "group"', members=2, offsets={"t": committed(3, 9, -1)})
@@ -125,7 +160,30 @@ def sources(**changes: Any) -> Sources:
             cold_reads=0,
             memory=RequestMemoryStatistics(available=90, used=10, muted=0),
             buffers=BufferStatistics(in_use=0, bytes_in_use=0, bytes_free=131072),
+            handshakes=HandshakeStatistics(
+                under_way=3,
+                placed=2,
+                waiting=1,
+                computing=1,
+                succeeded={"PLAINTEXT": 5, "SASL": 20},
+                failed={"PLAINTEXT": 4, "SASL": 10},
+                refused={HandshakeRefusal.CERTIFICATE: 14},
+            ),
         ),
+        "authentication": lambda: {
+            "SASL": AuthenticationStatistics(
+                successful=8,
+                without_sessions=1,
+                failed=2,
+                successful_again=3,
+                failed_again=4,
+                expired=5,
+                late=6,
+                pushed_out=7,
+                latency_avg_s=0.25,
+                latency_max_s=0.5,
+            )
+        },
         "channel": lambda: RequestChannelStatistics(
             requests={"Produce": produce.snapshot(60.0)},
             pool=HandlerPoolStatistics(workers=8, busy=0, queued=0, busy_s=0.5),
@@ -136,6 +194,8 @@ def sources(**changes: Any) -> Sources:
         ),
         "deadlines": lambda: DeadlinesStatistics(active=1, fired=0),
         "opening": lambda: OpeningStatistics(in_threads=9, in_processes=4, too_much=2, waiting=1),
+        "quotas": limited_quotas(),
+        "access": lambda: AuthorizerStatistics(rules=8, allowed=7, denied=6),
         "loop": lambda: LoopStatistics(
             longest_turn_s=0.06, long_turns=2, long_turns_s=0.11, idle_s=30.0
         ),
@@ -143,6 +203,34 @@ def sources(**changes: Any) -> Sources:
         "recent": Recent(lambda: 1.0),
     }
     return Sources(**{**values, **changes})
+
+
+def limited_quotas() -> Quotas:
+    """One client that is throttled for each kind of quota, and an address that is."""
+    clock = ManualClock()
+    quotas = Quotas(clock)
+    ann = Entity(user="ann smith", client_id=DEFAULT)
+    quotas.change(ann, "producer_byte_rate", 100)
+    quotas.change(ann, "consumer_byte_rate", 200)
+    quotas.change(ann, "request_percentage", 50)
+    quotas.change(ann, "controller_mutation_rate", 2)
+    quotas.change(Entity(ip="10.0.0.1"), "connection_creation_rate", 3)
+    charging, accepting = quotas.charging, quotas.accepting
+    assert charging is not None
+    assert accepting is not None
+    now_ms = charging.now_ms()
+    for quota, value in ((charging.produce, 1500), (charging.fetch, 1000), (charging.request, 5)):
+        throttle_ms = quota.spend("ann smith", 'c"1', value, now_ms)
+        quota.note_throttled("ann smith", 'c"1', throttle_ms, now_ms)
+    charge = charging.mutation.charge("ann smith", 'c"1', strict=False)
+    assert charge is not None
+    charge(30)
+    charging.exempt.record(20, now_ms)
+    charging.produce.throttled = 4
+    for _ in range(40):
+        accepting.wait_ms("PLAINTEXT")
+        accepting.refuse_ms("PLAINTEXT", "10.0.0.1")
+    return quotas
 
 
 async def group_statistics() -> Any:
@@ -204,6 +292,14 @@ def committed(*offsets: int) -> dict[int, CommittedOffset]:
 async def gathered(statistics: Callable[..., Any], **fields: Any) -> Any:
     """Gather statistics."""
     return statistics(**fields)
+
+
+def cluster_controller_statistics() -> ClusterControllerStatistics:
+    events = EventQueue(ManualClock()).statistics()
+    channel = ChannelStatistics(3, Distribution().snapshot(0.0))
+    return ClusterControllerStatistics(
+        replicas_to_delete_count=1, active_broker_count=2, events=events, channels={4: channel}
+    )
 
 
 async def controller_statistics() -> ControllerStatistics:

@@ -63,8 +63,8 @@ class Net(Protocol):
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
-    """Return when the condition is true; fail if that takes longer than five seconds."""
-    with trio.fail_after(5):
+    """Return when the condition is true; fail if that takes longer than a minute."""
+    with trio.fail_after(60):
         while not condition():
             await trio.sleep(0.001)
 

@@ -47,6 +47,11 @@ TOPICS: Final = (
     "web-orders",
 )
 GROUP: Final = "billing"
+ACCESS: Final = """
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+"""
+"""There may be access rules, and they bind no example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +221,7 @@ class _World:
         """Topics to make again, because an example has changed their configs."""
 
     def write_files(self) -> None:
-        text = (ROOT / "config/server.properties").read_text()
+        text = (ROOT / "config/server.properties").read_text() + ACCESS
         for name in ("server.properties", "my.properties"):
             (self._directory / name).write_text(text)
         lines = "".join(f"customer-{n % 7}:book {n}\n" for n in range(30))
@@ -225,6 +230,7 @@ class _World:
         records = "".join(f'{{"key": "{n}", "value": "v{n}"}}\n' for n in range(10))
         (self._directory / "orders.jsonl").write_text(records)
         (self._directory / "exported.csv").write_text("orders,0,1\n")
+        (self._directory / "secret.txt").write_text("a long secret\n")
         people = "id,name,at\n1,Ada,2026-01-01 00:00:00\n2,Max,2026-01-02 00:00:00\n"
         (self._directory / "people.csv").write_text(people)
         for name in ("scripts", "config", ".venv", "pyproject.toml", "publishing"):

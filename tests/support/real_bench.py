@@ -6,6 +6,7 @@ from broker.api.fetch import FetchHandler
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.api.produce import ProduceHandler
 from broker.coordinator.transaction.gate import TransactionGate
+from broker.quotas.quotas import Quotas
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
@@ -61,6 +62,7 @@ class RealBench(Bench):
             57671680,
             converter=DownConverter(BatchLooker(), self.replicas.storage_failed),
             clock=self.clock,
+            quotas=Quotas(self.clock),
         )
         self.list_handler = ListOffsetsHandler(self.replicas, look_here)
 

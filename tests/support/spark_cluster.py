@@ -18,7 +18,7 @@ from types import TracebackType
 import psutil
 import pyspark
 
-from tests.support.apache_kafka import free_port
+from tests.support.ports import free_port
 
 START_TIMEOUT_S = 90
 HOME = Path(pyspark.__file__).parent

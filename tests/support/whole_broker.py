@@ -22,7 +22,7 @@ import trio
 from broker.broker_state import BrokerState
 from broker.server import BrokerServer
 from broker.world.journal_medium import JournalMedia
-from broker.world.transport import Transport
+from broker.world.web import NO_WEB, Web
 from broker.world.workers import InlineWorkers, Workers
 from broker.world.world import World
 from config.broker_config import BrokerConfig
@@ -34,6 +34,7 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from storage.filesystem import FileSystem
+from storage.waits import Work
 from tests.support.faulty_filesystem import FaultyFileSystem, Tear
 from tests.support.memory_client import HOST, PORT, MemoryClient
 from tests.support.memory_transport import MemoryNetwork, MemoryTransport
@@ -66,8 +67,10 @@ class WholeBroker:
         nursery: trio.Nursery,
         settings: dict[str, str],
         workers: Workers | None = None,
+        web: Web = NO_WEB,
     ) -> None:
         self.workers = workers or InlineWorkers()
+        self.web = web
         self.timeline = timeline
         self.clock = VirtualClock(timeline)
         self.network = MemoryNetwork()
@@ -75,8 +78,10 @@ class WholeBroker:
         self.settings = {**DEFAULTS, **settings}
         self.states: list[BrokerState] = []
         """Each state that its servers have entered."""
-        self.around: Callable[[Transport], Transport] = lambda transport: transport
-        """What the next lives have around their transport: TLS, for instance."""
+        self.host = HOST
+        """Where it listens."""
+        self.open_tree: Callable[[Any], Work[Any]] | None = None
+        """Opens the tree of the cluster that it is a member of."""
         self._nursery = nursery
         self._life: _Life | None = None
 
@@ -141,9 +146,11 @@ class WholeBroker:
         """Open a nursery for clients that act at the same time."""
         return trio.open_nursery()
 
-    def client(self, client_id: str = "client") -> MemoryClient:
-        """Return a new client."""
-        return MemoryClient(self.network, self.clock, client_id=client_id)
+    def client(self, client_id: str = "client", *, host: str = "127.0.0.1") -> MemoryClient:
+        """Return a new client, whose address is `host`."""
+        return MemoryClient(
+            self.network, self.clock, client_id=client_id, host=host, broker=self.host
+        )
 
     async def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
         """Create a topic; `configs` have `__` for a dot. Raises AssertionError if refused."""
@@ -183,9 +190,11 @@ class _Life:
                 clock=broker.clock,
                 fs=fs,
                 random=Random(1),
-                transport=broker.around(self.transport),
+                transport=self.transport,
                 media=JournalMedia(fs),
                 workers=broker.workers,
+                web=broker.web,
+                open_tree=broker.open_tree,
             ),
             on_started=self.started_or_ended.set,
         )

@@ -46,8 +46,16 @@ def read_response(key: int, version: int, frame: bytes) -> tuple[int, Any]:
 class WireClient:
     """A blocking client on a plain socket."""
 
-    def __init__(self, port: int, host: str = "127.0.0.1", timeout_s: float = 10) -> None:
+    def __init__(
+        self,
+        port: int,
+        host: str = "127.0.0.1",
+        timeout_s: float = 10,
+        *,
+        client_id: str = CLIENT_ID,
+    ) -> None:
         self.socket = socket.create_connection((host, port), timeout_s)
+        self.client_id = client_id
 
     def send(self, data: bytes) -> None:
         """Send these bytes."""
@@ -60,7 +68,11 @@ class WireClient:
 
     def call(self, key: int, version: int, request: Any = None, correlation_id: int = 1) -> Any:
         """Send a request and return its response."""
-        self.send(request_frame(key, version, request, correlation_id=correlation_id))
+        self.send(
+            request_frame(
+                key, version, request, correlation_id=correlation_id, client_id=self.client_id
+            )
+        )
         echoed, response = read_response(key, version, self.receive_frame())
         assert echoed == correlation_id
         return response

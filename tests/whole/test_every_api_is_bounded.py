@@ -12,11 +12,19 @@ from typing import Any
 import pytest
 import trio
 
+from broker.__main__ import GC_THRESHOLDS
 from broker.registry import APIS
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
+from protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlteredEntityPart,
+    QuotaAlteration,
+    QuotaOperation,
+)
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -64,6 +72,8 @@ async def longest_step(broker: WholeBroker, key: int, version: int, request: Any
     # A collection goes through what thousands of other tests have left, too: no broker has that.
     gc.collect()
     gc.freeze()
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*GC_THRESHOLDS)
     watch = LongestStep()
     trio.lowlevel.add_instrument(watch)
     client = broker.client()
@@ -74,6 +84,7 @@ async def longest_step(broker: WholeBroker, key: int, version: int, request: Any
     finally:
         client.close()
         trio.lowlevel.remove_instrument(watch)
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
     assert watch.seconds < LONGEST_S, f"{watch.where} took {watch.seconds:.3f} s"
     assert await broker.client().call(ApiKey.API_VERSIONS, 3)
@@ -108,6 +119,10 @@ def test_every_api_with_arrays_is_tried() -> None:
         ApiKey.END_TXN,
         ApiKey.HEARTBEAT,
         ApiKey.INIT_PRODUCER_ID,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
     }
 
 
@@ -207,3 +222,22 @@ async def test_a_commit_of_many_partitions_and_all_of_them_fetched(broker: Whole
     fetched = await longest_step(broker, ApiKey.OFFSET_FETCH, 9, OffsetFetchRequest(groups=[group]))
     found = fetched.groups[0].topics[0].partitions
     assert [one.committed_offset for one in found] == list(range(partitions))
+
+
+@whole_broker()
+async def test_quotas_of_many_clients_are_set_described_and_removed(broker: WholeBroker) -> None:
+    count = 12_000
+
+    def altered(**operation: Any) -> AlterClientQuotasRequest:
+        operations = [QuotaOperation(key="producer_byte_rate", **operation)]
+        parts = [AlteredEntityPart(entity_type="user", entity_name=f"u{n}") for n in range(count)]
+        return AlterClientQuotasRequest(
+            entries=[QuotaAlteration(entity=[part], ops=operations) for part in parts]
+        )
+
+    for operation, left in (({"value": 5.0}, count), ({"remove": True}, 0)):
+        done = await longest_step(broker, ApiKey.ALTER_CLIENT_QUOTAS, 1, altered(**operation))
+        assert [one.error_code for one in done.entries] == [ErrorCode.NONE] * count
+        request = DescribeClientQuotasRequest()
+        described = await longest_step(broker, ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, request)
+        assert len(described.entries) == left

@@ -1,7 +1,7 @@
 """confluent-kafka (librdkafka) as the roles use it; it speaks the protocol before KIP-890."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import confluent_kafka
@@ -19,6 +19,8 @@ from tests.anomalies.workload.clients import (
     split,
 )
 
+PLAIN_PATIENCE_MS = 120_000
+"""How long a record without a transaction is tried: longer than any fault lasts."""
 _QUICK: dict[str, Any] = {
     "socket.timeout.ms": REQUEST_TIMEOUT_MS,
     "reconnect.backoff.ms": 20,
@@ -116,6 +118,47 @@ class ConfluentProducer:
 
     def close(self) -> None:
         """Do not wait for the library: the process ends."""
+
+
+class IdempotentProducer:
+    """Sends without transactions; every record has acks=all and is tried for long."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._producer = confluent_kafka.Producer(
+            {
+                **_QUICK,
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "acks": "all",
+                "message.timeout.ms": PLAIN_PATIENCE_MS,
+                "linger.ms": 0,
+            }
+        )
+
+    def send(self, key: str, value: str, answered: Callable[[int | None, str], None]) -> None:
+        """Queue a record. `answered` gets its offset (None: not known) and an error ("": none)."""
+        topic, partition = split(key)
+
+        def delivered(error: KafkaError | None, message: confluent_kafka.Message) -> None:
+            offset = message.offset()
+            known = offset is not None and offset >= 0 and error is None
+            answered(offset if known else None, "" if error is None else error.str())
+
+        try:
+            self._producer.produce(
+                topic, value.encode(), partition=partition, on_delivery=delivered
+            )
+        except (BufferError, KafkaException) as error:
+            answered(None, str(error))
+
+    def answers(self, timeout_s: float) -> int:
+        """Wait for answers so long; return how many are outstanding."""
+        self._producer.poll(timeout_s)
+        return len(self._producer)
+
+    def flush(self, timeout_s: float) -> None:
+        """Wait for all."""
+        self._producer.flush(timeout_s)
 
 
 class ConfluentReader:

@@ -1,5 +1,6 @@
 """The clients that take part in a run."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -33,9 +34,17 @@ class Member:
     @property
     def has_transactions(self) -> bool:
         """Whether its name is a transactional id."""
-        return self.role != "poller"
+        return self.role not in ("poller", "appender")
 
-    def job(self, *, incarnation: int, port: int, history: str, seed: int) -> Job:
+    def command(self) -> tuple[str, ...]:
+        """Return the words of its process, without the job."""
+        if self.library == "java":
+            from tests.anomalies.workload.java_client import command
+
+            return command()
+        return (sys.executable, "-m", "tests.anomalies.workload.worker")
+
+    def job(self, *, incarnation: int, bootstrap: str, history: str, seed: int) -> Job:
         """Return the job of its next process."""
         return Job(
             role=self.role,
@@ -46,7 +55,7 @@ class Member:
             group=self.group,
             subscribe=self.subscribe,
             incarnation=incarnation,
-            port=port,
+            bootstrap=bootstrap,
             history=history,
             seed=seed,
         )
@@ -141,3 +150,29 @@ MODERN_SENDERS: Final[Sequence[Member]] = (
     _poller("confluent", subscribe=False),
 )
 """Clients that differ only in the protocol of their transactions."""
+
+
+def _appender(library: str) -> Member:
+    return Member(role="appender", library=library, name=f"{library}-append", keys=T + IN)
+
+
+OVER_A_CLUSTER: Final[Sequence[Member]] = (
+    _sender("confluent"),
+    _sender("java"),
+    _appender("confluent"),
+    _appender("java"),
+    _mixer("confluent"),
+    _member_copier(0),
+    _member_copier(1),
+    _poller("confluent", subscribe=False),
+    _poller("java", subscribe=True),
+)
+"""Who takes part in a run over several brokers. The raw client knows one broker only."""
+
+FEW_OVER_A_CLUSTER: Final[Sequence[Member]] = (
+    _sender("confluent"),
+    _appender("confluent"),
+    _member_copier(0),
+    _poller("confluent", subscribe=False),
+)
+"""The fewest; no JVM, so that the brokers have the machine."""

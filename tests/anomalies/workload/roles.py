@@ -30,8 +30,13 @@ ABORTED_SHARE: Final = 0.2
 """Of transactions that could have been committed."""
 CRASH_SHARE: Final = 0.004
 """Of commits: the process dies while it waits for the answer."""
+OUTSTANDING: Final = 300
+"""Records without an answer after which an appender waits."""
+FLUSH_S: Final = 8.0
 JUMP_SHARE: Final = 0.03
-"""Of polls of an assigned reader: it goes back to anywhere, also into aborted transactions."""
+"""Of polls of an assigned reader: it goes back, also into aborted transactions."""
+JUMP: Final = 1_000
+"""Most offsets that it goes back: from anywhere it would read millions in a run of minutes."""
 
 
 class Notes(Protocol):
@@ -234,7 +239,57 @@ async def poller(reader: PollingReader, life: Life, *, member: bool) -> None:
             if polled:
                 await reader.commit({key: following[key] for key in polled})
         elif following and random.random() < JUMP_SHARE:
-            await reader.seek({key: random.randrange(end) for key, end in following.items()})
+            ends = following.items()
+            await reader.seek({key: random.randrange(max(end - JUMP, 0), end) for key, end in ends})
+
+
+class AppendingProducer(Protocol):
+    """An idempotent producer without transactions."""
+
+    async def send(self, key: str, value: str, answered: Callable[[int | None, str], None]) -> None:
+        """Send; `answered` gets the offset (None: not known) and the error ("": none)."""
+
+    async def answers(self, timeout_s: float) -> int:
+        """Wait for answers so long; return how many records have none."""
+
+    async def flush(self, timeout_s: float) -> None:
+        """Wait for all answers."""
+
+
+async def appender(
+    producer: AppendingProducer, life: Life, values: Values, name: str, keys: Sequence[str]
+) -> None:
+    """Send records one after the other without waiting; each is noted as a transaction of its own.
+
+    Raises GivenUp when a record was refused: the producer's state is unknown then.
+    """
+    random, note = life.random, life.recorder.note
+    refused: list[str] = []
+
+    async def one(key: str, value: str) -> None:
+        op = life.recorder.next_op()
+
+        def answered(offset: int | None, error: str) -> None:
+            if error:
+                refused.append(error)
+                note("txn", "info", op=op, error=error)
+            else:
+                note("txn", "ok", op=op, acks={} if offset is None else {value: offset})
+
+        sends = [["send", key, value]]
+        note("txn", "invoke", op=op, value=sends, transactional_id=name, plain=True)
+        note("txn", "committing", op=op)
+        await producer.send(key, value, answered)
+
+    while life.going():
+        for _ in range(random.randint(1, 20)):
+            await one(random.choice(keys), values.next())
+        await life.pause(random.uniform(0.05, 0.3))
+        while await producer.answers(0.0) > OUTSTANDING and life.going():
+            await producer.answers(0.1)
+        if refused:
+            raise GivenUp(refused[0])
+    await producer.flush(FLUSH_S)
 
 
 class Awaited:

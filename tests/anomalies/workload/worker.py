@@ -28,13 +28,14 @@ class Job:
     """A client's identity and its task."""
 
     role: str
-    """sender, mixer, copier or poller."""
+    """sender, mixer, copier, poller or appender."""
     library: str
-    """modern, confluent, kafka-python or aiokafka."""
+    """modern, confluent, kafka-python or aiokafka; java is another program (JavaClient.java)."""
     name: str
     """The transactional id, which all incarnations share."""
     incarnation: int
-    port: int
+    bootstrap: str
+    """Brokers; the raw client takes the first, which must be the only one."""
     history: str
     seed: int
     keys: tuple[str, ...]
@@ -63,11 +64,12 @@ def _job(argument: str) -> Job:
 
 
 def _producer(job: Job) -> Any:
-    bootstrap = f"127.0.0.1:{job.port}"
+    bootstrap = job.bootstrap
     if job.library == "modern":
         from tests.anomalies.workload.raw import RawProducer, SocketLine
 
-        return roles.blocking(RawProducer(SocketLine(job.port), job.name).open())
+        port = int(bootstrap.rpartition(":")[2])
+        return roles.blocking(RawProducer(SocketLine(port), job.name).open())
     if job.library == "confluent":
         from tests.anomalies.workload.confluent import ConfluentProducer
 
@@ -82,7 +84,7 @@ def _producer(job: Job) -> Any:
 
 
 def _reader(job: Job, keys: Sequence[str], recorder: Recorder, **options: Any) -> Any:
-    bootstrap = f"127.0.0.1:{job.port}"
+    bootstrap = job.bootstrap
 
     def moved(to: Sequence[str]) -> None:
         recorder.note("assign", "ok", value=sorted(to))
@@ -117,6 +119,12 @@ async def _play(job: Job, life: roles.Life, recorder: Recorder) -> None:
         await roles.poller(reader, life, member=job.subscribe)
         return
     values = roles.Values(job.process)
+    if job.role == "appender":
+        from tests.anomalies.workload.confluent import IdempotentProducer
+
+        appending = roles.Awaited(IdempotentProducer(job.bootstrap))
+        await roles.appender(appending, life, values, job.process, job.keys)
+        return
     producer = _producer(job)
     awaited = producer if job.library == "modern" else roles.Awaited(producer)
     transactions = roles.Transactions(awaited, life, job.name)

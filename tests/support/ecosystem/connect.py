@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.apache_kafka import free_port
 from tests.support.ecosystem.jars import jars
 from tests.support.ecosystem.processes import ProgramProcess
 from tests.support.kafka_jars import LOGGING, SHORT_LIVED
+from tests.support.ports import free_port
 
 START_TIMEOUT_S = 60
 

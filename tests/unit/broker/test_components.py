@@ -8,14 +8,11 @@ from trio.testing import wait_all_tasks_blocked
 from broker.background import Background
 from broker.components import Components
 from broker.deadlines import Deadlines
-from broker.fairness import NOBODY
 from broker.network.connection_limits import ConnectionLimits, ConnectionRefusal, Limits
-from broker.network.continuation import Continuation
 from broker.network.handler_pool import HandlerPool
 from broker.world.clock import SystemClock
 from broker.world.driver import Driver
 from broker.world.journal_medium import JournalMedia
-from broker.world.loop_watch import LoopWatch
 from broker.world.workers import InlineWorkers
 from broker.world.world import World
 from config.broker_config import BrokerConfig
@@ -28,6 +25,7 @@ from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_transport import MemoryTransport
+from tests.support.unanswered import begun
 from tests.support.virtual_time import Timeline, VirtualClock
 
 
@@ -42,14 +40,10 @@ def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() ->
             gates.append(Signal())
             await gates[-1]
 
-        def begun() -> Continuation:
-            rest = work()
-            return Continuation(rest, rest.send(None), NOBODY, lambda: "work")
-
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.run)
             for _ in range(6):
-                nursery.start_soon(driver.run, pool.go_on(begun()))
+                nursery.start_soon(driver.run, pool.go_on(begun(work())))
             await wait_all_tasks_blocked()
             assert pool.statistics().busy == 2
             pool.resize(4)
@@ -60,7 +54,7 @@ def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() ->
                 gate.fire()
             await wait_all_tasks_blocked()
             for _ in range(3):
-                nursery.start_soon(driver.run, pool.go_on(begun()))
+                nursery.start_soon(driver.run, pool.go_on(begun(work())))
             await wait_all_tasks_blocked()
             statistics = pool.statistics()
             assert (statistics.workers, statistics.busy, statistics.queued) == (1, 1, 2)
@@ -129,7 +123,6 @@ def test_a_change_reaches_every_part() -> None:
                 workers=InlineWorkers(),
             ),
             driver=Driver(InlineWorkers(), clock),
-            watch=LoopWatch(clock),
             check_buffers=False,
         )
         await parts.configs.alter(

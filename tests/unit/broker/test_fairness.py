@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from broker.fairness import CLIENT, HALF_LIFE_S, NOBODY, Client, FairLock, Line, Shares
+from broker.fairness import CLIENT, HALF_LIFE_S, NOBODY, Client, FairLock, InTurn, Line, Shares
 from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers
 from storage.waits import Signal, Until, sleep
@@ -225,3 +225,25 @@ def test_who_is_called_and_leaves_before_it_goes_on_passes_the_turn_on() -> None
 def test_who_works_for_nobody_is_a_client_too() -> None:
     assert CLIENT.get() == NOBODY
     assert waiting_in(FairLock(trio.current_time), [NOBODY, NOBODY]) == [0, 0]
+
+
+def test_addresses_take_turns_and_in_each_goes_who_came_first() -> None:
+    line: InTurn[int] = InTurn()
+    assert line.take() is None
+    for number, address in enumerate("aaabbc"):
+        line.add(address, number)
+    assert len(line) == 6
+    assert [line.take() for _ in range(7)] == [0, 3, 5, 1, 4, 2, None]
+    assert not line
+
+
+def test_an_address_that_may_not_go_keeps_its_place_and_holds_nobody_up() -> None:
+    line: InTurn[int] = InTurn()
+    for number, address in enumerate("aabc"):
+        line.add(address, number)
+    assert line.take(lambda address: address != "a") == 2
+    assert line.take(lambda address: False) is None
+    line.remove("a", 0)
+    line.remove("a", 0)
+    assert set(line.addresses) == {"a", "c"}
+    assert [line.take(), line.take(), line.take()] == [1, 3, None]

@@ -60,7 +60,7 @@ def test_declared_attributes_are_the_effective_keys_with_their_types() -> None:
                     declared[ast.unparse(statement.target)] = ast.unparse(statement.annotation)
     effective = {key.attribute: key for key in BROKER_KEYS if key.effective}
     assert set(declared) == set(effective)
-    special = {"listeners", "advertised_listeners"}
+    special = {"listeners", "advertised_listeners", "super_users"}
     resolved = {"log_retention_ms", "log_roll_ms", "log_roll_jitter_ms", "log_flush_interval_ms"}
     types = {
         ConfigType.INT: "int",
@@ -70,6 +70,8 @@ def test_declared_attributes_are_the_effective_keys_with_their_types() -> None:
         ConfigType.DOUBLE: "float",
         ConfigType.STRING: "str",
         ConfigType.LIST: "tuple[str, ...]",
+        ConfigType.CLASS: "str",
+        ConfigType.PASSWORD: "Password",
     }
     for name, key in effective.items():
         if name in special:
@@ -228,7 +230,7 @@ def test_s_cfg_6_keys_for_one_listener() -> None:
                 "listener.security.protocol.map": "A:PLAINTEXT",
             },
             "inter.broker.listener.name must be a listener name defined in advertised.listeners. "
-            "The valid options based on currently configured listeners are A",
+            "The valid options based on currently configured listeners are A, and not PLAINTEXT",
         ),
         (
             {"inter.broker.listener.name": "A", "security.inter.broker.protocol": "PLAINTEXT"},
@@ -253,14 +255,29 @@ def test_start_up_checks_are_worded_as_kafkas(props: dict[str, str], message: st
 
 
 def test_what_asks_for_protection_that_is_not_there_stops_the_start() -> None:
-    assert "SSL" in refused(listeners="SSL://:9093", security__inter__broker__protocol="SSL")
-    assert "authorizer" in refused(authorizer__class__name="kafka.security.Acl")
-    assert "zookeeper.connect" in refused(zookeeper__connect="localhost:2181")
+    assert "Kerberos" in refused(
+        listeners="SASL_SSL://:9093", security__inter__broker__protocol="SASL_SSL"
+    )
+    assert "no Java classes" in refused(authorizer__class__name="kafka.security.Acl")
     assert "tiered" in refused(remote__log__storage__system__enable="true")
 
 
+def test_what_zookeeper_is_asked_for_is_there_or_refused() -> None:
+    assert parse(zookeeper__connect="a:1,b/kafka").zookeeper_connect == "a:1,b/kafka"
+    assert "must not end with a /" in refused(zookeeper__connect="a:1/kafka/")
+    assert "no port" in refused(zookeeper__connect="a:x")
+    zookeeper = {"zookeeper__connect": "a"}
+    assert "KRaft" in refused(**zookeeper, process__roles="broker")
+    assert "zookeeper.set.acl" in refused(**zookeeper, zookeeper__set__acl="true")
+    assert "revocation" in refused(**zookeeper, zookeeper__ssl__crl__enable="true")
+    assert "OCSP" in refused(**zookeeper, zookeeper__ssl__ocsp__enable="true")
+    parse(zookeeper__set__acl="true", zookeeper__ssl__ocsp__enable="true")
+
+
 def test_a_refusal_names_what_is_missing_and_no_rule_that_follows_from_it() -> None:
-    assert refused(listeners="SSL://:9093").startswith("Listener SSL://:9093 needs SSL, and this")
+    assert refused(listeners="SASL_SSL://:9093").startswith(
+        "Listener SASL_SSL://:9093 would offer the SASL mechanism GSSAPI (Kerberos)"
+    )
     kraft = {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"}
     assert "named in controller.listener.names" in refused(**kraft)
     assert "FROB:PLAINTEXT" in refused(listeners="FROB://:9093")
@@ -272,8 +289,9 @@ def test_a_refusal_names_what_is_missing_and_no_rule_that_follows_from_it() -> N
     ("line", "reason"),
     [
         ("zookeeper.connect=localhost:2181", "take the line out"),
-        ("listeners=SSL://:9093", "needs SSL"),
-        ("authorizer.class.name=kafka.Acl", "no authorizer"),
+        ("listeners=SASL_SSL://:9093", "listener.name.sasl_ssl.sasl.enabled.mechanisms"),
+        ("listeners=SSL://:9093", "inter.broker.listener.name must be"),
+        ("authorizer.class.name=kafka.Acl", "no Java classes"),
         ("broker.rack=a", None),
     ],
 )

@@ -20,5 +20,9 @@ def test_every_key_is_explained() -> None:
 def test_own_keys_are_few_and_marked() -> None:
     assert [key.name for key in BROKER_KEYS if key.own] == [
         "incomplete.request.max.bytes",
+        "ssl.handshake.max.ms",
         "metrics.http.listener",
+        "sasl.authentication.timeout.ms",
+        "max.unauthenticated.connections",
+        "max.unauthenticated.connections.per.ip",
     ]

@@ -6,6 +6,7 @@ from config.broker_config import BrokerConfig
 from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigError, UpdateMode
 from config.dynamic import OF_ONE_BROKER, ConfigLayers, check_changeable, check_thread_counts
+from config.security_keys import STORE_KEYS
 
 
 def test_s_cfg_2_the_broker_goes_before_the_cluster_before_the_file() -> None:
@@ -40,13 +41,26 @@ def test_read_only_keys_cannot_change(key: object) -> None:
     try:
         check_changeable({name: "1"})
     except ConfigError as error:
-        refused = error.message == f"Cannot update these configs dynamically: [{name}]"
+        why = (
+            "These security configs can be dynamically updated only per-listener using the listener"
+            " prefix"
+            if name in STORE_KEYS
+            else "Cannot update these configs dynamically"
+        )
+        refused = error.message == f"{why}: [{name}]"
     else:
         refused = False
     assert refused is (mode is not UpdateMode.CLUSTER_WIDE and name not in OF_ONE_BROKER)
 
 
-@pytest.mark.parametrize("name", ["cordoned.log.dirs", "listener.name.plaintext.max.connections"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cordoned.log.dirs",
+        "listener.name.plaintext.max.connections",
+        *(f"listener.name.x.{key}" for key in STORE_KEYS),
+    ],
+)
 def test_what_belongs_to_one_broker_is_not_set_for_all(name: str) -> None:
     check_changeable({name: "1"})
     with pytest.raises(ConfigError, match=f"at default cluster level: {name}"):
@@ -61,8 +75,11 @@ def test_values_are_checked_and_unknown_names_are_taken() -> None:
     for rate, why in (("x", "Not a number of type LONG"), ("-1", "Value must be at least 0")):
         with pytest.raises(ConfigError, match=why):
             check_changeable({"leader.replication.throttled.rate": rate})
-    with pytest.raises(ConfigError, match=r"\[listener\.name\.internal\.ssl\.keystore\.location\]"):
-        check_changeable({"listener.name.internal.ssl.keystore.location": "/f"})
+    with pytest.raises(ConfigError, match=r"\[listener\.name\.internal\.ssl\.client\.auth\]"):
+        check_changeable({"listener.name.internal.ssl.client.auth": "none"})
+    check_changeable({"listener.name.internal.ssl.keystore.location": "/f"})
+    with pytest.raises(ConfigError, match=r"Invalid value x for configuration max\.connections"):
+        check_changeable({"listener.name.internal.max.connections": "x"})
 
 
 @pytest.mark.parametrize(

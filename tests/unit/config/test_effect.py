@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[3]
 ENGINE = "\n".join(
     path.read_text() for room in ("broker", "storage") for path in (ROOT / room).rglob("*.py")
 )
-RESOLUTION = (ROOT / "config" / "resolution.py").read_text()
+RESOLUTION = "".join(
+    (ROOT / "config" / name).read_text() for name in ("resolution.py", "sasl_settings.py")
+)
 BEHIND_TOPICS = {name for key in TOPIC_KEYS if key.effective for name in key.synonyms}
 
 

@@ -31,6 +31,25 @@ def test_known_keys_that_do_nothing_are_named_when_they_are_set() -> None:
     assert without_effect(BrokerConfig.parse({})) == []
 
 
+def test_keys_of_tls_have_an_effect_where_tls_is_spoken() -> None:
+    keys = {
+        "ssl.client.auth": "none",
+        "ssl.provider": "x",
+        "listener.name.a.ssl.keystore.location": "/k",
+        "listener.name.a.ssl.provider": "x",
+        "listener.name.b.ssl.keystore.location": "/k",
+    }
+    names = {"listener.security.protocol.map": "A:SSL,B:PLAINTEXT", "listeners": "A://:1,B://:2"}
+    encrypted = {**names, "inter.broker.listener.name": "A"}
+    plain = {**encrypted, "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"}
+    assert without_effect(BrokerConfig.parse({**keys, **encrypted})) == [
+        "listener.name.a.ssl.provider",
+        "listener.name.b.ssl.keystore.location",
+        "ssl.provider",
+    ]
+    assert without_effect(BrokerConfig.parse({**keys, **plain})) == sorted(keys)
+
+
 def test_an_unknown_key_is_told_with_the_nearest_known_one() -> None:
     config = BrokerConfig.parse({
         "num.partitons": "3",

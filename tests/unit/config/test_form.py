@@ -23,7 +23,8 @@ from config.form import (
 
 @pytest.fixture(autouse=True)
 def _finders_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    others = [one for one in sys.meta_path if type(one).__name__ != "_CompiledModules"]
+    monkeypatch.setattr(sys, "meta_path", others)
     monkeypatch.delenv(PURE_VARIABLE, raising=False)
 
 

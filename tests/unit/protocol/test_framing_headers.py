@@ -15,15 +15,18 @@ from protocol.framing import (
     MIN_REQUEST_SIZE,
     RequestHeader,
     UnsupportedVersion,
+    build_request_header,
     frame_size,
     parse_request_header,
+    parse_response_header,
     response_header_is_flexible,
 )
 
 
 def parse(data: bytes, before: bytes = b"") -> RequestHeader:
     buffer = bytearray(before + data)
-    return parse_request_header(buffer, memoryview(buffer), len(before), len(buffer))
+    fields = parse_request_header(buffer, memoryview(buffer), len(before), len(buffer))
+    return RequestHeader(*fields)
 
 
 def kio_header(cls: type, key: int, version: int, client_id: str | None) -> bytes:
@@ -89,9 +92,9 @@ def test_an_unknown_key_or_version(key: int, version: int) -> None:
 
 
 def test_controlled_shutdown_v0_has_no_client_id() -> None:
-    with pytest.raises(UnsupportedVersion) as caught:
-        parse(b"\0\7\0\0\0\0\0\x05")
-    assert caught.value.header == (7, 0, 5, None, 8)
+    assert parse(b"\0\7\0\0\0\0\0\x05") == (7, 0, 5, None, 8)
+    assert parse(b"\0\7\0\0\0\0\0\x05" + b"\0\0\0\x01") == (7, 0, 5, None, 8)
+    assert parse(b"\0\7\0\x01\0\0\0\x05" + b"\0\x01c") == (7, 1, 5, "c", 11)
 
 
 def test_trap_1_the_response_to_api_versions_always_has_header_v0() -> None:
@@ -101,6 +104,11 @@ def test_trap_1_the_response_to_api_versions_always_has_header_v0() -> None:
     assert not response_header_is_flexible(ApiKey.OFFSET_DELETE, 0)
 
 
+def test_the_first_bytes_of_tls_are_told_as_such() -> None:
+    with pytest.raises(ProtocolError, match="it begins as TLS does, which is not spoken here"):
+        frame_size(b"\x16\x03\x01\x02", 0, 4, 104857600)
+
+
 def test_frame_sizes() -> None:
     assert frame_size(b"\0\0\0", 0, 3, 100) is None
     assert frame_size(b"x\0\0\0\x08", 1, 4, 100) == MIN_REQUEST_SIZE
@@ -108,3 +116,34 @@ def test_frame_sizes() -> None:
     for size in (-1, -(1 << 31), 0, 7, 101, (1 << 31) - 1):
         with pytest.raises(ProtocolError):
             frame_size(struct.pack(">i", size), 0, 4, 100)
+
+
+@pytest.mark.parametrize(("cls", "version"), [(KioHeaderV1, 11), (KioHeaderV2, 12)])
+def test_a_client_writes_headers_as_kio_does(cls: type, version: int) -> None:
+    written = build_request_header(ApiKey.FETCH, version, 77, "größer".encode())
+    assert written == kio_header(cls, ApiKey.FETCH, version, "größer")
+
+
+def test_a_client_writes_controlled_shutdown_v0_without_a_client_id() -> None:
+    assert build_request_header(ApiKey.CONTROLLED_SHUTDOWN, 0, 5, b"c") == b"\0\7\0\0\0\0\0\x05"
+    assert parse(build_request_header(ApiKey.CONTROLLED_SHUTDOWN, 3, 5, b"c")).client_id == "c"
+
+
+@pytest.mark.parametrize(
+    ("data", "flexible", "offset"),
+    [
+        (b"\0\0\0\x4dbody", False, 4),
+        (b"\0\0\0\x4d\0body", True, 5),
+        (b"\0\0\0\x4d\x01\x07\x03abcbody", True, 10),
+    ],
+)
+def test_headers_of_responses(data: bytes, flexible: bool, offset: int) -> None:
+    buffer = b"??" + data
+    found = parse_response_header(buffer, 2, len(buffer), flexible=flexible)
+    assert found == (77, 2 + offset)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\0\0", b"\0\0\0\x4d", b"\0\0\0\x4d\x01\x07\x09abc"])
+def test_a_response_that_is_cut_off_in_its_header(data: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        parse_response_header(data, 0, len(data), flexible=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from protocol.framing import parse_request_header
+from protocol.framing import RequestHeader, parse_request_header
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.coordinator_records import (
     ConsumerProtocolAssignment,
@@ -280,7 +280,8 @@ FRAMES = [
 )
 def test_a_clients_request_is_read_and_written_again(golden: Golden) -> None:
     frame = bytes.fromhex(golden.frame)
-    header = parse_request_header(frame, memoryview(frame), 0, len(frame))
+    fields = parse_request_header(frame, memoryview(frame), 0, len(frame))
+    header = RequestHeader(*fields)
     assert header.api_version == golden.version
     assert header.client_id in ("golden", "console-consumer", "console-producer")
     codec = request_codec(header.api_key, header.api_version)

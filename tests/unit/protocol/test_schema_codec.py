@@ -240,6 +240,48 @@ def test_long_strings(size: int) -> None:
         assert codec.parse(codec.build(value)) == value
 
 
+Lengths = Api(
+    None,
+    "Lengths",
+    "0-1",
+    "1+",
+    "before" / V("0+", Int16),  # read together with the length that follows
+    "records" / V("0+", Records, nullable="0+"),
+    "alone" / V("0+", Bytes),
+    "again" / V("0+", Int16),
+    "numbers" / V("0+", Array(Int8), nullable="0+"),
+    "last" / V("0+", Int16),  # with the number of tagged fields
+)
+
+
+@pytest.mark.parametrize("size", [None, 0, 1, 126, 127, 128, 255, 16_382, 16_383, 16_384, 70_000])
+@pytest.mark.parametrize("version", Lengths.versions)
+def test_lengths_of_any_number_of_bytes_agree_with_the_construct(
+    version: int, size: int | None
+) -> None:
+    codec, null = Lengths.codec(version), size is None
+    value = Lengths(
+        before=-2,
+        records=None if null else b"r" * size,
+        alone=b"a" * (size or 0),
+        again=300,
+        numbers=None if null else [7] * size,
+        last=-1,
+    )
+    data = codec.build(value)
+    assert codec.parse(data) == value == Lengths.at(version).parse_stream(io.BytesIO(data))
+    for cut in (1, 2, 3):
+        with pytest.raises(ProtocolError):
+            codec.parse(data[:-cut])
+
+
+@pytest.mark.parametrize("count", [1, 127, 128, 1_000])
+def test_tagged_fields_behind_a_fixed_field_are_skipped(count: int) -> None:
+    codec, value = Lengths.codec(1), Lengths(last=7)
+    tail = uvarint(count) + b"".join(uvarint(tag) + b"\1x" for tag in range(count))
+    assert codec.parse(codec.build(value)[:-1] + tail) == value
+
+
 @pytest.mark.parametrize(
     "value", [0, 127, 128, 129, 255, 256, 16_383, 16_384, 16_385, 2_097_151, 2_097_152, 2**31 - 1]
 )

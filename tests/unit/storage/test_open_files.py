@@ -1,11 +1,13 @@
 """Segments take turns at having their files open."""
 
 import errno
+from collections.abc import Callable
 
 import pytest
 
 from storage.errors import OutOfResources
-from storage.log.results import FileSlice
+from storage.log.log import Log
+from storage.log.results import FileSlice, StartOffsetReason
 from storage.open_files import FILES_OF_A_SEGMENT, OpenFiles
 from storage.waits import at_once
 from tests.support.log_builder import LogBuilder
@@ -109,6 +111,28 @@ def test_a_segment_that_is_gone_counts_no_more() -> None:
     builder.log.take_out_of_service()
     assert before
     assert len(openings) == 0
+
+
+@pytest.mark.parametrize(
+    "shrink",
+    [
+        lambda log: log.truncate_to(3),
+        lambda log: log.truncate_fully_and_start_at(3),
+        lambda log: log.truncate_fully_and_start_at(100),
+        lambda log: (
+            log.update_high_watermark(12),
+            log.maybe_increment_log_start_offset(10, StartOffsetReason.CLIENT_RECORD_DELETION),
+            log.delete_old_segments(),
+        ),
+        lambda log: at_once(log.close()),
+        lambda log: log.release(),
+    ],
+    ids=["cut", "restarted within", "restarted beyond", "deleted from", "closed", "released"],
+)
+def test_whatever_is_taken_out_of_a_log_counts_no_more(shrink: Callable[[Log], object]) -> None:
+    builder, openings = connected(100, appends=12)
+    shrink(builder.log)
+    assert len(openings) == len(open_segments(builder))
 
 
 def test_who_finds_no_descriptor_makes_room_for_the_next() -> None:

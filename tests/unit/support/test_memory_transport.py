@@ -63,7 +63,7 @@ def fill(stream: MemoryStream) -> int:
 
 def run(main: Callable[[], Awaitable[None]]) -> None:
     async def limited() -> None:
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             await main()
 
     trio.run(limited, clock=MockClock(autojump_threshold=0))

@@ -1,12 +1,14 @@
 """A broker that is not there is told at once, with the reason."""
 
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from tests.support.ports import free_port
 from tools.__main__ import main
 from tools.errors import CommandError
 from tools.reachability import require_broker
@@ -42,11 +44,6 @@ def reason(servers: str, **settings: str) -> str:
     return str(caught.value)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def test_nothing_listens() -> None:
     port = free_port()
     said = reason(f"127.0.0.1:{port}")
@@ -71,9 +68,78 @@ def test_one_of_several_is_enough() -> None:
         require_broker({"bootstrap.servers": f"127.0.0.1:{free_port()}, PLAINTEXT://{address}"})
 
 
-def test_with_tls_only_the_connection_is_tried() -> None:
+API_VERSIONS = struct.pack(">iihi", 10, 1, 0, 0)
+
+
+def served(*answers: bytes, log_in: dict[str, str] | None = None) -> str | None:
+    """Ask a broker that gives these answers in turn; return why it cannot be reached."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            server.accept()[0].close()  # whether it can be connected to is tried first
+            client, _ = server.accept()
+            with client:
+                for answer in answers:
+                    client.recv(4096)
+                    client.sendall(answer)
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(4096):
+                    pass  # closing with unread bytes would be a reset, and no end
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        try:
+            require_broker({"bootstrap.servers": address, **(log_in or {})})
+        except CommandError as error:
+            return str(error).replace(address, "HOST:PORT")
+        finally:
+            thread.join()
+    return None
+
+
+def handshake(code: int, *mechanisms: bytes, correlation: int = 2) -> bytes:
+    names = b"".join(struct.pack(">h", len(name)) + name for name in mechanisms)
+    return struct.pack(">iihi", 10 + len(names), correlation, code, len(mechanisms)) + names
+
+
+def test_a_broker_that_wants_a_login_says_which() -> None:
+    assert served(API_VERSIONS, handshake(33, b"PLAIN", b"OAUTHBEARER")) == (
+        "HOST:PORT asks who you are: security.protocol=SASL_PLAINTEXT, sasl.mechanism (it offers"
+        " PLAIN, OAUTHBEARER), sasl.username and sasl.password (-X, or --command-config)"
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [handshake(34), handshake(33, correlation=1), b"", b"xx", handshake(33, b"\xff")],
+)
+def test_one_that_wants_none_or_knows_of_none_is_reached(answer: bytes) -> None:
+    assert served(API_VERSIONS, answer) is None
+
+
+def test_with_a_mechanism_that_only_librdkafka_may_have_the_connection_is_tried() -> None:
     with listening(None) as address:
-        require_broker({"bootstrap.servers": address, "security.protocol": "SSL"})
+        require_broker({"bootstrap.servers": address, "security.protocol": "SASL_SSL"})
+
+
+def test_a_login_that_is_refused_is_reason_enough() -> None:
+    log_in = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "a",
+        "sasl.password": "b",
+    }
+    ranges = struct.pack(">ihhhhhhhhh", 3, 18, 0, 0, 17, 0, 1, 36, 0, 0)
+    versions = [
+        struct.pack(">iih", 6 + len(ranges), n, code) + ranges for n, code in ((1, 35), (2, 0))
+    ]
+    refusal = served(*versions, handshake(33, b"X", correlation=3), log_in=log_in)
+    assert refusal == "the broker at HOST:PORT: it offers X, and not PLAIN (sasl.mechanism)"
+    silent = served(*versions, log_in=log_in)
+    assert silent is not None
+    assert "closed the connection" in silent
+    assert silent.endswith("is --bootstrap-server right?")
 
 
 def test_a_command_ends_with_one_line_and_1(capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,7 +89,6 @@ def test_what_the_clients_derive_features_from_is_there() -> None:
     for key in (ApiKey.INIT_PRODUCER_ID, ApiKey.LEAVE_GROUP):
         assert key in ADVERTISED
     assert ApiKey.GET_TELEMETRY_SUBSCRIPTIONS not in ADVERTISED
-    assert ApiKey.DESCRIBE_TOPIC_PARTITIONS not in ADVERTISED
 
 
 @pytest.mark.parametrize("text", ["", "-x", "x-", "a b", "a\n", "é", ".", "a_b"])

@@ -126,7 +126,7 @@ def test_what_has_no_effect_says_so_in_its_documentation_and_nothing_else_does()
             }
 
         inert = {key.name for key in BROKER_KEYS if not key.effective}
-        assert "quota.window.num" in inert
+        assert "alter.log.dirs.replication.quota.window.num" in inert
         of_broker = await silent(BROKER, "0")
         assert inert | {"my.plugin", "somebodys.plugin"} <= of_broker
         assert of_broker - inert <= {"my.plugin", "somebodys.plugin"}

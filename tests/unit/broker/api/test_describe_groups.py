@@ -36,7 +36,7 @@ def test_authorized_operations_and_instance_ids() -> None:
     api.stable_group(instance="i")
     request = DescribeGroupsRequest(groups=["g"], include_authorized_operations=True)
     (found,) = api.call(KEY, 5, request).groups
-    assert found.authorized_operations == 0b1_0100_1000
+    assert found.authorized_operations == 0b1101_0100_1000
     assert found.members[0].group_instance_id == "i"
 
 

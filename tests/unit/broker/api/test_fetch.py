@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from broker.api import fetch
+from broker.coordinator.partition_writer import when_replicated
 from broker.replication import read_plan
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
@@ -228,6 +229,25 @@ def test_s_read_6_a_follower_wakes_on_the_append():
     partition = only(asked.done(pending))
     assert base_offsets(partition) == [0]
     assert partition.last_stable_offset == -1
+
+
+def test_s_read_6_what_a_follower_sets_off_by_its_arrival_it_is_given_at_once():
+    """A transaction coordinator appends markers as soon as its decision is replicated."""
+    asked = Asked(partitions=2, replicas=(1, 2), isr=(1, 2))
+    asked.append(index=1)
+    decided = asked.partitions[1]
+
+    def on_replicated(code, first_offset):
+        assert (code, first_offset) == (ErrorCode.NONE, 0)
+        asked.append(b"marker", index=0)
+
+    info = SimpleNamespace(first_offset=0, last_offset=0)
+    when_replicated(asked.bench.replicas, decided, info, 30, on_replicated)
+    # Partition 0 is read first, and is empty then.
+    pending = asked.raw({0: 0, 1: 1}, replica=2)
+    partitions = partitions_of(asked.done(pending))
+    assert [len(p.records) > 0 for p in partitions] == [True, False]
+    asked.nothing_is_parked()
 
 
 @pytest.mark.parametrize("version", [12, 17])

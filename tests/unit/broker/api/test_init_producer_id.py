@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from broker.api.init_producer_id import API, InitProducerIdHandler
-from broker.cluster.producer_ids import ProducerIdAllocator
+from broker.cluster.producer_ids import ProducerIdAllocator, StoredBlocks
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -23,7 +23,7 @@ def request(transactional_id: str | None = None, **fields: int) -> object:
 
 def handler_over(cluster: Any) -> InitProducerIdHandler:
     return InitProducerIdHandler(
-        ProducerIdAllocator(cluster.store, 0), TransactionHarness().coordinator
+        ProducerIdAllocator(StoredBlocks(cluster.store, 0)), TransactionHarness().coordinator
     )
 
 

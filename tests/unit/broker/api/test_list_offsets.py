@@ -1,5 +1,7 @@
 """ListOffsets: special timestamps, times, fencing, and the old list of segment offsets."""
 
+from dataclasses import replace
+
 import pytest
 
 from broker.api.list_offsets import ListOffsetsHandler
@@ -85,6 +87,19 @@ def test_s_ts_1_a_replica_sees_the_log_end():
     asked.append(b"a")
     assert asked.found(-1) == (0, -1, 0)
     assert asked.found(-1, replica_id=2) == (0, -1, 1)
+
+
+def test_s_ts_1_one_that_looks_is_told_the_end_of_a_follower():
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    asked.append(b"a", b"b")
+    partition = asked.partitions[0]
+    partition.follow(replace(partition.state.image, leader=2, leader_epoch=7))
+    assert asked.one(-1, replica_id=-1).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert asked.one(-1, replica_id=2).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert asked.found(-1, replica_id=-2) == (0, -1, 2)
+    assert asked.one(-1, replica_id=-2).leader_epoch == 7
+    # What else it may ask, a leader answers.
+    assert asked.one(-2, replica_id=-2).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_s_ts_1_the_greatest_timestamp():

@@ -11,7 +11,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.types import ZERO_UUID
 from storage.waits import at_once
-from tests.support.api_calls import CONNECTION, acall, context, over_the_wire
+from tests.support.api_calls import CONNECTION, NO_QUOTAS, acall, context, over_the_wire
 from tests.support.cluster_fakes import Cluster, start_cluster
 
 KEY = ApiKey.METADATA
@@ -20,7 +20,7 @@ LATEST = API.versions[1]
 
 
 def handler_of(cluster: Cluster) -> MetadataHandler:
-    return MetadataHandler(cluster.image, cluster.config, cluster.controller)
+    return MetadataHandler(cluster.image, cluster.config, cluster.controller, NO_QUOTAS)
 
 
 def names(*topics: str, create: bool = False, **options: bool) -> object:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.api.produce import ProduceHandler
+from broker.api.produce import TURN_BYTES, ProduceHandler
 from broker.coordinator.transaction.gate import TransactionGate
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
@@ -18,7 +18,7 @@ from protocol.records.errors import InvalidRecord
 from protocol.types import TopicPartition
 from storage.errors import StorageError
 from storage.log.results import AppendInfo
-from storage.waits import Call, at_once
+from storage.waits import PAUSE, Call, at_once
 from tests.support.begun import begin
 from tests.support.broker_bench import NOW, Bench, batch, context, led
 from tests.support.transaction_harness import TransactionHarness
@@ -223,9 +223,11 @@ def test_an_abandoned_produce_leaves_no_watcher():
 def test_s_app_10_a_duplicate_is_answered_with_the_original_offsets():
     asked = Asked()
     log = asked.partitions[0].log
-    log.append_if_light = lambda *_, **__: AppendInfo(
-        5, 6, log_append_time=77, log_start_offset=2, record_count=2, valid_bytes=80, duplicate=True
+    repeated = AppendInfo(
+        5, 6, log_append_time=77, log_start_offset=2, record_count=2, valid_bytes=80
     )
+    repeated.duplicate = True
+    log.append_if_light = lambda *_, **__: repeated
     reply = asked.reply(request(batch()))
     assert (reply.base_offset, reply.log_append_time_ms, reply.log_start_offset) == (5, 77, 2)
     assert asked.partitions[0].statistics.messages_in == 0
@@ -364,7 +366,7 @@ def test_s_txn_7_v9_what_was_refused_of_an_older_epoch_does_not_matter():
 
 
 @pytest.mark.parametrize("hold", ["log", "markers"])
-def test_s_txn_7_v12_while_the_coordinator_is_busy_it_is_to_be_sent_again(hold):
+def test_s_txn_7_v12_while_the_coordinator_is_busy_it_waits_and_then_is_to_be_sent_again(hold):
     asked = Asked()
     owner = asked.transactions.owner()
     asked.transactions.add(owner, TopicPartition("t", 0), version=2)
@@ -374,8 +376,17 @@ def test_s_txn_7_v12_while_the_coordinator_is_busy_it_is_to_be_sent_again(hold):
     else:
         owner = asked.transactions.end(owner, version=2).producer
     sent = request(in_transaction(owner), "t", transactional_id="id", version=12)
-    assert asked.reply(sent, 12).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    refused = asked.begun(sent, 12)
+    for waits_ms in (20, 20, 20, 20, 19):
+        asked.transactions.advance_ms(waits_ms)
+        assert not refused.done
+    asked.transactions.advance_ms(2)
+    assert only(through(refused.reply, 12)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert asked.partitions[0].log.log_end_offset == 0
+
+    pending = asked.begun(sent, 12)
+    getattr(asked.transactions, hold).release()
+    assert only(through(pending.reply, 12)).error_code == 0
 
 
 def test_s_txn_7_v12_waits_until_the_followers_have_what_was_added():
@@ -458,6 +469,44 @@ def test_big_batches_are_answered_in_the_order_of_the_request():
     response = through(asked.raw(request(batch(), indexes=(0, 1))), 9)
     assert [r.base_offset for r in response.responses[0].partition_responses] == [0, 0]
     assert [p.log.log_end_offset for p in asked.partitions] == [1, 1]
+
+
+def test_others_have_their_turn_after_so_many_bytes():
+    asked = Asked(partitions=5)
+    half = batch([bytes(TURN_BYTES // 2 - 1000)])
+    work = asked.handler(context(9), request(half, indexes=range(5)))
+    assert work.send(None) is PAUSE
+    assert [p.log.log_end_offset for p in asked.partitions] == [1, 1, 0, 0, 0]
+    assert work.send(None) is PAUSE
+    assert [p.log.log_end_offset for p in asked.partitions] == [1, 1, 1, 1, 0]
+    with pytest.raises(StopIteration) as ended:
+        work.send(None)
+    replies = ended.value.value.responses[0].partition_responses
+    assert [(reply.index, reply.base_offset) for reply in replies] == [(i, 0) for i in range(5)]
+
+
+def test_what_is_refused_takes_its_part_of_the_turn():
+    asked = Asked(partitions=3)
+    asked.partitions[0].log.fail_with = KafkaError(ErrorCode.CORRUPT_MESSAGE)
+    most = batch([bytes(TURN_BYTES - 1000)])
+    work = asked.handler(context(9), request(most, indexes=(0, 1, 2)))
+    assert work.send(None) is PAUSE
+    assert [p.log.log_end_offset for p in asked.partitions] == [0, 0, 0]
+    work.close()
+
+
+def test_a_batch_that_does_not_fit_into_the_turn_holds_up_no_smaller_one():
+    asked = Asked(partitions=3)
+    half, more = (batch([bytes(TURN_BYTES // 2 + size)]) for size in (-1000, 1000))
+    message = request(half, indexes=range(3))
+    of_partitions = message.topic_data[0].partition_data
+    of_partitions[1].records, of_partitions[2].records = more, batch()
+    work = asked.handler(context(9), message)
+    assert work.send(None) is PAUSE
+    assert [p.log.log_end_offset for p in asked.partitions] == [1, 0, 1]
+    with pytest.raises(StopIteration):
+        work.send(None)
+    assert [p.log.log_end_offset for p in asked.partitions] == [1, 1, 1]
 
 
 def test_a_refused_big_batch():

@@ -23,7 +23,7 @@ from protocol.messages.create_topics import (
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.types import ZERO_UUID
 from storage.waits import at_once
-from tests.support.api_calls import acall, context, over_the_wire
+from tests.support.api_calls import NO_QUOTAS, acall, context, over_the_wire
 from tests.support.cluster_fakes import start_cluster
 
 
@@ -48,7 +48,7 @@ def creation(*topics: object, validate_only: bool = False) -> object:
 def test_create_topics_in_every_version(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs, NO_QUOTAS)
         response = await acall(
             handler,
             ApiKey.CREATE_TOPICS,
@@ -85,7 +85,7 @@ def test_create_topics_in_every_version(version: int) -> None:
 def test_s_meta_2_defaults_duplicates_and_assignments() -> None:
     async def scenario() -> None:
         cluster = await start_cluster(num_partitions="4")
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs, NO_QUOTAS)
         manual = topic("manual", -1, -1)
         manual.assignments = [  # type: ignore[attr-defined]
             CreatableReplicaAssignment(partition_index=index, broker_ids=[0]) for index in (0, 1)
@@ -122,7 +122,7 @@ def test_s_meta_2_defaults_duplicates_and_assignments() -> None:
 def test_s_cfg_4_configs_of_a_new_topic() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs, NO_QUOTAS)
         response = await acall(
             handler,
             ApiKey.CREATE_TOPICS,
@@ -142,7 +142,7 @@ def test_s_cfg_4_configs_of_a_new_topic() -> None:
 def test_s_cfg_4_validate_only_describes_and_changes_nothing() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs, NO_QUOTAS)
         for version in range(1, 8):
             response = await acall(
                 handler, ApiKey.CREATE_TOPICS, version, creation(topic("t", 3), validate_only=True)
@@ -160,7 +160,7 @@ def test_the_name_of_kafkas_metadata_log_is_no_topics() -> None:
 
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs, NO_QUOTAS)
         wanted = CreatableTopic(name="__cluster_metadata", num_partitions=1, replication_factor=1)
         for validate_only in (True, False):
             request = CreateTopicsRequest(topics=[wanted], validate_only=validate_only)
@@ -177,7 +177,7 @@ def test_the_name_of_kafkas_metadata_log_is_no_topics() -> None:
 def test_delete_topics_in_every_version(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = DeleteTopicsHandler(cluster.controller, cluster.image)
+        handler = DeleteTopicsHandler(cluster.controller, cluster.image, NO_QUOTAS)
         ids = {}
         for name in ("a", "b"):
             ids[name] = (await cluster.controller.create_topic(NewTopic(name=name))).topic_id
@@ -208,7 +208,7 @@ def test_delete_topics_in_every_version(version: int) -> None:
 def test_delete_topics_by_id() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = DeleteTopicsHandler(cluster.controller, cluster.image)
+        handler = DeleteTopicsHandler(cluster.controller, cluster.image, NO_QUOTAS)
         ids = {}
         for name in ("a", "b"):
             ids[name] = (await cluster.controller.create_topic(NewTopic(name=name))).topic_id
@@ -236,7 +236,7 @@ def test_s_meta_2_deletion_switched_off() -> None:
     async def scenario() -> None:
         cluster = await start_cluster(delete_topic_enable="false")
         await cluster.controller.create_topic(NewTopic(name="a"))
-        handler = DeleteTopicsHandler(cluster.controller, cluster.image)
+        handler = DeleteTopicsHandler(cluster.controller, cluster.image, NO_QUOTAS, enabled=False)
         for version, code in (
             (2, ErrorCode.INVALID_REQUEST),
             (3, ErrorCode.TOPIC_DELETION_DISABLED),
@@ -252,7 +252,7 @@ def test_s_meta_2_deletion_switched_off() -> None:
 def test_s_meta_2_create_partitions_answers_once_per_topic(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreatePartitionsHandler(cluster.controller, cluster.image)
+        handler = CreatePartitionsHandler(cluster.controller, cluster.image, NO_QUOTAS)
         for name in ("a", "b", "c"):
             await cluster.controller.create_topic(NewTopic(name=name, partitions=2))
 
@@ -302,13 +302,13 @@ def test_error_responses_fit_every_version() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
         code = ErrorCode.UNKNOWN_SERVER_ERROR
-        creator = CreateTopicsHandler(cluster.controller, cluster.configs)
+        creator = CreateTopicsHandler(cluster.controller, cluster.configs, NO_QUOTAS)
         for version in range(8):
             ctx = context(ApiKey.CREATE_TOPICS, version)
             reply = creator.error_response(ctx, creation(topic("a")), code)
             parsed = over_the_wire(ApiKey.CREATE_TOPICS, version, reply)
             assert parsed.topics[0].error_code == code
-        remover = DeleteTopicsHandler(cluster.controller, cluster.image)
+        remover = DeleteTopicsHandler(cluster.controller, cluster.image, NO_QUOTAS)
         for version in range(7):
             request = DeleteTopicsRequest(
                 topics=[DeleteTopicState(name="a")], topic_names=["a"], timeout_ms=1
@@ -316,7 +316,7 @@ def test_error_responses_fit_every_version() -> None:
             reply = remover.error_response(context(ApiKey.DELETE_TOPICS, version), request, code)
             parsed = over_the_wire(ApiKey.DELETE_TOPICS, version, reply)
             assert parsed.responses[0].error_code == code
-        grower = CreatePartitionsHandler(cluster.controller, cluster.image)
+        grower = CreatePartitionsHandler(cluster.controller, cluster.image, NO_QUOTAS)
         for version in range(4):
             asked = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a", count=3)])
             reply = grower.error_response(context(ApiKey.CREATE_PARTITIONS, version), asked, code)

@@ -10,7 +10,7 @@ from broker.cluster.adoption import FIRST_PRODUCER_ID, ConfigOrigin, TopicAction
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import TopicImage
 from broker.cluster.kraft_log import METADATA_DIRECTORY, read_kraft_metadata
-from broker.cluster.producer_ids import ProducerIdAllocator
+from broker.cluster.producer_ids import ProducerIdAllocator, StoredBlocks
 from broker.cluster.tree_reader import read_topics
 from broker.offline.adopt import adopt
 from config.broker_config import BrokerConfig
@@ -89,7 +89,7 @@ def run(
 
     async def scenario() -> tuple[dict[str, TopicAction], dict[str, TopicImage]]:
         opened = store or await open_store()
-        verdicts = await take_over(opened, fs, ("/a", "/b"), CONFIG, 3, new_uuid=new_uuid)
+        verdicts = (await take_over(opened, fs, ("/a", "/b"), CONFIG, 3, new_uuid=new_uuid)).topics
         topics = await read_topics(opened)
         return {v.name: v.action for v in verdicts}, {topic.name: topic for topic in topics}
 
@@ -211,9 +211,8 @@ def test_kraft_tells_partitions_configs_and_ids() -> None:
 
     async def scenario() -> None:
         store = await open_store()
-        verdicts = {
-            v.name: v for v in await take_over(store, fs, ("/a",), CONFIG, 3, new_uuid=new_uuid)
-        }
+        adoption = await take_over(store, fs, ("/a",), CONFIG, 3, new_uuid=new_uuid)
+        verdicts = {v.name: v for v in adoption.topics}
         topic = verdicts["t"].topic
         assert topic is not None
         assert dict(topic.config) == {"retention.ms": "9"}
@@ -237,7 +236,7 @@ def test_a_metadata_log_in_a_directory_of_its_own_is_read() -> None:
 
     async def scenario() -> None:
         store = await open_store()
-        (verdict,) = await take_over(store, fs, ("/a",), config, 3, new_uuid=new_uuid)
+        (verdict,) = (await take_over(store, fs, ("/a",), config, 3, new_uuid=new_uuid)).topics
         assert verdict.config_source is ConfigOrigin.KRAFT
         assert verdict.topic is not None
         assert dict(verdict.topic.config) == {"retention.ms": "5"}
@@ -287,11 +286,11 @@ def test_producer_ids_go_on_where_kafka_never_comes() -> None:
     async def scenario() -> None:
         store = await open_store()
         await take_over(store, directories("/a/t-0"), ("/a",), CONFIG, 3, new_uuid=new_uuid)
-        assert await ProducerIdAllocator(store, 3).take() == FIRST_PRODUCER_ID
+        assert await ProducerIdAllocator(StoredBlocks(store, 3)).take() == FIRST_PRODUCER_ID
         await take_over(
             store, directories("/a/t-0", "/a/u-0"), ("/a",), CONFIG, 3, new_uuid=new_uuid
         )
-        assert await ProducerIdAllocator(store, 3).take() == FIRST_PRODUCER_ID + 1000
+        assert await ProducerIdAllocator(StoredBlocks(store, 3)).take() == FIRST_PRODUCER_ID + 1000
 
     at_once(scenario())
 

@@ -266,17 +266,6 @@ def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start(tmp_path:
     at_once(scenario())
 
 
-def test_s_meta_2_deletion_can_be_switched_off() -> None:
-    async def scenario() -> None:
-        cluster = await start_cluster(delete_topic_enable="false")
-        await cluster.controller.create_topic(NewTopic(name="t"))
-        kept = (await cluster.controller.delete_topics(["t"]))["t"]
-        assert kept.code == ErrorCode.TOPIC_DELETION_DISABLED
-        assert cluster.image.topic("t") is not None
-
-    at_once(scenario())
-
-
 def test_s_meta_2_partitions_only_grow() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()

@@ -7,7 +7,7 @@ from broker.cluster.identity import (
     resolve_broker_id,
     resolve_cluster_id,
 )
-from broker.cluster.producer_ids import ProducerIdAllocator, ProducerIdsUsedUp
+from broker.cluster.producer_ids import ProducerIdAllocator, ProducerIdsUsedUp, StoredBlocks
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from protocol.errors import KafkaError
@@ -70,7 +70,7 @@ def test_producer_ids_never_repeat_over_restarts(tmp_path: Path) -> None:
         seen: list[int] = []
         for _ in range(3):
             store = await open_store(path)
-            allocator = ProducerIdAllocator(store, 0)
+            allocator = ProducerIdAllocator(StoredBlocks(store, 0))
             with pytest.raises(ProducerIdsUsedUp):
                 allocator.next_id()
             seen += [await allocator.take() for _ in range(1001)]
@@ -91,11 +91,11 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
 
     async def scenario() -> None:
         store = await open_store(str(tmp_path / "older.sqlite"))
-        assert [await ProducerIdAllocator(store, 0).take() for _ in range(2)] == [
+        assert [await ProducerIdAllocator(StoredBlocks(store, 0)).take() for _ in range(2)] == [
             0,
             1000,
         ]
-        after = ProducerIdAllocator(store, 0)
+        after = ProducerIdAllocator(StoredBlocks(store, 0))
         after.note_used(999)
         assert await after.take() == 2000, "within the blocks that were recorded"
         after.note_used(2004)
@@ -108,7 +108,7 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
         assert await after.take() == 7_001
         assert "older than the logs" in caplog.text
         assert after.next_id() == 7_002
-        assert await ProducerIdAllocator(store, 0).take() == 8_001, "it was recorded"
+        assert await ProducerIdAllocator(StoredBlocks(store, 0)).take() == 8_001, "it was recorded"
         after.note_used(2**63 - 2)  # Some client made it up.
         assert after.next_id() == 7_003
         await store.close()
@@ -119,7 +119,7 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
 def test_producers_that_ask_at_once_get_different_ids() -> None:
     async def scenario() -> None:
         store = await open_store()
-        allocator = ProducerIdAllocator(store, 0)
+        allocator = ProducerIdAllocator(StoredBlocks(store, 0))
         got: list[int] = []
 
         async def take() -> None:
@@ -150,10 +150,10 @@ def test_without_the_store_no_producer_id_is_handed_out() -> None:
         store = await open_store()
         await store.close()
         with pytest.raises(KafkaError):
-            await ProducerIdAllocator(store, 0).take()
+            await ProducerIdAllocator(StoredBlocks(store, 0)).take()
         damaged = await open_store()
         await damaged.create("/latest_producer_id_block", b"{}")
         with pytest.raises(KafkaError):
-            await ProducerIdAllocator(damaged, 0).take()
+            await ProducerIdAllocator(StoredBlocks(damaged, 0)).take()
 
     at_once(scenario())

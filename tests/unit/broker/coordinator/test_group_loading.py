@@ -168,15 +168,17 @@ def test_a_load_under_way_ends_with_its_topic(groups: GroupHarness) -> None:
     assert again.shard().group("g") is None
 
 
-def test_a_new_epoch_loads_anew(groups: GroupHarness) -> None:
+def test_a_partition_is_loaded_anew_only_after_it_was_led_elsewhere(groups: GroupHarness) -> None:
     generation, ids = groups.stable_group(1)
     joined = groups.join(ids[0])
     joined_generation = joined.reply.generation
     assert joined_generation == generation + 1
     partition = partition_of(groups).partition
-    groups.coordinator.on_elected(partition, 0)  # known already
-    assert groups.group().generation == generation + 1
-    groups.coordinator.on_elected(partition, 1)
+    for epoch in (0, 1):  # known already; the same leader with a higher epoch
+        groups.coordinator.on_elected(partition, epoch)
+        assert groups.group().generation == generation + 1
+    groups.coordinator.on_resigned(partition)
+    groups.coordinator.on_elected(partition, 2)
     groups.load()
     assert groups.group().generation == generation  # what had been written
 
@@ -321,7 +323,8 @@ def test_offsets_in_transactions_are_loaded_with_their_outcome(groups: GroupHarn
 
 
 def test_the_partition_of_a_group_is_javas(groups: GroupHarness) -> None:
-    from broker.coordinator.hashing import coordinator_partition, java_string_hash
+    from broker.cluster.java_hash import java_string_hash
+    from broker.coordinator.hashing import coordinator_partition
 
     # Values of java.lang.String.hashCode.
     assert java_string_hash("") == 0

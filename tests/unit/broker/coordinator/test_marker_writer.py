@@ -115,7 +115,7 @@ def test_s_txn_7_a_marker_of_version_2_needs_a_raised_epoch(lab: Lab, queued: bo
                 await nursery.start(lab.writer.run, driver())
                 told = len(lab.codes)
                 lab.mark(**fields)
-                with trio.fail_after(5):
+                with trio.fail_after(60):
                     while len(lab.codes) == told:
                         await trio.sleep(0)
                 nursery.cancel_scope.cancel()
@@ -156,6 +156,7 @@ def test_s_txn_5_a_listener_that_loads_makes_the_marker_wait(lab: Lab) -> None:
 
 
 def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(lab: Lab) -> None:
+    lab.partition.threaded_append_bytes = 400_000
     append = lab.partition.append_as_leader(batch([b"x" * 400_000]))
 
     async def main() -> None:
@@ -169,7 +170,7 @@ def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(lab: Lab) -> N
             assert lab.codes == []
             with pytest.raises(StopIteration):
                 append.send(in_thread.work(*in_thread.values))
-            with trio.fail_after(5):
+            with trio.fail_after(60):
                 while not lab.codes:
                     await trio.sleep(0)
             nursery.cancel_scope.cancel()
@@ -181,3 +182,20 @@ def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(lab: Lab) -> N
     lab.partition.appending = 1
     lab.mark()
     assert lab.codes[-1] is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_whoever_verifies_transactions_is_told_at_once(lab: Lab) -> None:
+    told: list[tuple[TopicPartition, int]] = []
+    lab.writer = ReplicaMarkerWriter(
+        lab.bench.replicas,
+        lab.bench.clock,
+        timeout_ms=1000,
+        listeners={},
+        appended=lambda tp, producer_id: told.append((tp, producer_id)),
+    )
+    lab.data(epoch=3)
+    lab.mark(producer_epoch=2)
+    assert told == []
+    lab.mark(producer_epoch=3)
+    assert lab.codes == [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.NONE]
+    assert told == [(T0, 5)]

@@ -3,7 +3,7 @@
 import trio
 import trio.testing
 
-from broker.coordinator.tasks import Tasks
+from broker.world.tasks import Tasks
 from storage.waits import Signal
 from tests.support.driving import driver
 

@@ -190,6 +190,7 @@ def test_s_txn_6_a_partition_that_is_loaded_again_at_once_is_carried_out_whole(
     at_once(begun(after))
     walk = begun(after)
     go_on(walk, SOME)
+    after.coordinator.on_resigned(0)
     after.coordinator.on_elected(0, 1)
     at_once(begun(after))
     at_once(walk)

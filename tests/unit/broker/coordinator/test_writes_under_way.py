@@ -313,6 +313,7 @@ def _delete_topic(groups: GroupHarness) -> None:
 
 
 def _elect_anew(groups: GroupHarness) -> None:
+    _resign(groups)
     groups.coordinator.on_elected(groups.coordinator.partition_for("g"), 1)
 
 

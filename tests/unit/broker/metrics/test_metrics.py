@@ -53,6 +53,48 @@ def test_the_cleaners_gauges_have_kafkas_names() -> None:
     }
 
 
+def test_authentications_have_kafkas_names() -> None:
+    """SASL comes after TLS, and either fails a client."""
+    prefix, at = "kafka_server_socketservermetrics_", (("listener", "SASL"),)
+    strimzis = "kafka_server_socket_server_metrics_"
+    found = scraped()
+    assert {key[0].removeprefix(prefix): value for key, value in found.items() if key[1] == at} == {
+        "successful_authentication_total": 8,
+        strimzis + "successful_authentication_total": 8,
+        "successful_authentication_no_reauth_total": 1,
+        "failed_authentication_total": 12,
+        strimzis + "failed_authentication_total": 12,
+        "successful_reauthentication_total": 3,
+        "failed_reauthentication_total": 4,
+        "expired_connections_killed_count_total": 5,
+        "late_connections_killed_count_total": 6,
+        "pushed_out_connections_killed_count_total": 7,
+        "reauthentication_latency_avg": 250,
+        "reauthentication_latency_max": 500,
+    }
+
+
+def test_their_rates_begin_with_the_second_scrape() -> None:
+    now = [0.0]
+    recent = Recent(lambda: now[0])
+    scraped(recent=recent)
+    now[0] = APART_S
+    at = (("listener", "SASL"),)
+    rates = {name for name, labels in scraped(recent=recent) if labels == at if "_rate" in name}
+    prefix = "kafka_server_socketservermetrics_"
+    assert rates == {
+        f"{prefix}{what}_{how}_rate"
+        for what in ("successful", "failed")
+        for how in ("authentication", "reauthentication")
+    }
+
+
+def test_without_listeners_that_authenticate_there_is_nothing_of_it() -> None:
+    sockets = replace(sources().sockets(), handshakes=None)
+    found = scraped(authentication=dict, sockets=lambda: sockets)
+    assert not [name for name, _ in found if "authenti" in name]
+
+
 def test_without_a_cleaner_there_are_no_gauges_of_it() -> None:
     found = scraped(cleaner=lambda: None)
     assert not [name for name, _ in found if "logcleaner" in name]
@@ -393,3 +435,14 @@ def most_in_a_turn(work: Work[Any], read: list[int]) -> int:
         most = max(most, len(read) - before)
         before = len(read)
     return max(most, len(read) - before)
+
+
+def test_handshakes_are_counted_by_listener_and_reason() -> None:
+    found = scraped()
+    of = (("listener", "PLAINTEXT"),)
+    for prefix in ("kafka_server_socketservermetrics_", "kafka_server_socket_server_metrics_"):
+        assert found[prefix + "successful_authentication_total", of] == 5
+        assert found[prefix + "failed_authentication_total", of] == 4
+    own = "kafka_server_socketservermetrics_handshakes_"
+    assert found[own + "refused_total", (("reason", "certificate"),)] == 14
+    assert (found[own + "under_way", ()], found[own + "waiting", ()]) == (3, 1)

@@ -7,24 +7,14 @@ import pytest
 import trio
 import trio.testing
 
-from broker.fairness import NOBODY
 from broker.network.asides import Asides
-from broker.network.continuation import Continuation
 from broker.world.driver import Driver
 from broker.world.loop_watch import LoopWatch
 from broker.world.workers import InlineWorkers
 from protocol.errors import ErrorCode, KafkaError
-from storage.waits import PAUSE, Signal, Until, Work, call
+from storage.waits import PAUSE, Signal, Until, call
 from tests.support.manual_clock import ManualClock
-
-
-def what() -> str:
-    return "a test"
-
-
-def begun(work: Work[Any]) -> Continuation:
-    """The rest of `work`, whose first step was taken."""
-    return Continuation(work, work.send(None), NOBODY, what)
+from tests.support.unanswered import begun
 
 
 def asides_on(clock: ManualClock, watch: LoopWatch | None = None) -> Asides:
@@ -204,10 +194,12 @@ def test_work_that_holds_the_loop_is_named() -> None:
 
         async with trio.open_nursery() as nursery:
             await nursery.start(asides.run)
-            asides.begin(begun(work()))
+            rest = begun(work())
+            asides.begin(rest)
             await trio.testing.wait_all_tasks_blocked()
             await asides.close()
-        assert noted == ["a test"]
+        assert noted == [rest.name()]
+        assert rest.name().startswith("Heartbeat version 4 from 127.0.0.1:")
 
     trio.run(run)
 

@@ -1,138 +1,22 @@
 """The rules of the loop over all connections, one by one."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any
-
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from broker.fairness import CLIENT, Client
+from broker.fairness import CLIENT
 from broker.network.connection_loop import (
     CUTS_PER_TURN,
     DUE_PER_ROUND,
+    LOOKS,
+    LOOKS_PAY_S,
     ClientGone,
     ConnectionEnded,
-    ConnectionLoop,
-    ConnectionWork,
 )
 from broker.network.connection_state import CONNECTION_TURN_S
-from broker.world.driver import Driver
-from broker.world.readiness import BROKEN, HANGUP, IN, ONCE, READABLE, WRITABLE
-from broker.world.workers import InlineWorkers
+from broker.world.readiness import IN, READABLE, WRITABLE
 from storage.waits import PAUSE, Signal, call
-from tests.support.manual_clock import ManualClock
-
-RDHUP = HANGUP & ~BROKEN
-TURN = CONNECTION_TURN_S * 1.01
-"""Just over, whatever the clock shows."""
-
-
-class FakeStream:
-    """A stream that is known by a number."""
-
-    def __init__(self, source: int) -> None:
-        self.source = source
-        self.is_open = True
-
-    def close(self) -> None:
-        self.is_open = False
-
-
-class FakeReadiness:
-    """Tells what the test says is so, each time it is asked."""
-
-    def __init__(self) -> None:
-        self.events: dict[int, int] = {}
-        self.masks: dict[int, int] = {}
-        self.forgotten: list[int] = []
-        self.looks = 0
-        """How often it was asked."""
-        self.changed = trio.lowlevel.ParkingLot()
-
-    def add(self, stream: int, mask: int) -> int:
-        self.masks[stream] = mask
-        return stream
-
-    def modify(self, key: int, mask: int) -> None:
-        self.masks[key] = mask
-
-    def forget(self, key: int) -> None:
-        self.forgotten.append(key)
-        del self.masks[key]
-        self.events.pop(key, None)
-
-    def poll(self, timeout: int, most: int, /) -> list[tuple[int, int]]:
-        self.looks += 1
-        found = self.found()[:most]
-        for key, _ in found:
-            if self.masks[key] & ONCE:
-                self.events[key] = 0
-        return found
-
-    def found(self) -> list[tuple[int, int]]:
-        every = ((key, self.events.get(key, 0) & mask) for key, mask in self.masks.items())
-        return [(key, events) for key, events in every if events]
-
-    async def wait(self) -> None:
-        while not self.found():
-            await self.changed.park()
-
-    def tell(self, key: int, events: int) -> None:
-        self.events[key] = events
-        self.changed.unpark_all()
-
-
-class SceneClock(ManualClock):
-    """No timeout is ever over."""
-
-    def timeout(self, seconds: float) -> trio.CancelScope:
-        return trio.CancelScope()
-
-
-class Scene:
-    """A loop that runs, what it asks for, and what happened, in order."""
-
-    def __init__(self) -> None:
-        self.clock = SceneClock()
-        self.readiness = FakeReadiness()
-        driver = Driver(InlineWorkers(), self.clock)
-        self.watch = driver.watch
-        self.loop = ConnectionLoop(self.readiness, driver, self.clock.monotonic)
-        self.happened: list[Any] = []
-        self.streams: list[FakeStream] = []
-
-    def serve(self, number: int, work: Coroutine[Any, Any, None]) -> ConnectionWork:
-        self.streams.append(FakeStream(number))
-        return self.loop.serve(
-            self.streams[-1],  # type: ignore[arg-type]
-            work,
-            Client("host", number),
-            lambda: f"connection {number}",
-            lambda: self.happened.append(("ended", number)),
-        )
-
-    async def receiving(self, number: int, take: Callable[[], object] = lambda: None) -> None:
-        """Goes on whenever something can be received."""
-        while True:
-            await READABLE
-            self.happened.append(number)
-            self.readiness.events[number] = 0
-            take()
-
-
-def play(scenario: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
-    """Run it beside the loop."""
-
-    async def main() -> None:
-        scene = Scene()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(scene.loop.run)
-            await wait_all_tasks_blocked()
-            await scenario(scene)
-            nursery.cancel_scope.cancel()
-
-    trio.run(main)
+from tests.support.loop_scene import RDHUP, TURN, Scene, play
 
 
 def test_whoever_can_be_received_from_goes_on_once_per_round() -> None:
@@ -158,18 +42,35 @@ def test_whoever_can_be_received_from_goes_on_once_per_round() -> None:
     play(scenario)
 
 
-def test_for_one_busy_client_the_loop_looks_once_per_request_and_again_when_there_are_two() -> None:
+@pytest.mark.parametrize(
+    ("asleep_s", "looks"), [(LOOKS_PAY_S * 0.9, LOOKS), (LOOKS_PAY_S * 1.1, 0), (0.0, 0)]
+)
+def test_the_loop_looks_again_by_itself_if_it_was_woken_soon_the_last_time(
+    asleep_s: float, looks: int
+) -> None:
     async def scenario(scene: Scene) -> None:
-        for number in (1, 2):
-            scene.serve(number, scene.receiving(number))
+        scene.serve(1, scene.receiving(1))
         await wait_all_tasks_blocked()
-        for others, looks in ((), 1), ((2,), 2), ((), 1):
-            scene.readiness.looks = 0
-            for number in others:
-                scene.readiness.events[number] = IN
-            scene.readiness.tell(1, IN)
-            await wait_all_tasks_blocked()
-            assert scene.readiness.looks == looks
+        scene.readiness.looks = 0
+        scene.clock.advance(asleep_s)
+        scene.readiness.tell(1, IN)
+        await wait_all_tasks_blocked()
+        assert scene.readiness.looks == 2 + looks  # one finds it, and one nobody
+
+    play(scenario)
+
+
+def test_what_is_found_by_looking_again_goes_on_at_once() -> None:
+    async def scenario(scene: Scene) -> None:
+        def tell_later() -> None:
+            scene.readiness.later = 5 if len(scene.happened) < 3 else 0
+
+        scene.serve(1, scene.receiving(1, tell_later))
+        await wait_all_tasks_blocked()
+        scene.clock.advance(LOOKS_PAY_S * 0.9)
+        scene.readiness.tell(1, IN)
+        await wait_all_tasks_blocked()
+        assert scene.happened == [1, 1, 1]
 
     play(scenario)
 

@@ -14,6 +14,7 @@ import trio
 from broker.network.activity import State
 from broker.network.connection import Connection
 from broker.request import RequestContext
+from broker.world.tls_stream import TlsStream
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -22,13 +23,13 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from protocol.records.builder import build_batch
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFileSystem
+from tests.support.certificates import listener_settings
 from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
 from tests.support.fake_handlers import AsyncClient, Parking, running_server
 from tests.support.memory_client import HOST, PORT
 from tests.support.memory_transport import MemoryTransport
 from tests.support.networks import Net, wait_until
-from tests.support.tls_network import TlsNet, TlsTransport, client_end
-from tests.support.tls_stream import TlsStream
+from tests.support.tls_network import TlsNet, client_end, shake
 from tests.support.whole_broker import WholeBroker, whole_broker
 from tests.support.wire_client import request_frame
 
@@ -175,10 +176,7 @@ def test_a_parked_request_notices_over_tls_that_its_client_has_gone(
         async with server as harness:
             client = await harness.connect()
             await client.send(heartbeat(1))
-            async with trio.open_nursery() as nursery:  # the client's part of the handshake
-                nursery.start_soon(client.stream.wait_readable)
-                await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
-                nursery.cancel_scope.cancel()
+            await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
             if ahead:
                 await client.send(heartbeat(2))
             await tls.settle()
@@ -207,14 +205,21 @@ def test_a_client_that_takes_no_reply_over_tls_is_closed_when_its_idle_time_is_o
 # ---- a whole broker
 
 
+TLS_PORT = 9093
+TLS = {
+    "listeners": f"PLAINTEXT://{HOST}:{PORT},SSL://{HOST}:{TLS_PORT}",
+    **{key.replace(".", "__"): value for key, value in listener_settings().items()},
+}
+
+
 async def over_tls(broker: WholeBroker) -> AsyncClient:
-    """Start the broker anew behind TLS; a client of it."""
-    broker.around = TlsTransport
-    await broker.restart()
-    return AsyncClient(client_end(MemoryTransport(broker.network).connect(HOST, PORT)))
+    """A client that speaks TLS."""
+    stream = client_end(MemoryTransport(broker.network).connect(HOST, TLS_PORT))
+    await shake(stream)
+    return AsyncClient(stream)
 
 
-@whole_broker()
+@whole_broker(**TLS)
 async def test_a_whole_broker_serves_over_tls(broker: WholeBroker) -> None:
     await broker.create_topic("t")
     client = await over_tls(broker)
@@ -239,7 +244,7 @@ async def test_a_whole_broker_serves_over_tls(broker: WholeBroker) -> None:
     client.close()
 
 
-@whole_broker()
+@whole_broker(**TLS)
 async def test_a_whole_broker_answers_what_is_pipelined_over_tls_in_order(
     broker: WholeBroker,
 ) -> None:

@@ -15,6 +15,7 @@ from broker.network.connection_state import CONNECTION_TURN_S, ConnectionState, 
 from broker.network.frame_memory import FrameMemory
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.request_memory import Claim, RequestMemory
+from broker.quotas.throttle import Throttle
 from protocol.errors import ProtocolError
 
 LIMIT = 200_000
@@ -205,6 +206,61 @@ def test_after_a_reply_that_a_worker_made_the_next_frame_is_found() -> None:
     driver.told(driver.state.finished())
     driver.go_on()
     driver.feed(frame(b"2"))
+    assert driver.seen == [b"1", b"2"]
+
+
+class FakeQuota:
+    throttled = 0
+
+    def note_throttled(self, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("behind", [b"", frame(b"2"), frame(b"2") + frame(b"3")[:5]])
+def test_s_qta_3_a_throttled_client_is_answered_and_then_not_heard(behind: bytes) -> None:
+    memory = RequestMemory(1000)
+    driver, throttle = Driver(memory=memory), Throttle(FakeQuota(), 9.0)
+
+    def behave(content: bytes) -> Any:
+        driver.ready.append(content)
+        return throttle if content == b"1" else None
+
+    driver.behave = behave
+    driver.receive(frame(b"1") + behind)
+    assert (driver.step, driver.state.waiting) == (Step.THROTTLE, throttle)
+    assert driver.ready == [b"1"]  # it is sent before anything is waited for
+    driver.ready.clear()
+    driver.state.throttled()
+    assert driver.activity.state is State.THROTTLED
+    assert driver.activity.may_be_cut
+    assert driver.seen == [b"1"]
+    assert memory.statistics().used == 0
+    assert driver.state.incoming.have == len(behind)
+    driver.activity.last = driver.now = 9.0
+    driver.told(driver.state.finished())
+    assert driver.activity.state is State.BUSY
+    driver.go_on()
+    assert driver.seen == [b"1", b"2"] if behind else [b"1"]
+    driver.feed((frame(b"2") + frame(b"3"))[len(behind) :])
+    assert driver.seen == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_s_qta_3_a_throttle_after_a_reply_that_was_waited_for(released: bool) -> None:
+    driver, throttle = Driver(), Throttle(FakeQuota(), 9.0)
+    driver.behave = lambda content: "later" if content == b"1" else None
+    driver.receive(frame(b"1") + frame(b"2"))
+    assert driver.step is Step.FINISH
+    if released:
+        driver.state.parked(released=True)
+    driver.ready.append(b"1")
+    driver.told(driver.state.finished(throttle))
+    assert (driver.step, driver.state.waiting) == (Step.THROTTLE, throttle)
+    driver.ready.clear()
+    driver.state.throttled()
+    assert driver.seen == [b"1"]
+    driver.told(driver.state.finished())
+    driver.go_on()
     assert driver.seen == [b"1", b"2"]
 
 

@@ -150,6 +150,7 @@ class WatchedTransport:
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
+        self.dial = inner.dial
         self.failures: list[OSError] = []
         """Raised by `accept`, one after the other, before anybody is accepted."""
         self.waiting = trio.Event()

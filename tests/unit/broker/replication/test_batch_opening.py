@@ -8,6 +8,7 @@ import trio
 import trio.testing
 
 from broker.replication.batch_opening import BatchOpener, OpeningStatistics
+from broker.request import reply_of
 from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers, WorkerDied
 from protocol.errors import ErrorCode
@@ -62,7 +63,7 @@ class Asked:
 
     async def run(self, driver: Driver, work: Work[Any]) -> None:
         with self._scope:
-            self._reply = await driver.run(work)
+            self._reply = await driver.run(reply_of(work))
             self._ended.set()
 
     @property

@@ -6,7 +6,8 @@ import trio.testing
 
 from broker.api.alter_replica_log_dirs import API, AlterReplicaLogDirsHandler
 from broker.api.describe_log_dirs import DescribeLogDirsHandler
-from broker.replication.log_mover import LogMover, appends_held_back
+from broker.replication.append_order import appends_held_back
+from broker.replication.log_mover import LogMover
 from broker.world.clock import SystemClock
 from broker.world.driver import Driver
 from broker.world.machine import MachineWorkers
@@ -123,7 +124,7 @@ def test_a_big_append_waits_for_the_switch_and_is_in_the_new_log():
             await released
 
     async def main():
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(run, hold_back())
                 await trio.testing.wait_all_tasks_blocked()
@@ -330,7 +331,7 @@ def test_a_partition_moves_while_it_is_written_to():
                 break
 
     async def main():
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(moves.mover.run)
                 await produce()
@@ -398,10 +399,10 @@ def test_a_bug_in_a_move_is_not_hidden():
     moves = Moves()
     moves.fill()
     moves.mover.move(TP, "/b")
-    moves.logs.future_log(TP).appender = None
+    moves.fs.fail("pwrite", "/b/*.log", errno=None)  # to say what None means is a TypeError
     with pytest.raises(ExceptionGroup) as caught:
         moves.run(lambda: False)
-    assert caught.group_contains(AttributeError)
+    assert caught.group_contains(TypeError)
 
 
 @pytest.mark.parametrize("give_up", ["delete", "cancel"])

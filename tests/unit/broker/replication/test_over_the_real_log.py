@@ -7,6 +7,7 @@ import pytest
 import trio
 import trio.testing
 
+from broker.replication.partition import THREADED_APPEND_BYTES
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
@@ -27,6 +28,10 @@ def libraries_are_loaded():
     import numpy  # noqa: F401
 
     zstd_library()
+
+
+BIG = bytes(THREADED_APPEND_BYTES)
+ROOMY = TopicConfig(max_message_bytes=2 * len(BIG))
 
 
 def made(config=None, partitions=1, **where):
@@ -224,41 +229,41 @@ def test_s_app_12_offsets_start_at_zero_and_refused_batches_take_none():
 
 
 def test_a_parked_fetch_is_woken_by_a_big_append_in_a_thread():
-    bench = made()
+    bench = made(ROOMY)
 
     async def main():
         parked = bench.fetch(0, max_wait_ms=500)
-        reply = await bench.wait_produced(batch([b"x" * 400_000]))
+        reply = await bench.wait_produced(batch([BIG]))
         assert (reply.error_code, reply.base_offset) == (0, 0)
         assert parked.done
-        assert len(fetched(parked.reply).records) > 400_000
+        assert len(fetched(parked.reply).records) > len(BIG)
 
     trio.run(main)
 
 
 def test_s_app_2_a_big_batch_with_a_bad_checksum_is_refused_and_the_next_one_accepted():
-    bench = made()
+    bench = made(ROOMY)
 
     async def main():
-        torn = batch([b"x" * 400_000])
+        torn = batch([BIG])
         torn[-5] ^= 1
         assert (await bench.wait_produced(torn)).error_code == ErrorCode.CORRUPT_MESSAGE
-        good = batch([b"y" * 400_000])
+        good = batch([BIG])
         assert (await bench.wait_produced(good)).base_offset == 0
         assert bench.produce(batch([b"small"])).base_offset == 1
 
     trio.run(main)
-    assert [offset for offset, _ in bench.values(0)] == [0, 1]
+    assert [offset for at in (0, 1) for offset, _ in bench.values(at)] == [0, 1]
 
 
 def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_behind_it(monkeypatch):
-    bench = made()
+    bench = made(ROOMY)
     goes_on = threading.Event()
     write = UnreliableFile.pwrite
     order = []
 
     def held(file, data, position):
-        if len(data) > 100_000:
+        if len(data) > len(BIG):
             assert goes_on.wait(5)
         write(file, data, position)
 
@@ -268,7 +273,7 @@ def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_behind_it
 
     async def main():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(send, "big", b"x" * 400_000)
+            nursery.start_soon(send, "big", BIG)
             await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(send, "small", b"s")
             await trio.testing.wait_all_tasks_blocked()
@@ -279,7 +284,7 @@ def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_behind_it
     monkeypatch.setattr(UnreliableFile, "pwrite", held)
     trio.run(main)
     assert order == [("big", 0), ("small", 1)]
-    assert [offset for offset, _ in bench.values(0)] == [0, 1]
+    assert [offset for at in (0, 1) for offset, _ in bench.values(at)] == [0, 1]
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
@@ -304,11 +309,11 @@ def test_s_rec_11_a_failed_write_takes_one_directory_offline_and_the_other_serve
 
 
 def test_s_rec_11_a_failed_write_in_a_thread():
-    bench = made()
+    bench = made(ROOMY)
     bench.fs.fail("pwrite", "*.log", errno=errno.ENOSPC, partial=1000)
 
     async def main():
-        reply = await bench.wait_produced(batch([b"x" * 400_000]))
+        reply = await bench.wait_produced(batch([BIG]))
         assert reply.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
     trio.run(main)
@@ -316,13 +321,13 @@ def test_s_rec_11_a_failed_write_in_a_thread():
 
 
 def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(monkeypatch):
-    bench = made()
+    bench = made(ROOMY)
     bench.topic("u")
     goes_on = threading.Event()
     write = UnreliableFile.pwrite
 
     def held(file, data, position):
-        if len(data) > 100_000:
+        if len(data) > len(BIG):
             assert goes_on.wait(5)
         write(file, data, position)
 
@@ -333,7 +338,7 @@ def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(monkey
             replies.append((await bench.wait_produced(batch([value]))).error_code)
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(send, b"x" * 400_000)
+            nursery.start_soon(send, BIG)
             await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(send, b"queued")
             await trio.testing.wait_all_tasks_blocked()

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.cluster.image import PartitionImage
+from broker.replication.partition import THREADED_APPEND_BYTES
 from broker.replication.partition_state import following
 from broker.replication.purgatory import DelayedOperation
 from config.topic_config import TopicConfig
@@ -64,7 +65,9 @@ def test_the_coordinator_appends_at_once_and_wakes_readers():
     (partition,) = bench.topic(OFFSETS)
     tp = partition.topic_partition
     watcher = watch(bench, tp)
-    info = bench.replicas.append(tp, batch([b"x" * 300_000]), origin=AppendOrigin.COORDINATOR)
+    info = bench.replicas.append(
+        tp, batch([bytes(THREADED_APPEND_BYTES)]), origin=AppendOrigin.COORDINATOR
+    )
     assert (info.first_offset, partition.log.high_watermark) == (0, 1)
     assert watcher.ended
 

@@ -78,6 +78,15 @@ def test_s_read_12_the_current_epoch_ends_at_the_log_end_before_its_first_append
     assert end_of_epoch(REPLICA, 9, 4) == (3, 20)
 
 
+def test_an_empty_leader_agrees_with_a_replica_that_led_and_wrote_nothing() -> None:
+    """Kafka's leaders note their epoch at once, and answer from the first one that they know."""
+    empty = log(end=0)
+    assert end_of_epoch(empty, 5, 3) == (3, 0)
+    assert divergence(end_of_epoch(empty, 5, 3), 3, 0) is None
+    assert end_of_epoch(empty, 5, -1) == UNKNOWN
+    assert end_of_epoch(empty, 5, 6) == UNKNOWN
+
+
 def test_a_fetching_replica_hears_where_the_leader_parts_from_it() -> None:
     assert divergence(EpochEnd(3, 20), 3, 20) is None
     assert divergence(EpochEnd(3, 20), 3, 21) == (3, 20)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import trio.testing
 from broker.world import child
 from broker.world.machine import MOST_MEMORY, MachineWorkers
 from broker.world.workers import Hand, WorkerDied
+from protocol.records.effort import Effort
 from tests.support.installation import CHECKOUT
 from tests.support.waiting import wait_until
 
@@ -160,7 +162,7 @@ def test_who_is_cancelled_does_not_wait_for_the_child(
 
     async def main() -> None:
         number = await machine.in_process(pid)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(machine.in_process, wait_for, pipe, "x")
                 while not pipe.with_suffix(".begun").exists():
@@ -214,6 +216,12 @@ def test_strangers_modules_in_the_current_folder_are_not_imported(
     monkeypatch.syspath_prepend(str(tmp_path))
     found = trio.run(machine.in_process, modules)
     assert [path for path in found if path and path.startswith(str(tmp_path))] == []
+
+
+def test_a_child_runs_the_form_of_its_broker(machine: MachineWorkers) -> None:
+    """In the compiled suite as in the other: a pickle of one form is none of the other."""
+    effort = Effort(bytes=5, steps=3)
+    assert trio.run(machine.in_process, attrgetter("bytes", "steps"), effort) == (5, 3)
 
 
 def test_a_child_needs_no_shared_memory_and_no_other_process(machine: MachineWorkers) -> None:

@@ -8,8 +8,6 @@ from trio.testing import wait_all_tasks_blocked
 
 from broker.background import Background
 from broker.deadlines import Deadlines
-from broker.fairness import NOBODY
-from broker.network.continuation import Continuation
 from broker.network.handler_pool import HandlerPool
 from broker.world.driver import Driver
 from broker.world.loop_watch import LINE_EVERY_S, LoopWatch, name_of
@@ -18,6 +16,7 @@ from storage.task import Task
 from storage.waits import PAUSE, Signal, call
 from tests.support.manual_clock import ManualClock
 from tests.support.trio_clock import TrioClock
+from tests.support.unanswered import begun
 
 
 class Watched:
@@ -174,11 +173,10 @@ def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -
                 await trio.lowlevel.checkpoint()
             assert noted() == "the background task log-retention"
             nursery.start_soon(pool.run)
-            work = slow()
-            rest = Continuation(work, work.send(None), NOBODY, lambda: "a request")
+            rest = begun(slow())
             await driver.run(pool.go_on(rest))
             assert rest.reply == "reply"
-            assert noted() == "a request"
+            assert noted() == rest.name()
             nursery.cancel_scope.cancel()
 
     trio.run(live)
@@ -225,8 +223,7 @@ def test_a_worker_in_the_middle_of_its_work_is_busy() -> None:
 
     async def main() -> None:
         go: Signal[None] = Signal()
-        work = waiting(go)
-        rest = Continuation(work, work.send(None), NOBODY, lambda: "x")
+        rest = begun(waiting(go))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.run)
             nursery.start_soon(driver.run, pool.go_on(rest))

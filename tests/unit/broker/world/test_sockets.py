@@ -30,7 +30,7 @@ def listen(
 
 def accept(listening: SocketListening) -> SocketStream:
     async def main() -> SocketStream:
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             await listening.wait_acceptable()
         return listening.accept()
 
@@ -152,3 +152,65 @@ def test_a_client_gets_no_descriptor_from_the_ceiling_on() -> None:
         assert caught.value.errno == errno.EMFILE
         assert client.recv(1) == b""
     listening.close()
+
+
+# ---- connecting
+
+
+async def dialed(host: str, port: int) -> SocketStream:
+    with trio.fail_after(60):
+        return await SocketTransport().dial(
+            host, port, send_buffer=SYSTEM_DEFAULT, receive_buffer=64 * 1024
+        )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
+def test_a_broker_connects_to_any_kind_of_host(host: str) -> None:
+    listening = listen(host)
+
+    async def main() -> None:
+        stream = await dialed(host, listening.bound.port)
+        server = listening.accept()
+        assert stream.peer == server.local
+        assert stream.local == server.peer
+        assert stream.source.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert not stream.source.getblocking()
+        stream.send(b"hello")
+        with trio.fail_after(60):
+            await server.wait_readable()
+        buffer = bytearray(5)
+        assert server.recv_into(memoryview(buffer)) == 5
+        assert buffer == b"hello"
+        stream.close()
+        server.close()
+
+    trio.run(main)
+    listening.close()
+
+
+def test_nobody_there_is_one_clear_error() -> None:
+    listening = listen("127.0.0.1")
+    port = listening.bound.port
+    listening.close()
+    with pytest.raises(ConnectionRefusedError, match="Connection refused"):
+        trio.run(dialed, "127.0.0.1", port)
+    with pytest.raises(OSError, match=r"Name or service not known|Temporary failure|not known"):
+        trio.run(dialed, "no.such.host.invalid", 9)
+
+
+def test_connecting_can_be_given_up_and_leaves_no_socket() -> None:
+    made: list[socket.socket] = []
+
+    async def main() -> None:
+        full = socket.socket()
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        with trio.move_on_after(0.05) as scope:
+            while True:  # the kernel answers as many as fit into the backlog
+                stream = await dialed("127.0.0.1", full.getsockname()[1])
+                made.append(stream.source)
+        assert scope.cancelled_caught
+        for sock in (*made, full):
+            sock.close()
+
+    trio.run(main)

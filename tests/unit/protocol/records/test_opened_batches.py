@@ -229,6 +229,14 @@ def test_no_changed_byte_is_overlooked(spread: int) -> None:
     )()
 
 
+def test_many_short_runs_are_left_to_a_thread() -> None:
+    def alternating(runs: int) -> list[NewRecord]:
+        return [(T, None, b"v" * (1 + at // 8 % 2), ()) for at in range(8 * runs)]
+
+    assert not glance(alternating(2 * 260))
+    assert glance(alternating(250))
+
+
 def test_records_of_odd_sizes_are_read_one_by_one() -> None:
     rows: list[NewRecord] = [(T + at, None, bytes(at * 37 % 500), ()) for at in range(150)]
     data = build_batch(rows)

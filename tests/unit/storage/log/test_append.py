@@ -90,7 +90,7 @@ def test_more_records_than_fit_are_an_invalid_record() -> None:
 
 @pytest.mark.parametrize("size", [10, IN_WRITER_FROM * 2])
 def test_s_app_2_bad_crc_is_corrupt_message(size: int) -> None:
-    built = LogBuilder()
+    built = LogBuilder(max_message_bytes=4 * IN_WRITER_FROM)
     data = built.batch(value=b"x" * size)
     data[-2] ^= 1
     assert refused(built, data).code is ErrorCode.CORRUPT_MESSAGE

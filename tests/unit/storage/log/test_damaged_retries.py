@@ -10,7 +10,7 @@ from tests.support.log_builder import LogBuilder
 @pytest.mark.parametrize("size", [10, IN_WRITER_FROM * 2])
 @pytest.mark.parametrize("base_sequence", [0, 17])
 def test_s_app_2_the_checksum_comes_before_the_producer(size: int, base_sequence: int) -> None:
-    built = LogBuilder()
+    built = LogBuilder(max_message_bytes=4 * IN_WRITER_FROM)
     producer = {"producer_id": 5, "producer_epoch": 0}
     good = built.batch(value=b"x" * size, base_sequence=0, **producer)
     built.log.append_as_leader(memoryview(bytearray(good)), leader_epoch=0)

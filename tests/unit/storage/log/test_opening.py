@@ -27,6 +27,8 @@ CODECS = list(CompressionType)
 COMPRESSED = [codec for codec in CODECS if codec]
 SIZES = [10, IN_WRITER_FROM]
 """Looked at in `prepare`, and by the writer."""
+ROOM = 2 * IN_WRITER_FROM
+"""`max.message.bytes` for both."""
 
 
 def packed(payload: bytes, count: int, codec: int = 0, **fields: int) -> bytearray:
@@ -92,7 +94,7 @@ def test_s_app_1_a_large_batch_is_refused_by_its_writer(what: str) -> None:
         data = packed(large + record(0), 2)
     else:
         data = packed(large + payload, count + 1)
-    built = LogBuilder()
+    built = LogBuilder(max_message_bytes=ROOM)
     assert refused(built, data).code is ErrorCode.INVALID_RECORD
     built.append()
 
@@ -122,7 +124,7 @@ def test_s_app_1_claimed_counts_begin_no_segments(codec: int) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("claimed", [0, -1, 2**40])
 def test_s_app_4_the_max_timestamp_is_corrected(codec: int, size: int, claimed: int) -> None:
-    built = LogBuilder(message_timestamp_after_max_ms=2**63 - 1)
+    built = LogBuilder(message_timestamp_after_max_ms=2**63 - 1, max_message_bytes=ROOM)
     now = built.clock.wall_ms()
     payload = record(0, bytes(size)) + record(1, time=7) + record(2)
     data = packed(payload, 3, codec, base_timestamp=now, max_timestamp=claimed)
@@ -136,7 +138,7 @@ def test_s_app_4_the_max_timestamp_is_corrected(codec: int, size: int, claimed: 
 
 
 def test_s_app_4_a_record_out_of_bounds_cannot_hide_behind_its_header() -> None:
-    built = LogBuilder()
+    built = LogBuilder(max_message_bytes=ROOM)
     now = built.clock.wall_ms()
     late = 10**10
     for size in SIZES:

@@ -29,7 +29,7 @@ def told(name: str, value: str | None, *synonyms: tuple[int, str, str | None], *
 
 
 def settings() -> list[Setting]:
-    inert = TOPIC_KEYS["unclean.leader.election.enable"].documentation
+    inert = TOPIC_KEYS["remote.log.copy.disable"].documentation
     return [
         _setting(each)
         for each in (
@@ -40,9 +40,9 @@ def settings() -> list[Setting]:
                 "segment.bytes", "9", (4, "log.segment.bytes", "9"), (5, "log.segment.bytes", "8")
             ),
             told(
-                "unclean.leader.election.enable",
+                "remote.log.copy.disable",
                 "true",
-                (3, "unclean.leader.election.enable", "true"),
+                (3, "remote.log.copy.disable", "true"),
                 documentation=inert,
             ),
             told("preallocate", "false", (5, "log.preallocate", "false")),
@@ -59,10 +59,10 @@ def shown(capsys: pytest.CaptureFixture[str], entity: Entity = TOPIC, **given: b
 
 def test_which_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys) == ["retention.ms"]
-    assert shown(capsys, Entity(kind=Kind.BROKER, name="1")) == ["unclean.leader.election.enable"]
-    changed = ["retention.ms", "segment.bytes", "unclean.leader.election.enable"]
+    assert shown(capsys, Entity(kind=Kind.BROKER, name="1")) == ["remote.log.copy.disable"]
+    changed = ["retention.ms", "segment.bytes", "remote.log.copy.disable"]
     assert shown(capsys, changed=True) == [*changed, "ssl.keystore.password"]
-    assert shown(capsys, no_effect=True) == ["unclean.leader.election.enable"]
+    assert shown(capsys, no_effect=True) == ["remote.log.copy.disable"]
     assert len(shown(capsys, all=True)) == 5
 
 
@@ -86,7 +86,7 @@ def test_a_table_hides_secrets_and_names_what_does_nothing(
     listing.show_settings(settings(), as_json=False, nothing="")
     lines = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
     assert lines["ssl.keystore.password"] == ["(hidden)", "server.properties", "-"]
-    assert lines["unclean.leader.election.enable"] == ["true", "cluster,", "dynamic", "none"]
+    assert lines["remote.log.copy.disable"] == ["true", "cluster,", "dynamic", "none"]
     assert lines["retention.ms"] == ["60", "topic", "-"]
 
 

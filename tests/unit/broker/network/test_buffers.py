@@ -1,0 +1,36 @@
+"""Bytes behind a parked request keep what they need, and no more stays in the pool."""
+
+import pytest
+
+from broker.network.buffers import STANDARD_BYTES, BufferPool
+from broker.network.frame_memory import FrameMemory
+from broker.network.receive_buffer import ReceiveBuffer
+
+
+@pytest.mark.parametrize("rest", [0, 100, 40_000, 100_000, STANDARD_BYTES - 10])
+def test_requests_that_are_parked_one_after_the_other_leave_the_pool_as_it_was(rest: int) -> None:
+    pool = BufferPool()
+    incoming = ReceiveBuffer(pool, FrameMemory(1 << 30))
+    for _ in range(100):
+        incoming.acquire(0)
+        incoming.have = 10 + rest
+        incoming.view[10 : 10 + rest] = b"r" * rest
+        incoming.shrink_parked(10)
+        assert incoming.have == rest
+        assert bytes(incoming.view[:rest]) == b"r" * rest
+        incoming.clear()
+        incoming.shrink_idle()
+    found = pool.statistics()
+    assert (found.in_use, found.bytes_in_use) == (0, 0)
+    assert found.bytes_free <= 2 * STANDARD_BYTES
+
+
+def test_what_is_kept_of_a_large_buffer_is_one_of_the_pool() -> None:
+    pool = BufferPool()
+    large = pool.grown(1 << 20, 300_000)
+    kept = pool.packed(memoryview(large)[:300_000])
+    assert len(kept) == 1 << 20
+    pool.release(large)
+    pool.release(kept)
+    found = pool.statistics()
+    assert (found.in_use, found.bytes_free) == (0, 2 << 20)

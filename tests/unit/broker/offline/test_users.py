@@ -1,0 +1,159 @@
+"""Users are made before a broker runs, in its own store."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.cluster.embedded_store import EmbeddedStore
+from broker.offline.users import main
+from broker.security.scram_credentials import describe
+from broker.world.sqlite_medium import SqliteMedia
+from protocol.sasl.scram import ScramMechanism, credential_of, salted_password
+from storage.log_dir import LogDir, read_meta_properties
+from storage.os_filesystem import OsFileSystem
+from storage.waits import at_once
+
+ALICE = "alice ü, \n"
+PASSWORD = "geheim ü\n2"
+
+
+@pytest.fixture
+def properties(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(f"broker.id=3\nlog.dirs={tmp_path}/a,{tmp_path}/b\n")
+    return path
+
+
+def run(
+    properties: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *words: str,
+    password: str = PASSWORD,
+) -> tuple[int, Any]:
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(password)))
+    code = main([str(properties), *words])
+    told = capsys.readouterr()
+    return code, told.err if code else json.loads(told.out)
+
+
+def test_a_user_is_added_listed_and_removed(
+    properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def done(*words: str) -> Any:
+        code, answer = run(properties, capsys, monkeypatch, *words)
+        assert code == 0, answer
+        assert answer["start_refused"] is None
+        return answer["users"]
+
+    assert done() == []
+    both = {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 4096}
+    assert done("--add", ALICE) == [{"name": ALICE, "mechanisms": both}]
+    bob = {"name": "bob", "mechanisms": {"SCRAM-SHA-512": 8192}}
+    assert done("--add", "bob", "--mechanism=SCRAM-SHA-512", "--iterations=8192") == [bob]
+    assert done() == [{"name": ALICE, "mechanisms": both}, bob]
+    fewer = {"SCRAM-SHA-256": 4096}
+    assert done("--remove", ALICE, "--mechanism=SCRAM-SHA-512") == [
+        {"name": ALICE, "mechanisms": fewer}
+    ]
+    assert done("--remove", ALICE) == [{"name": ALICE, "mechanisms": {}}]
+    assert done() == [bob]
+
+
+def test_the_credential_is_what_the_broker_verifies_with(
+    properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(properties, capsys, monkeypatch, "--add", ALICE)[0] == 0
+    media = SqliteMedia()
+    store: EmbeddedStore = at_once(
+        EmbeddedStore.open(media.open, str(properties.parent / "a" / media.file_name))
+    )
+    found = at_once(describe(store, ALICE))
+    assert set(found) == set(ScramMechanism)
+    salts = set()
+    for mechanism, credential in found.items():
+        salted = salted_password(mechanism, PASSWORD, credential.salt, 4096)
+        assert credential == credential_of(mechanism, salted, credential.salt, 4096)
+        salts.add(credential.salt)
+    assert len(salts) == 2
+    at_once(store.close())
+    assert {
+        read_meta_properties(OsFileSystem(), str(properties.parent / one)).node_id  # type: ignore[union-attr]
+        for one in "ab"
+    } == {3}
+
+
+@pytest.mark.parametrize(
+    ("words", "password", "told"),
+    [
+        (("--remove", "bob"), "", "there is no user bob with that mechanism"),
+        (("--add", "bob"), "", "a user has a name and a password"),
+        (("--add", ""), "x", "a user has a name and a password"),
+        (("--add", "bob", "--iterations=4095"), "x", "between 4096 and 16384"),
+        (("--add", "bob", "--iterations=16385"), "x", "between 4096 and 16384"),
+        (("--add", "bob", "--override=log.dirs=/etc"), "x", "/etc is a directory that is not"),
+        (("--override=num.partitions=x",), "", "num.partitions"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_line(
+    properties: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    password: str,
+    told: str,
+) -> None:
+    code, answer = run(properties, capsys, monkeypatch, *words, password=password)
+    assert code == 1
+    assert told in answer
+    assert answer.count("\n") == 1
+
+
+def test_a_broker_that_runs_keeps_its_store(
+    properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (properties.parent / "a").mkdir()
+    running = LogDir(OsFileSystem(), str(properties.parent / "a"))
+    running.lock()
+    code, answer = run(properties, capsys, monkeypatch, "--add", "bob")
+    running.unlock()
+    assert code == 1
+    assert "lock" in answer.lower()
+
+
+def test_what_the_broker_refuses_to_start_with_is_said_beside(
+    properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--add", "bob", "--override=authorizer.class.name=x.Y")
+    code, answer = run(properties, capsys, monkeypatch, *words)
+    assert code == 0
+    assert "authorizer.class.name" in answer["start_refused"]
+
+
+def test_users_of_a_cluster_are_in_zookeeper_and_nowhere_else(
+    properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = "--override=zookeeper.connect=127.0.0.1:1"
+    patience = "--override=zookeeper.connection.timeout.ms=300"
+    code, answer = run(properties, capsys, monkeypatch, "--add", "bob", nobody, patience)
+    assert code == 1
+    assert "no ZooKeeper server of 127.0.0.1:1 has answered" in answer
+    assert not (properties.parent / "a").exists()
+
+
+def test_topics_that_kafka_wrote_are_taken_over_as_at_the_first_start(
+    properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = properties.parent / "a" / "orders-0"
+    partition.mkdir(parents=True)
+    (partition / "00000000000000000000.log").touch()
+    assert run(properties, capsys, monkeypatch, "--add", "bob")[0] == 0
+    media = SqliteMedia()
+    store: EmbeddedStore = at_once(
+        EmbeddedStore.open(media.open, str(properties.parent / "a" / media.file_name))
+    )
+    assert at_once(store.children("/brokers/topics")) == ["orders"]
+    at_once(store.close())

@@ -13,12 +13,14 @@ COPY pykafkalog pykafkalog
 COPY config config
 COPY protocol protocol
 COPY storage storage
+COPY tls tls
 COPY broker broker
 COPY tools tools
 COPY pipeline pipeline
-# The wheel that everyone installs, from these sources and nothing else.
+# The wheel from these sources and nothing else, with the hot modules compiled for this platform.
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
 RUN python -m venv /opt/pykafkalog \
- && /opt/pykafkalog/bin/pip install --no-cache-dir . \
+ && /opt/pykafkalog/bin/pip install --no-cache-dir --config-settings compiled=true . \
  && /opt/pykafkalog/bin/python -m compileall -q /opt/pykafkalog/lib
 
 FROM python:3.11-slim-bookworm

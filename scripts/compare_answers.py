@@ -3,6 +3,7 @@
   scripts/compare-answers                   every mutation, pairs from the seed, walks: about 20,000
   scripts/compare-answers --requests 500    a sample
   scripts/compare-answers --api FETCH --api PRODUCE
+  scripts/compare-answers --access          what clients are allowed and denied, by access rules
 
 The exit code is 0 if tests/answers/accepted.py gives a reason for every difference.
 """
@@ -20,11 +21,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.answers.access_grants import SETTINGS
+from tests.answers.access_run import compare_access
 from tests.answers.cases import Case
 from tests.answers.pair import Pair
 from tests.answers.run import Comparison, compare, plan, versions_of
 from tests.answers.waits import compare_waits
-from tests.answers.walks import WALKS, walk
+from tests.answers.walking import WALKS, walk
 
 WALK_STEPS = 60
 
@@ -38,8 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--api", action="append", metavar="NAME", help="these only, and no walks")
     parser.add_argument("--walks", type=int, default=20, metavar="COUNT", help="of each kind")
     parser.add_argument("--theirs", metavar="FILE", help="write every finding there, in full")
+    parser.add_argument("--access", action="store_true", help="who may do what, with access rules")
+    parser.add_argument(
+        "--record", action="store_true", help="keep Kafka's: tests/golden/access.json"
+    )
     arguments = parser.parse_args(argv)
     console = Console()
+    if arguments.access:
+        return compare_clients(console, set(arguments.api or ()), record=arguments.record)
     began = time.monotonic()
     comparison = Comparison()
     with tempfile.TemporaryDirectory() as directory, Pair(Path(directory)) as pair:
@@ -61,6 +70,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             for one in comparison.findings
         )
         Path(arguments.theirs).write_text(text)
+    return 1 if comparison.findings or tracebacks else 0
+
+
+def compare_clients(console: Console, apis: set[str], *, record: bool) -> int:
+    """The table of tests/conformance/test_access_against_kafka.py, or some of its APIs."""
+    began = time.monotonic()
+    comparison = Comparison()
+    with tempfile.TemporaryDirectory() as directory, Pair(Path(directory), SETTINGS) as pair:
+        access = compare_access(
+            pair, comparison, wanted=lambda key, client: not apis or key.name in apis
+        )
+        tracebacks = pair.output().count("Traceback")
+    if record:
+        access.record.write([client.name for client in access.sets])
+    show(console, comparison, tracebacks, time.monotonic() - began)
     return 1 if comparison.findings or tracebacks else 0
 
 

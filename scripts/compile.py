@@ -1,8 +1,4 @@
-"""Compiles the hot modules of this checkout, if they have changed: see scripts/compile.
-
-With an option it only says by its exit code whether there is a compiler (`--possible`), and whether
-there is something to compile as well (`--due`).
-"""
+"""Compiles the hot modules of this checkout, if they have changed: see scripts/compile."""
 
 import fcntl
 import json
@@ -17,7 +13,7 @@ from typing import Final
 
 from config.form import SOURCES, compiled_directory, is_fresh, note_of
 from pykafkalog_build.compiled_modules import MODULES, ROOMS
-from pykafkalog_build.compiling import CannotCompile, compile_modules, find_compiler
+from pykafkalog_build.compiling import CannotCompile, compile_modules
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 KEPT_S: Final = 86_400
@@ -56,11 +52,6 @@ def compiled() -> str:
 
 def main() -> int:
     try:
-        find_compiler()
-        if "--possible" in sys.argv:
-            return 0
-        if "--due" in sys.argv:
-            return int(is_fresh(ROOT, compiled_directory(ROOT)))
         print(compiled())
     except CannotCompile as error:
         print(f"The hot modules stay as they are, not compiled: {error}", file=sys.stderr)

@@ -18,7 +18,6 @@ import math
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -34,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.support.broker_process import BrokerProcess  # noqa: E402
+from tests.support.ports import free_port  # noqa: E402
 
 DASHBOARD = ROOT / "dashboards" / "pykafkalog.json"
 SCRAPES = ROOT / "dashboards" / "prometheus.yml"
@@ -41,12 +41,6 @@ INTERVAL = "1s"
 VARIABLES = {"$__rate_interval": "5s", "$instance": ".*"}
 STEP_S = 2
 FIRST_DATA_S = 30
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 # ---- load

@@ -2,6 +2,8 @@
 
   scripts/fuzz --frames 1000000         a million of them, on all cores
   scripts/fuzz --seed 7 --chunk 12      one chunk again: the same frames, the same broker
+  scripts/fuzz --handshakes 100000      TLS handshakes that no honest client begins
+  scripts/fuzz --logins 100000          attempts to log in, right and wrong ones
 
 The exit code is 0 if nothing was found.
 """
@@ -11,7 +13,8 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,6 +24,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.fuzz.handshakes import run_handshakes
+from tests.fuzz.logins import run_attempts
 from tests.fuzz.run import Chunk, Limits, Result, prepare, run_chunk
 
 CHUNK_FRAMES = 2_000
@@ -41,16 +46,49 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="S",
         help="longest turn of the loop, CPU seconds",
     )
+    parser.add_argument("--handshakes", type=int, metavar="COUNT", help="of TLS, instead of frames")
+    parser.add_argument("--logins", type=int, metavar="COUNT", help="by SASL, instead of frames")
     arguments = parser.parse_args(argv)
+    if arguments.handshakes is not None:
+        return fuzz_handshakes(Console(), arguments.seed, arguments.handshakes, arguments.jobs)
     limits = Limits(turn_s=arguments.turn)
-    numbers = range(-(-arguments.frames // CHUNK_FRAMES))
+    count = arguments.frames if arguments.logins is None else arguments.logins
+    numbers = range(-(-count // CHUNK_FRAMES))
     if arguments.chunk is not None:
         numbers = range(arguments.chunk, arguments.chunk + 1)
     chunks = [Chunk(seed=arguments.seed, number=n, frames=CHUNK_FRAMES) for n in numbers]
-    return run(Console(), chunks, limits, min(arguments.jobs, len(chunks)))
+    work = partial(one, run_chunk if arguments.logins is None else run_attempts, limits)
+    return run(Console(), chunks, work, min(arguments.jobs, len(chunks)))
 
 
-def run(console: Console, chunks: Sequence[Chunk], limits: Limits, jobs: int) -> int:
+def fuzz_handshakes(console: Console, seed: int, count: int, jobs: int) -> int:
+    """Send mutated TLS handshakes; a chunk is one seed after the other."""
+    began = time.monotonic()
+    refused: Counter[str] = Counter()
+    clients = succeeded = 0
+    findings = []
+    seeds = range(seed, seed + -(-count // CHUNK_FRAMES))
+    with get_context("spawn").Pool(min(jobs, len(seeds))) as pool:
+        work = partial(run_handshakes, clients=CHUNK_FRAMES)
+        for number, result in zip(seeds, pool.imap(work, seeds), strict=True):
+            clients += result.clients
+            succeeded += result.succeeded
+            refused += result.refused
+            findings += [f"seed {number}: {finding}" for finding in result.findings]
+    console.print(
+        f"{clients:,} handshakes in {time.monotonic() - began:.0f} s: {succeeded:,} succeeded;",
+        ", ".join(f"{name} {number:,}" for name, number in refused.most_common()),
+        highlight=False,
+    )
+    for finding in findings:
+        console.print(finding, highlight=False)
+    return 1 if findings else 0
+
+
+Work = Callable[[Chunk], tuple[int, Result]]
+
+
+def run(console: Console, chunks: Sequence[Chunk], work: Work, jobs: int) -> int:
     began = time.monotonic()
     total = Result()
     columns = (
@@ -61,7 +99,7 @@ def run(console: Console, chunks: Sequence[Chunk], limits: Limits, jobs: int) ->
     )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=sum(chunk.frames for chunk in chunks), found=0)
-        for chunk_frames, result in results(chunks, limits, jobs):
+        for chunk_frames, result in results(chunks, work, jobs):
             total.merge(result)
             progress.update(task, advance=chunk_frames, found=len(total.findings.first))
     took = time.monotonic() - began
@@ -69,8 +107,7 @@ def run(console: Console, chunks: Sequence[Chunk], limits: Limits, jobs: int) ->
     return 1 if total.findings else 0
 
 
-def results(chunks: Sequence[Chunk], limits: Limits, jobs: int) -> Iterator[tuple[int, Result]]:
-    work = partial(one, limits)
+def results(chunks: Sequence[Chunk], work: Work, jobs: int) -> Iterator[tuple[int, Result]]:
     if jobs == 1:
         prepare()
         yield from map(work, chunks)
@@ -86,8 +123,10 @@ def ready() -> None:
     gc.freeze()
 
 
-def one(limits: Limits, chunk: Chunk) -> tuple[int, Result]:
-    return chunk.frames, run_chunk(chunk, limits)
+def one(
+    send: Callable[[Chunk, Limits], Result], limits: Limits, chunk: Chunk
+) -> tuple[int, Result]:
+    return chunk.frames, send(chunk, limits)
 
 
 def show(console: Console, total: Result, took_s: float, jobs: int) -> None:

@@ -20,12 +20,8 @@ The exit code is 1 if a comparison fails.
 """
 
 import argparse
-import contextlib
-import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -42,6 +38,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition  
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
 from tests.support.broker_process import BrokerProcess  # noqa: E402
+from tests.support.server_process import ServerProcess  # noqa: E402
 
 TOPIC = "orders"
 PARTITIONS = 4
@@ -54,44 +51,28 @@ class Differs(Exception):
     """A table or topic does not hold the expected records."""
 
 
-class Driver:
+class Driver(ServerProcess):
     """`pykafkalog pipeline …` in a process group of its own."""
 
     def __init__(self, directory: Path, words: list[str]) -> None:
-        self._words = [sys.executable, "-m", "pykafkalog", "pipeline", *words, *QUICK_JVM]
-        self._out = directory / "driver.out"
-        self._log = directory / "spark.log"
-        self.process: subprocess.Popen[bytes] | None = None
+        super().__init__(directory / "driver.out")
+        self._words = [
+            *(sys.executable, "-m", "pykafkalog", "pipeline", *words, *QUICK_JVM),
+            *("--master", "local[2]", "--log-file", str(directory / "spark.log")),
+        ]
         self.starts = 0
 
-    def start(self) -> None:
+    def start(self) -> "Driver":
         self.starts += 1
-        with self._out.open("ab") as out:
-            self.process = subprocess.Popen(
-                [*self._words, "--master", "local[2]", "--log-file", str(self._log)],
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
-
-    @property
-    def running(self) -> bool:
-        return self.process is not None and self.process.poll() is None
+        self.launch(self._words, directory=ROOT)
+        return self
 
     def kill(self) -> None:
-        if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        self.kill_group()
 
     def finish(self, timeout_s: float) -> int:
         assert self.process is not None
         return self.process.wait(timeout_s)
-
-    def output(self) -> str:
-        return self._out.read_text(errors="replace")[-3000:]
 
 
 class Load(threading.Thread):

@@ -22,6 +22,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from config.form import choose_form
+
+if "--sabotage" not in sys.argv:  # which replaces functions
+    choose_form()
+
 from tests.simulation.plan import Plan, drawn
 from tests.simulation.run import Result, simulate
 from tests.simulation.sabotage import ALL_SABOTAGES

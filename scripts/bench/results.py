@@ -154,6 +154,7 @@ class Results:
 
         mpl.use("Agg")
         from matplotlib import pyplot as plt
+        from matplotlib.ticker import LogLocator, NullFormatter
 
         halves = {
             "throughput: more is better": lambda name: is_rate(name),
@@ -168,7 +169,8 @@ class Results:
             axis.axvline(1, color="black", linewidth=1)
             axis.set_xscale("log")
             axis.xaxis.set_major_formatter("{x:g}")
-            axis.xaxis.set_minor_formatter("{x:g}")
+            axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+            axis.xaxis.set_minor_formatter(NullFormatter())
             axis.tick_params(axis="x", which="both", labelsize=7)
             for number, side in enumerate(shown):
                 found = [

@@ -35,6 +35,8 @@ sys.path.insert(0, str(ROOT))
 
 from cases import (  # noqa: E402
     Bench,
+    access,
+    encryption,
     followers,
     groups,
     growth,
@@ -52,7 +54,10 @@ from rich.console import Console  # noqa: E402
 from sides import FLOOR, FORMS, KAFKA, Maker, Side, another, has_compiled  # noqa: E402
 
 console = Console(stderr=True)
-ROOMS = (tools, requests, latency, followers, growth, groups, transactions, lives)
+ROOMS = (
+    *(tools, encryption, access, requests, latency),
+    *(followers, growth, groups, transactions, lives),
+)
 CASES = {name: case for room in ROOMS for name, case in room.CASES.items()}
 ROUNDS, QUICK_ROUNDS = 5, 3
 SECONDS, QUICK_SECONDS = 4.0, 0.6

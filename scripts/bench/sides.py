@@ -101,10 +101,14 @@ class Side:
         return f"127.0.0.1:{self.port}"
 
     @contextmanager
-    def other(self) -> Iterator["Side"]:
-        """Another broker of the same form, on an empty directory, for its life from the start."""
+    def other(self, prepare: Callable[["Side"], object] = lambda side: None) -> Iterator["Side"]:
+        """Another broker of the same form, on an empty directory, for its life from the start.
+
+        `prepare` may change its settings before that.
+        """
         self._made += 1
         made = Side(self.name, self.make, self.directory / f"other-{self._made}")
+        prepare(made)
         made.broker.start()
         try:
             yield made

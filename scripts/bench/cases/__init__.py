@@ -38,6 +38,27 @@ class Bench:
         """Seconds before those of a measurement, at the same load."""
         return self.seconds / 4
 
+    def load(
+        self,
+        side: Side,
+        frames: list[bytes],
+        connections: int,
+        inflight: int = 1,
+        seconds: float | None = None,
+    ) -> dict[str, Any]:
+        """Have as many requests answered as are; return what the client tells."""
+        seconds = seconds or self.seconds
+        return self.loads[0].run(
+            "load",
+            frames,
+            port=side.port,
+            pid=side.pid,
+            connections=connections,
+            inflight=inflight,
+            seconds=seconds,
+            warm=seconds / 4,
+        )
+
     @contextmanager
     def topic(self, side: Side, partitions: int = 1) -> Iterator[str]:
         """A topic for one measurement. A quick bench writes little and keeps it for the case."""

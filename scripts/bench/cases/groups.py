@@ -156,16 +156,7 @@ def heartbeats(bench: Bench, side: Side, members: int) -> Iterator[Measure]:
     group.form(bench.loads[0])
 
     def measure() -> Figures:
-        told = bench.loads[0].run(
-            "load",
-            group.heartbeats(),
-            port=side.port,
-            pid=side.pid,
-            connections=members,
-            inflight=1,
-            seconds=bench.seconds,
-            warm=bench.warm,
-        )
+        told = bench.load(side, group.heartbeats(), members)
         check_reply(told, ApiKey.HEARTBEAT, HEARTBEAT)
         return per_request(told)
 
@@ -186,16 +177,7 @@ def commits(bench: Bench, side: Side, connections: int) -> Iterator[Measure]:
             frames.append(request_frame(ApiKey.OFFSET_COMMIT, COMMIT, request))
 
         def measure() -> Figures:
-            told = bench.loads[0].run(
-                "load",
-                frames,
-                port=side.port,
-                pid=side.pid,
-                connections=connections,
-                inflight=1,
-                seconds=bench.seconds,
-                warm=bench.warm,
-            )
+            told = bench.load(side, frames, connections)
             check_reply(told, ApiKey.OFFSET_COMMIT, COMMIT)
             return per_request(told)
 
@@ -203,7 +185,7 @@ def commits(bench: Bench, side: Side, connections: int) -> Iterator[Measure]:
 
 
 CASES = {
-    **{f"groups/rebalance of {n}": case(rebalance, n, quick=n == 100) for n in (10, 100, 300)},
-    "groups/heartbeats, 64 x 1": case(heartbeats, 64, quick=True),
+    **{f"groups/rebalance of {n}": case(rebalance, n) for n in (10, 100, 300)},
+    "groups/heartbeats, 64 x 1": case(heartbeats, 64),
     **{f"groups/commits, {n} x 1": case(commits, n) for n in (4, 64)},
 }

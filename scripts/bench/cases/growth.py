@@ -1,10 +1,10 @@
 """Cost against the size of the work: partitions per request, in a session, in Metadata; topics."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy
-from frames import batch_of, produce_frame
+from frames import PRODUCE, batch_of, produce_frame
 from load import check_reply
 from sides import PATIENCE_S, Side, creation
 
@@ -14,6 +14,7 @@ from protocol.api_keys import ApiKey
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.wire_client import WireClient, request_frame
 
 METADATA, FETCH = 12, 11
@@ -85,20 +86,57 @@ def metadata(bench: Bench, side: Side, partitions: int) -> Iterator[Measure]:
 
 
 def topics_made(bench: Bench, side: Side, count: int) -> Iterator[Measure]:
-    """Topics of two partitions, made in one request and deleted in another."""
+    """Topics of two partitions, made in one request, written to, and deleted in another.
+
+    Apache Kafka answers before the broker has logs for them, hence the second figure.
+    """
+    batch = batch_of(RECORD)
 
     def measure() -> Figures:
         names = [f"made-{time.time_ns()}-{number:04}" for number in range(count)]
         began = time.perf_counter()
         side.call(ApiKey.CREATE_TOPICS, 5, creation(names, 2))
         made = time.perf_counter()
+        write_to_all(side, names, 2, batch)
+        written = time.perf_counter()
         request = DeleteTopicsRequest(topic_names=names, timeout_ms=PATIENCE_S * 1000)
         side.call(ApiKey.DELETE_TOPICS, 5, request)
         deleted = time.perf_counter()
         side.wait_for_partitions("made-", 0)
-        return {"made ms": (made - began) * 1000, "deleted ms": (deleted - made) * 1000}
+        return {
+            "answered ms": (made - began) * 1000,
+            "written ms": (written - began) * 1000,
+            "deleted ms": (deleted - written) * 1000,
+        }
 
     yield measure
+
+
+def write_to_all(side: Side, names: Sequence[str], partitions: int, batch: bytes) -> None:
+    """Write a record to each partition, again where it is refused as if there were none."""
+    left = [(name, index) for name in names for index in range(partitions)]
+    until = time.monotonic() + PATIENCE_S
+    with WireClient(side.port, timeout_s=PATIENCE_S) as client:
+        while left:
+            by_topic: dict[str, list[PartitionProduceData]] = {}
+            for name, index in left:
+                data = PartitionProduceData(index=index, records=batch)
+                by_topic.setdefault(name, []).append(data)
+            request = ProduceRequest(
+                acks=-1,
+                timeout_ms=PATIENCE_S * 1000,
+                topic_data=[
+                    TopicProduceData(name=n, partition_data=d) for n, d in by_topic.items()
+                ],
+            )
+            left = [
+                (topic.name, partition.index)
+                for topic in client.call(ApiKey.PRODUCE, PRODUCE, request).responses
+                for partition in topic.partition_responses
+                if partition.error_code
+            ]
+            if left and time.monotonic() > until:
+                raise RuntimeError(f"{len(left)} partitions cannot be written to, {left[0]} first")
 
 
 def many_partitions(bench: Bench, side: Side, partitions: int, producers: int) -> Iterator[Measure]:
@@ -108,19 +146,11 @@ def many_partitions(bench: Bench, side: Side, partitions: int, producers: int) -
     def measure() -> Figures:
         batch = batch_of(1000)
         with bench.topic(side, partitions) as topic:
-            told = bench.loads[0].run(
-                "load",
-                [
-                    produce_frame(topic, range(number * share, (number + 1) * share), batch)
-                    for number in range(producers)
-                ],
-                port=side.port,
-                pid=side.pid,
-                connections=producers,
-                inflight=2,
-                seconds=bench.seconds,
-                warm=bench.warm,
-            )
+            frames = [
+                produce_frame(topic, range(number * share, (number + 1) * share), batch)
+                for number in range(producers)
+            ]
+            told = bench.load(side, frames, producers, inflight=2)
         check_reply(told, ApiKey.PRODUCE, 9)
         batches = told["requests"] * share
         return {

@@ -27,16 +27,8 @@ def produce(
 
     def measure() -> dict[str, float]:
         with bench.topic(side, partitions) as topic:
-            told = bench.loads[0].run(
-                "load",
-                [produce_frame(topic, range(partitions), batch_of(value))],
-                port=side.port,
-                pid=side.pid,
-                connections=connections,
-                inflight=inflight,
-                seconds=seconds,
-                warm=seconds / 4,
-            )
+            frames = [produce_frame(topic, range(partitions), batch_of(value))]
+            told = bench.load(side, frames, connections, inflight, seconds)
         if side.name != FLOOR:
             check_reply(told, ApiKey.PRODUCE, PRODUCE)
         return per_request(told)
@@ -82,7 +74,7 @@ CASES = {
     "requests/0.9 KB, 2 x 20": case(produce, 2, 20, 1, SMALL, quick=True, floor=True),
     # What is written in a second would be more than memory that is warm: these times are short.
     "requests/16 KB, 4 x 5": case(produce, 4, 5, 1, 16_000, 1.5, floor=True),
-    "requests/4 x 64 KB, 2 x 5": case(produce, 2, 5, 4, 64_000, 1.0, quick=True, floor=True),
+    "requests/4 x 64 KB, 2 x 5": case(produce, 2, 5, 4, 64_000, 1.0, floor=True),
     "requests/1 MB, 2 x 2": case(produce, 2, 2, 1, 1_000_000, 0.7, floor=True),
     **{
         f"requests/0.9 KB, 1 x 1 beside {count} idle": case(beside_idle, count)

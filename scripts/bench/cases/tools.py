@@ -5,7 +5,7 @@ The client shares the machine with the broker, so MB/s is bounded by the client;
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sides import Side
@@ -16,15 +16,24 @@ from tests.support.kafka_jars import java
 MB = 1024 * 1024
 
 
-def produced(side: Side, topic: str, size: int, count: int, *words: str) -> Figures:
-    """One run of the producer tool."""
+def produced(
+    side: Side,
+    topic: str,
+    size: int,
+    count: int,
+    *words: str,
+    at: str | None = None,
+    options: Sequence[str] = (),
+) -> Figures:
+    """One run of the producer tool; `at` is another listener, `options` are the JVM's."""
     before = side.cpu_seconds()
     told = java(
         "org.apache.kafka.tools.ProducerPerformance",
         *("--topic", topic, "--num-records", str(count), "--record-size", str(size)),
-        *("--throughput", "-1", "--bootstrap-server", side.bootstrap),
+        *("--throughput", "-1", "--bootstrap-server", at or side.bootstrap),
         *words,
         timeout=600,
+        options=options,
     ).stdout.splitlines()[-1]
     cpu = side.cpu_seconds() - before
     rate, p99 = (re.search(f"([\\d.]+) {what}", told) for what in ("MB/sec", "ms 99th"))
@@ -37,14 +46,25 @@ def produced(side: Side, topic: str, size: int, count: int, *words: str) -> Figu
     }
 
 
-def consumed(side: Side, topic: str, size: int, count: int, what: str) -> Figures:
+def consumed(
+    side: Side,
+    topic: str,
+    size: int,
+    count: int,
+    what: str,
+    *words: str,
+    at: str | None = None,
+    options: Sequence[str] = (),
+) -> Figures:
     """One run of the consumer tool; MB/s are those of the time after joining the group."""
     before = side.cpu_seconds()
     lines = java(
         "org.apache.kafka.tools.ConsumerPerformance",
-        *("--topic", topic, "--num-records", str(count), "--bootstrap-server", side.bootstrap),
-        *("--timeout", "60000"),
+        *("--topic", topic, "--num-records", str(count)),
+        *("--bootstrap-server", at or side.bootstrap, "--timeout", "60000"),
+        *words,
         timeout=600,
+        options=options,
     ).stdout.splitlines()
     names, values = ([part.strip() for part in line.split(",")] for line in lines[-2:])
     row = dict(zip(names, values, strict=True))

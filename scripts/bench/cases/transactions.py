@@ -1,8 +1,7 @@
 """Transactions by the protocol of KIP-890: a Produce request that adds its partitions, and EndTxn.
 
-EndTxn is answered here when the markers are in the logs; Apache Kafka answers before, and the next
-transaction may find the last one unfinished (CONCURRENT_TRANSACTIONS). The client then tries again
-after a millisecond, where real ones wait longer.
+The next transaction may find the last one unfinished (CONCURRENT_TRANSACTIONS). The client then
+tries again after a millisecond, where real ones wait longer.
 """
 
 import time

@@ -1,16 +1,25 @@
 """Which tests run when, side by side or alone. The marks are set here, by path, in one place.
 
-    scripts/test            what is unmarked, and `integration` and `conformance`
-    scripts/test --long     the rest: `slow`, `crash`, `hostile`
-    scripts/test --release  what takes minutes and seldom breaks: `release`
+    scripts/test          what is unmarked, and `integration` and `conformance`
+    scripts/test --long   the rest: `slow`, `crash`, `hostile`
 
 `tests/meta/test_readme_claims.py` holds that every claim of the README is proven by the first.
+`tests/unsteady.toml` lists tests that have been seen to fail by chance; they are `slow` as well.
 """
 
+import tomllib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 import pytest
+
+SHORT_MARKS: Final = "(not slow and not crash and not hostile and not ecosystem)"
+LONG_MARKS: Final = "((slow or crash or hostile) and not ecosystem)"
+REAL_MARKS: Final = "(integration or conformance or ecosystem)"
+"""Those that start brokers and the command line of an installed wheel."""
+
+UNSTEADY: Final = Path(__file__).parent / "unsteady.toml"
 
 LONG: Final = (
     # kills, and waits for what comes of them
@@ -35,10 +44,6 @@ LONG: Final = (
     "tests/conformance/test_compaction_two_brokers.py",
     "tests/conformance/test_one_directory_two_brokers.py::test_s_fmt_2_a_directory_goes_to_and_fro[old",
     "tests/conformance/test_what_is_due_against_kafka.py",
-)
-"""Beginnings of the ids of tests that are `slow`, beside those that say so themselves."""
-
-RELEASE: Final = (
     # every client of the table
     "tests/conformance/test_access_against_kafka.py::test_s_acl_1_the_same_is_denied[all",
     "tests/conformance/test_access_against_kafka.py::test_s_acl_8_the_audit_logs_have_the_same[all",
@@ -67,7 +72,7 @@ RELEASE: Final = (
     "tests/integration/test_source_streams.py",
     "tests/integration/test_spark_cluster.py",
 )
-"""Beginnings of the ids of tests that are for a `release`: minutes each, and seldom broken."""
+"""Beginnings of the ids of tests that are `slow`, beside those that say so themselves."""
 
 ALONE: Final = (
     "tests/integration/test_quotas_held.py",  # rates and latencies, in real time
@@ -83,6 +88,13 @@ SPARK: Final = (
     "tests/integration/test_source_streams.py",
 )
 """Files that share one JVM and one session of Spark."""
+
+SPARK_TESTS: Final = (
+    *SPARK,
+    "tests/unit/pipeline",
+    "tests/integration/test_pipeline_commands.py",
+)
+"""What another version of Spark could break: `scripts/test --long spark`."""
 
 FIRST: Final = (
     "tests/integration/test_example_flights.py",
@@ -111,13 +123,19 @@ FIRST: Final = (
 
 def mark(items: Iterable[pytest.Item]) -> None:
     """Set the marks of all tests that were collected."""
+    slow = (*LONG, *ALONE)
+    unsteady = {entry["test"] for entry in unsteady_tests()}
     for item in items:
-        if item.nodeid.startswith((*LONG, *ALONE)):
+        if item.nodeid.startswith(slow) or item.nodeid in unsteady:
             item.add_marker(pytest.mark.slow)
-        if item.nodeid.startswith(RELEASE):
-            item.add_marker(pytest.mark.release)
         if item.nodeid.startswith(ALONE):
             item.add_marker(pytest.mark.alone)
+
+
+def unsteady_tests() -> list[dict[str, str]]:
+    """Return the entries of `tests/unsteady.toml`."""
+    entries: list[dict[str, str]] = tomllib.loads(UNSTEADY.read_text()).get("unsteady", [])
+    return entries
 
 
 def in_order(items: list[pytest.Item]) -> None:

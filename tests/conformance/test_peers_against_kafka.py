@@ -43,6 +43,7 @@ pytestmark = pytest.mark.conformance
 
 TOPIC = "peers"
 BATCHES = 6
+NOT_YET = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 CONFIG = BrokerConfig.parse({"listeners": "PLAINTEXT://127.0.0.1:0"})
 
 
@@ -108,12 +109,21 @@ async def _create(client: Client) -> None:
 
 
 async def _produce(client: Client, batch: bytes) -> None:
+    """Append a batch. Kafka answers CreateTopics before the broker leads the new partition."""
     data = PartitionProduceData(index=0, records=batch)
     request = ProduceRequest(
         acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])]
     )
+    with trio.fail_after(60):
+        while (code := await _append(client, request)) in NOT_YET:
+            await trio.sleep(0.1)
+    assert code == ErrorCode.NONE
+
+
+async def _append(client: Client, request: ProduceRequest) -> int:
     answer = await client.ask(ApiKey.PRODUCE, request)
-    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    code: int = answer.responses[0].partition_responses[0].error_code
+    return code
 
 
 async def _check_metadata(client: Client) -> None:

@@ -107,7 +107,7 @@ SPARK_PAGES = [
 ]
 
 
-@pytest.mark.release
+@pytest.mark.slow
 @pytest.mark.parametrize("page", SPARK_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_commands_of_a_page_that_start_spark(
     page: Path, with_spark: Path, tmp_path: Path
@@ -143,7 +143,7 @@ def test_the_examples_of_all_commands(tmp_path: Path) -> None:
     run(steps, tmp_path, single=True)
 
 
-@pytest.mark.release
+@pytest.mark.slow
 @pytest.mark.parametrize("prog", [prog for prog in PARSERS if "pipeline " in prog])
 def test_the_examples_of_the_pipeline(prog: str, with_spark: Path, tmp_path: Path) -> None:
     run(steps_of_help(PARSERS[prog]), tmp_path, single=True, environment=with_spark)

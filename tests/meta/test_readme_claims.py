@@ -1,9 +1,9 @@
 """Every claim of README.md has tests with real clients or files that `scripts/test` runs."""
 
-import re
 import subprocess
 import sys
 
+from tests.selection import SHORT_MARKS
 from tests.support.installation import ROOT
 
 CLIENTS, ORACLE = "tests/integration/test_", "tests/conformance/test_"
@@ -132,7 +132,7 @@ CLAIMS: dict[str, tuple[str, ...]] = {
 """Words of the README -> files, tests or single cases that prove them.
 
 Not proven here: what counts megabytes and milliseconds of a start, which scripts/bench measures;
-pythons (`scripts/test-pythons`) and flights, which `--release` runs; and the programs of
+Pythons and flights, which `scripts/test --long` runs; and the programs of
 `scripts/test --ecosystem`.
 """
 
@@ -143,12 +143,11 @@ def test_every_claim_is_in_the_readme() -> None:
 
 
 def test_every_claim_is_proven_by_scripts_test() -> None:
-    (marks,) = re.findall(r'^short="(.*)"$', (ROOT / "scripts/test").read_text(), re.MULTILINE)
     tests = sorted({test for tests in CLAIMS.values() for test in tests})
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"),
-            *("-m", marks, *tests),
+            *("-m", SHORT_MARKS, *tests),
         ],
         cwd=ROOT,
         capture_output=True,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import trio._core._run as trio_loop
 from hypothesis import HealthCheck, settings
 
 from tests import selection
@@ -40,6 +41,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return selection.group_of(nodeid)
 
     return ByGroup(config, log)
+
+
+@pytest.fixture(autouse=True)
+def _tasks_run_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trio shuffles the tasks that may run; with drawn examples it is left to."""
+    if settings.get_current_profile_name() == "repeated":
+        monkeypatch.setattr(trio_loop, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
+        trio_loop._r.seed(0)
 
 
 @pytest.fixture(autouse=True)

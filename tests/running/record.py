@@ -1,6 +1,6 @@
 """A plugin of pytest: writes the outcomes of a run to a file, for `tests.running.stage`.
 
-    python -m pytest -p tests.running.record --record FILE …
+    python -m pytest -p tests.running.record --record FILE [--only-in TESTS] …
 
 The log lines of client libraries, which they print by the hundred while a broker is away, go to
 `FILE.clients` instead of the report of each failed test.
@@ -21,6 +21,7 @@ ESCAPE_CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record", type=Path, help="write the outcomes of the run to this file")
+    parser.addoption("--only-in", type=Path, help="run the tests of this JSON list of ids, only")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,13 +30,21 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Recorder(record))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    only_in = config.getoption("--only-in")
+    if only_in is not None:
+        chosen = frozenset(json.loads(only_in.read_text()))
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
+        items[:] = [item for item in items if item.nodeid in chosen]
+
+
 class Recorder:
-    """Counts what passed, and keeps why the rest did not."""
+    """Notes what passed, and keeps why the rest did not."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.clients = path.with_suffix(".clients")
-        self.passed = 0
+        self.passed: list[str] = []
         self.skipped = 0
         self.seconds: dict[str, float] = {}
         self.failed: dict[str, str] = {}
@@ -52,7 +61,7 @@ class Recorder:
         elif report.skipped:
             self.skipped += 1
         elif report.when == "call":
-            self.passed += 1
+            self.passed.append(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

@@ -66,16 +66,18 @@ class Stage:
         failed, unsteady = first.failures, ()
         if first.is_complete and 0 < len(failed) <= MOST_REPEATED:
             print(f"--- {self.name}: {len(failed)} failed; once more, alone", flush=True)
-            chosen = [failure.test for failure in failed]
-            again = self._pytest(records / f"{self.name}-again", [*self.words, *chosen])
+            chosen = records / f"{self.name}.failed"
+            chosen.write_text(json.dumps([failure.test for failure in failed]))
+            words = [*self.words, "--only-in", str(chosen)]
+            again = self._pytest(records / f"{self.name}-again", words)
             if again.is_complete:
-                twice = {failure.test for failure in again.failures}
-                unsteady = tuple(f for f in failed if f.test not in twice)
-                failed = tuple(f for f in failed if f.test in twice)
+                sound = again.passed - {failure.test for failure in again.failures}
+                unsteady = tuple(f for f in failed if f.test in sound)
+                failed = tuple(f for f in failed if f.test not in sound)
         return StageResult(
             name=self.name,
             seconds=time.monotonic() - began,
-            passed=first.passed,
+            passed=len(first.passed - {failure.test for failure in first.failures}),
             skipped=first.skipped,
             failed=failed,
             unsteady=unsteady,
@@ -102,7 +104,7 @@ class Stage:
         not_collected = [Failure(*item) for item in told["not_collected"].items()]
         return _Record(
             is_complete=not not_collected,
-            passed=told["passed"],
+            passed=frozenset(told["passed"]),
             skipped=told["skipped"],
             failures=(*not_collected, *failures),
         )
@@ -114,6 +116,7 @@ class _Record:
 
     is_complete: bool
     """Whether all tests were found, so that those that failed can be repeated."""
-    passed: int = 0
+    passed: frozenset[str] = frozenset()
+    """Tests whose own part passed; one whose teardown failed is among the failures too."""
     skipped: int = 0
     failures: tuple[Failure, ...] = ()

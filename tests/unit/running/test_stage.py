@@ -63,6 +63,52 @@ def test_a_test_that_fails_twice_has_failed(play) -> None:
     assert report.text([result]).splitlines()[-1].startswith("FAILED test_it.py::test_x[2] - ")
 
 
+SECOND_TIME = """
+import pytest
+from pathlib import Path
+
+def test_x():
+    seen = Path(__file__).with_name("seen")
+    if seen.exists():
+        {then}
+    seen.touch()
+    assert False, "for a reason"
+"""
+
+
+@pytest.mark.parametrize("then", ["pytest.skip('no broker')", "raise SystemExit"])
+def test_only_a_test_that_passes_when_it_is_repeated_is_unsteady(play, then: str) -> None:
+    result = play(SECOND_TIME.format(then=then))
+    assert (result.passed, result.unsteady) == (0, ())
+    assert [failure.test for failure in result.failed] == ["test_it.py::test_x"]
+    assert "for a reason" in result.failed[0].reason
+
+
+def test_a_test_that_is_not_found_again_has_failed(play) -> None:
+    result = play(
+        "import os\nfrom pathlib import Path\n"
+        "seen = Path(__file__).with_name('seen')\n"
+        "if not seen.exists():\n"
+        "    def test_x(): seen.touch(); assert False"
+    )
+    assert ([f.test for f in result.failed], result.unsteady) == (["test_it.py::test_x"], ())
+
+
+def test_a_test_whose_fixture_ends_in_an_error_has_not_passed(play) -> None:
+    result = play(
+        "import pytest\n"
+        "@pytest.fixture\ndef opened():\n    yield\n    raise ValueError('left open')\n"
+        "def test_x(opened): pass"
+    )
+    assert (result.passed, result.unsteady) == (0, ())
+    assert result.failed == (Failure("test_it.py::test_x", "ValueError: left open"),)
+
+
+def test_what_passed_is_not_repeated(play, tmp_path: Path) -> None:
+    play(COIN + "\n\ndef test_counted():\n    with open('runs', 'a') as f: f.write('x')\n")
+    assert (tmp_path / "runs").read_text() == "x"
+
+
 def test_a_worker_that_dies_is_a_failure_of_its_test(play) -> None:
     result = play("import os, signal\ndef test_x(): os.kill(os.getpid(), signal.SIGKILL)")
     (failure,) = result.failed

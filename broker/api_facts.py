@@ -39,9 +39,8 @@ class Api:
     APIs are run aside, because they wait for each other (changes of topics are made one after the
     other) or go in turns: in a worker they would keep appends from running."""
     ends_with_client: bool = False
-    """Long work ends when the client disconnects, because the API changes nothing; or it is
-    Produce, whose appends are each done as a whole. All others are finished; Metadata and
-    FindCoordinator may make topics."""
+    """Long work ends when the client's connection is reset, because the API changes nothing. All
+    others are finished: Produce appends, and Metadata and FindCoordinator may make topics."""
     carries_files: bool = False
     """Responses hold records, which may be slices of files."""
     cluster_only: bool = False

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextvars import ContextVar
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from storage.waits import Signal
+from storage.waits import Signal, Until
 
 Item = TypeVar("Item")
 
@@ -177,15 +177,30 @@ class FairLock:
     """Lets one piece of work at a time do what takes long: `async with lock: ...`.
 
     Next is whose client has used it for the shortest time lately or, if there are `shares`, has
-    least of those. Without a clock no use is noted. Who waits is parked (`Signal.parked`).
+    least of those. Without a clock no use is noted.
     """
 
-    __slots__ = ("_began", "_busy", "_client", "_monotonic", "_shares", "_used", "_waiting")
+    __slots__ = (
+        "_began",
+        "_busy",
+        "_client",
+        "_monotonic",
+        "_parks",
+        "_shares",
+        "_used",
+        "_waiting",
+    )
 
     def __init__(
-        self, monotonic: Callable[[], float] = _no_time, *, shares: Shares | None = None
+        self,
+        monotonic: Callable[[], float] = _no_time,
+        *,
+        shares: Shares | None = None,
+        parks: bool = False,
     ) -> None:
+        """`parks`: work that waits is parked (`Signal.parked`), so it ends with its client."""
         self._monotonic = monotonic
+        self._parks = parks
         self._used = Shares(monotonic, half_life_s=HALF_LIFE_S)
         self._shares = shares or self._used
         self._busy = False
@@ -219,7 +234,7 @@ class FairLock:
         called: Signal[None] = Signal()
         self._waiting[called] = client
         try:
-            await called.parked()
+            await Until(called, parked=self._parks)
         except BaseException:  # ended while it waited
             if self._waiting.pop(called, None) is None:  # called in the same moment
                 self._call_next()

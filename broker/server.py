@@ -66,8 +66,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STOP_REQUESTS_S = 10.0
-"""Seconds that requests in work may still take at shutdown."""
+STOP_REQUESTS_S = 6.0
+"""Seconds that requests in work may still take at shutdown. Containers are killed after ten, and
+the logs have to be flushed before."""
 
 
 class BrokerServer:

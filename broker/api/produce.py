@@ -105,7 +105,6 @@ API: Final = Api(
     versions=(0, 13),
     most_elements=10_000,
     in_workers=True,
-    ends_with_client=True,
     charged=Charged.PRODUCE,
     # KafkaApis.handleProduceRequest
     asks=(

@@ -62,9 +62,11 @@ class Activity:
         """Whether the connection may end at once: no request is in work, or it is only parked."""
         return self.state not in _IN_WORK
 
-    def is_stuck(self, now: float, max_idle_s: float) -> bool:
+    def is_stuck(self, now: float, max_idle_s: float, *, has_sent_all: bool = False) -> bool:
         """Whether nothing happened for `max_idle_s`; a parked or working request is not stuck.
 
-        A throttled connection is, as in Kafka.
+        A throttled connection is, as in Kafka, and a parked one whose client sends no more: that
+        client may be gone for good, which only a reset would tell.
         """
-        return now - self.last > max_idle_s and self.state in _MAY_BE_STUCK
+        may_be = self.state in _MAY_BE_STUCK or (has_sent_all and self.state is State.PARKED)
+        return may_be and now - self.last > max_idle_s

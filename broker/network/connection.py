@@ -301,6 +301,11 @@ class Connection:
         return self._state.activity.state
 
     @property
+    def last_progress(self) -> float:
+        """When something last happened, in monotonic seconds: `Activity.last`."""
+        return self._state.activity.last
+
+    @property
     def ending(self) -> Ending | None:
         """Why it handles no further request; None if it does, or was aborted."""
         return self._state.activity.ending
@@ -308,9 +313,13 @@ class Connection:
     def check_idle(self, now: float, max_idle_s: float) -> bool:
         """Close it if nothing happened for `max_idle_s`; return whether it was.
 
-        A connection whose request is parked or in work is not idle.
+        A connection whose request is parked or in work is not idle, unless its client has sent the
+        end of the stream and waits for nothing but a parked request.
         """
-        return self._end_if(self._state.is_stuck(now, max_idle_s), Ending.IDLE)
+        served = self._served
+        has_sent_all = served is not None and served.has_sent_all
+        stuck = self._state.is_stuck(now, max_idle_s, has_sent_all=has_sent_all)
+        return self._end_if(stuck, Ending.IDLE)
 
     def check_overdue(self, now: float) -> bool:
         """Close it if others wait for the memory of its unfinished request; return whether it was.

@@ -25,8 +25,9 @@ the readiness; but if clients answered faster than that the last time, the loop 
 more times by itself. Whatever else a connection waits for (a call in a thread, a deadline), the
 driver serves in a task.
 
-While nobody takes a connection's bytes they stay in its stream, and the loop listens only for a
-hang-up, which ends work that is parked (`Signal.parked`).
+While nobody takes a connection's bytes they stay in its stream, and the loop listens only for its
+end and for a reset. A reset ends work that is parked (`Signal.parked`). The end of the stream does
+not: a client that sends no more may listen, and what it sent is carried out before the end is read.
 """
 
 from collections import deque
@@ -40,7 +41,7 @@ from broker.network.connection_state import CONNECTION_TURN_S
 from broker.network.endings import ClientGone, ConnectionEnded
 from broker.world.driver import Driver
 from broker.world.loop_watch import NOTED_S
-from broker.world.readiness import HANGUP, ONCE, READABLE, Readiness, Ready
+from broker.world.readiness import BROKEN, HANGUP, ONCE, READABLE, Readiness, Ready
 from broker.world.transport import Stream
 from broker.world.turns import PAUSES, TURN_S
 from storage.waits import PAUSE, Until, Wait, Work
@@ -82,6 +83,7 @@ class ConnectionWork:
         "ended",
         "error",
         "gone",
+        "has_sent_all",
         "is_due",
         "key",
         "loop",
@@ -125,7 +127,9 @@ class ConnectionWork:
         self.is_due = False
         """Whether it stands in a line."""
         self.gone = False
-        """Whether the client has hung up."""
+        """Whether the connection was reset: nobody listens."""
+        self.has_sent_all = False
+        """Whether the end of the stream has come while its work was under way."""
         self.takes_long = False
         """Whether it took so long, when it last received, that nobody should wait for it."""
         self.round = 0
@@ -454,10 +458,12 @@ class ConnectionLoop:
         self._readiness.modify(served.key, mask)
 
     def _note_unwanted(self, served: ConnectionWork, events: int) -> None:
-        """Nobody takes its bytes now: from here on only a hang-up is told of, once."""
+        """Nobody takes its bytes now: from here on only its end and a reset are told of, once."""
         if served.mask != _ONLY_HANGUP:
             self._ask(served, _ONLY_HANGUP)
-        if events & HANGUP and not served.gone:
+        if events & HANGUP:
+            served.has_sent_all = True
+        if events & BROKEN and not served.gone:
             served.gone = True
             wait = served.wait
             if isinstance(wait, Until) and wait.parked:

@@ -346,13 +346,13 @@ class ConnectionState:
 
     # ---- for the sweeper
 
-    def is_stuck(self, now: float, max_idle_s: float) -> bool:
-        """Whether nothing happened for `max_idle_s`; a parked or working request is not stuck.
+    def is_stuck(self, now: float, max_idle_s: float, *, has_sent_all: bool = False) -> bool:
+        """Whether nothing happened for `max_idle_s`, as `Activity.is_stuck` says.
 
         A frame that comes too slowly counts as nothing (`FrameHold.is_too_slow`).
         """
         activity, hold = self.activity, self.incoming.hold
-        if activity.is_stuck(now, max_idle_s):
+        if activity.is_stuck(now, max_idle_s, has_sent_all=has_sent_all):
             return True
         slow = hold is not None and activity.state is State.IDLE
         return slow and hold.is_too_slow(now, max_idle_s)  # type: ignore[union-attr]

@@ -6,4 +6,4 @@ class ConnectionEnded(BaseException):
 
 
 class ClientGone(ConnectionResetError):
-    """Its client has hung up, while a request was parked."""
+    """Its client has reset the connection while a request was parked."""

@@ -43,8 +43,8 @@ class Finishing:
 
         Returns the throttle of the client; None if it is not throttled.
 
-        `abort` ends the connection. Raises ClientGone if the client hung up while the request was
-        parked, OSError, and ProtocolError.
+        `abort` ends the connection. Raises ClientGone if the client reset the connection while the
+        request was parked, OSError, and ProtocolError.
         """
         state, replies = self._state, self._replies
         waiting: Unanswered = state.waiting
@@ -143,7 +143,7 @@ class Finishing:
             waiting.remote_s += waiting.since - since
 
     async def _park(self, wait: Wait, context: RequestContext, room: Room | None) -> None:
-        """Wait until it is fired. Raises ClientGone if the client hangs up first.
+        """Wait until it is fired. Raises ClientGone if the client resets it first.
 
         While the request is parked, others may use the memory that it has released.
         """

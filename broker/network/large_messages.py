@@ -83,14 +83,20 @@ class Rooms:
             self._waiting.append(entry)
             try:
                 await entry[1]
-            finally:
+            except BaseException:  # ended while it waited, or after it was woken
                 self._waiting.remove(entry)
+                self._wake()
+                raise
+            self._waiting.remove(entry)
         self._taken += elements
         return Room(self, elements)
 
     def give_back(self, elements: int) -> None:
         """Give `elements` back and wake requests that fit now. Called by `Room`."""
         self._taken -= elements
+        self._wake()
+
+    def _wake(self) -> None:
         free = self._most - self._taken
         for wanted, fits in self._waiting:
             if wanted <= free:
@@ -145,7 +151,7 @@ class LargeMessages:
         self._requests = Rooms(ELEMENTS_AT_ONCE)
         self._of_brokers = Rooms(MOST_OF_BROKERS)
         self._unsent_by = Shares()
-        self._building = FairLock(shares=self._unsent_by)
+        self._building = FairLock(shares=self._unsent_by, parks=True)
         self._unsent: list[ReplyRoom] = []
         self._sent: Signal[None] = Signal()
         """Fires when a client has taken a reply; the one that is to be built next waits for it."""

@@ -58,6 +58,9 @@ _SWEEPS_PER_IDLE_TIME = 10
 _LONGEST_SWEEP_S = 5.0
 _SHORTEST_SWEEP_S = 0.05
 _MOST_LATE_CLOSES = 1000
+LAST_REPLY_S = 2.0
+"""Seconds that a client has, at the stop, to take its last reply."""
+_LOOK_AT_REPLIES_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,18 +253,35 @@ class SocketServer:
             nursery.cancel_scope.cancel()
 
     async def close(self, deadline_s: float) -> None:
-        """Stop accepting, let requests in work finish for `deadline_s`, then abort the rest."""
+        """Stop accepting, let requests in work finish for `deadline_s`, then abort the rest.
+
+        A client has `LAST_REPLY_S` to take its last reply, so a slow one does not hold up the stop;
+        one that has taken nothing for so long already has no more.
+        """
         self._accepting.cancel()
         self.unbind()
         for connection in list(self._connections):
             connection.close()
         with self._clock.timeout(deadline_s):
-            await self._all_gone()
+            await self._end_unread()
         if self._connections:
             logger.warning("%d connections had to be cut at shutdown", len(self._connections))
         for connection in list(self._connections):
             connection.abort()
         await self._all_gone()
+
+    async def _end_unread(self) -> None:
+        """End connections whose clients do not take their last reply, until all are gone."""
+        replying: dict[Connection, float] = {}
+        while self._connections:
+            now = self._clock.monotonic()
+            sending = [c for c in self._connections if c.state is State.SENDING]
+            replying = {connection: replying.get(connection, now) for connection in sending}
+            for connection, since in replying.items():
+                if now - min(since, connection.last_progress) >= LAST_REPLY_S:
+                    connection.abort()
+            with self._clock.timeout(_LOOK_AT_REPLIES_S):
+                await self._all_gone()
 
     async def _all_gone(self) -> None:
         while self._connections:

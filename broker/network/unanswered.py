@@ -3,15 +3,16 @@
 The connection takes the first step in its own turn; most requests are done then. What the
 work waits for decides who goes on with it:
 
-* `Signal.parked`: nobody. The connection waits for the signal, unless its client hangs up, and
+* `Signal.parked`: nobody. The connection waits for the signal, unless its client resets it, and
   takes the next step in a turn of its own (`broker.network.connection_loop`).
-* A call in a thread, or a signal of another part, of an API that producers and consumers use all
-  the time (`Route.in_workers`): a handler worker, which gives the work back when it pauses, asks
-  for a child process or is parked. So no worker is held by work that takes long.
+* A call in a thread, of an API that producers and consumers use all the time (`Route.in_workers`):
+  a handler worker, which makes the call and goes on until the work asks for anything else. A worker
+  never waits: the holder of what it waited for may need a worker too, and nobody would go on.
 * Anything else: a task aside (`broker.network.asides`), to its end or until it is parked.
 
 An API that changes something is finished whatever becomes of its client. Work of the others
-(`Route.ends_with_client`) ends at its next wait aside when the client disconnects.
+(`Route.ends_with_client`) ends at its next wait aside when the client resets the connection. A
+client that only sends no more may wait for its replies, and ends nothing.
 """
 
 import logging
@@ -26,7 +27,7 @@ from broker.request import RequestContext, is_reply
 from broker.world.driver import Driver
 from protocol.errors import KafkaError
 from storage.clock import Clock
-from storage.waits import PAUSE, Call, Pause, Place, Until, Wait, Work
+from storage.waits import PAUSE, Call, Place, Until, Wait, Work
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +45,8 @@ def is_parked(wait: Wait | None) -> bool:
 
 
 def is_long(wait: Wait) -> bool:
-    """Whether work must not hold a handler worker any longer: it takes long, or is parked."""
-    if isinstance(wait, Call):
-        return wait.place is not Place.THREAD
-    return isinstance(wait, Pause) or is_parked(wait)
+    """Whether work must not hold a handler worker any longer: it takes long, or waits."""
+    return not isinstance(wait, Call) or wait.place is not Place.THREAD
 
 
 def named(route: Route, context: RequestContext) -> str:
@@ -164,6 +163,8 @@ class Unanswered:
                     self.close()  # nobody waits for its signal any more
                 else:
                     self.wait = result
+        if self._scope.cancelled_caught:
+            self.close()  # the end may have come before the work took a step, which holds places
 
     def leave(self, *, ends: bool) -> None:
         """The client has gone, and nobody will take the outcome; `ends`: so the work need not be

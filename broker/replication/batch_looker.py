@@ -25,7 +25,7 @@ class BatchLooker:
 
     def __init__(self, monotonic: Callable[[], float] = lambda: 0.0) -> None:
         """`monotonic` measures who has used the child process for how long."""
-        self._one_at_a_time = FairLock(monotonic)
+        self._one_at_a_time = FairLock(monotonic, parks=True)
 
     async def look(
         self, batches: FileSlice | bytes, look: Callable[..., Result], *values: Any

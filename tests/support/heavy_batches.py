@@ -1,6 +1,6 @@
 """Batches that are small and take long to check."""
 
-from protocol.records.builder import assemble_batch, encode_record
+from protocol.records.builder import assemble_batch, build_batch, encode_record
 from protocol.records.compression import CompressionType, compress
 
 
@@ -16,3 +16,14 @@ def odd_sizes(count: int, timestamp: int) -> bytes:
         max_timestamp=timestamp,
         attributes=CompressionType.GZIP,
     )
+
+
+def of_each_kind(timestamp: int) -> dict[str, bytes]:
+    """Return one batch of each kind that is appended in its own way."""
+    many = [(timestamp, None, b"%07d" % at, ()) for at in range(2_000)]
+    return {
+        "at once": build_batch([(timestamp, None, b"small", ())]),
+        "in a thread": build_batch([(timestamp, None, bytes(1_400_000), ())]),
+        "opened in a thread": build_batch(many, codec=CompressionType.GZIP),
+        "opened in a child": odd_sizes(21_000, timestamp),
+    }

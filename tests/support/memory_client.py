@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from broker.world.streams import receive_some, send_all
 from broker.world.transport import Stream
+from tests.support.memory_stream import MemoryStream
 from tests.support.memory_transport import MemoryNetwork, MemoryTransport
 from tests.support.virtual_time import VirtualClock
 from tests.support.wire_client import read_response, request_frame
@@ -60,10 +61,10 @@ class MemoryClient:
         raise TimeoutError(f"no answer in {patience_s} s")
 
     async def send_only(self, key: int, version: int, request: Any) -> None:
-        """Send a request that has no answer. Raises OSError."""
+        """Send a request; do not wait for an answer. Raises OSError."""
         self._correlation_id += 1
         if self._stream is None:
-            self._stream = self._transport.connect(self._broker, PORT)
+            self._stream = self._transport.connect(self._broker, PORT, from_host=self._host)
         framed = request_frame(
             key,
             version,
@@ -72,6 +73,16 @@ class MemoryClient:
             client_id=self.client_id,
         )
         await send_all(self._stream, framed)
+
+    async def receive(self, key: int, version: int) -> Any:
+        """Return the answer to the next request that `send_only` has sent. Raises OSError."""
+        assert self._stream is not None
+        return read_response(key, version, await receive_frame(self._stream))[1]
+
+    def send_no_more(self) -> None:
+        """Send the end of the stream, and go on receiving."""
+        assert isinstance(self._stream, MemoryStream)
+        self._stream.send_eof()
 
     async def _exchange(self, framed: bytes) -> bytes:
         try:

@@ -214,14 +214,14 @@ def dotted(settings: dict[str, str]) -> dict[str, str]:
     return {key.replace("__", "."): value for key, value in settings.items()}
 
 
-def run_whole_broker(scenario: Scenario, **settings: str) -> None:
+def run_whole_broker(scenario: Scenario, workers: Workers | None = None, **settings: str) -> None:
     """Start a broker, run `scenario`, and end both."""
     timeline = Timeline()
     failures: list[Exception] = []
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            broker = WholeBroker(timeline, nursery, dotted(settings))
+            broker = WholeBroker(timeline, nursery, dotted(settings), workers)
             try:
                 await broker.start()
                 with trio.fail_after(_LONGEST_RUN_S):

@@ -517,7 +517,10 @@ async def test_a_good_client_is_served_throughout_a_flood(broker: WholeBroker) -
 
 
 @whole_broker(**SETTINGS)
-async def test_who_leaves_before_its_refusal_leaves_nothing_behind(broker: WholeBroker) -> None:
+@pytest.mark.parametrize("resets", [True, False])
+async def test_who_leaves_before_its_refusal_leaves_nothing_behind(
+    broker: WholeBroker, resets: bool
+) -> None:
     timers = broker.server.components.deadlines.statistics().active
     for _ in range(20):
         client = SaslClient(broker)
@@ -526,8 +529,14 @@ async def test_who_leaves_before_its_refusal_leaves_nothing_behind(broker: Whole
             client.frame(ApiKey.SASL_AUTHENTICATE, 1, SaslAuthenticateRequest(auth_bytes=WRONG))
         )
         await broker.clock.sleep(0.01)
-        client.close()
+        if resets:
+            client.stream.abort()  # type: ignore[attr-defined]
+        else:
+            client.close()
     await broker.clock.sleep(0.01)
+    server = broker.server.components.socket_server
+    assert (server.statistics().strangers == 0) is resets
+    await broker.clock.sleep(0.1)  # connection.failed.authentication.delay.ms
     statistics = broker.server.components.socket_server.statistics()
     assert (statistics.strangers, statistics.connections["SASL"]) == (0, 0)
     assert broker.server.components.deadlines.statistics().active == timers

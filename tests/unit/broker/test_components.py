@@ -18,10 +18,11 @@ from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
-from storage.waits import Signal, at_once
+from storage.waits import at_once, call
 from tests.support.begun import begin
 from tests.support.cluster_fakes import start_cluster
 from tests.support.faulty_filesystem import FaultyFileSystem
+from tests.support.gated_workers import GatedWorkers
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_transport import MemoryTransport
@@ -32,13 +33,12 @@ from tests.support.virtual_time import Timeline, VirtualClock
 def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() -> None:
     async def scenario() -> None:
         clock = SystemClock()
-        driver = Driver(InlineWorkers(), clock)
+        threads = GatedWorkers()
+        driver = Driver(threads, clock)
         pool = HandlerPool(driver, workers=2, queued_max=100, clock=clock)
-        gates: list[Signal[None]] = []
 
         async def work() -> None:
-            gates.append(Signal())
-            await gates[-1]
+            await call(int)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.run)
@@ -50,8 +50,9 @@ def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() ->
             await wait_all_tasks_blocked()
             assert pool.statistics().busy == 4
             pool.resize(1)
-            for gate in gates:
-                gate.fire()
+            while pool.statistics().busy:
+                threads.open()
+                await wait_all_tasks_blocked()
             await wait_all_tasks_blocked()
             for _ in range(3):
                 nursery.start_soon(driver.run, pool.go_on(begun(work())))
@@ -61,8 +62,7 @@ def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() ->
             pool.resize(3)
             await wait_all_tasks_blocked()
             assert pool.statistics().busy == 3
-            for gate in gates:
-                gate.fire()
+            threads.open()
             await wait_all_tasks_blocked()
             pool.close()
 

@@ -179,8 +179,9 @@ def test_a_turn_that_is_cancelled_or_fails_is_passed_on() -> None:
     run(main)
 
 
-def test_who_waits_is_parked_and_if_it_leaves_the_turn_is_passed_on() -> None:
-    lock = FairLock()
+@pytest.mark.parametrize("parks", [True, False])
+def test_who_waits_is_parked_if_it_may_leave_and_the_turn_is_passed_on(parks: bool) -> None:
+    lock = FairLock(parks=parks)
     came: list[str] = []
 
     async def work(name: str) -> None:
@@ -191,7 +192,7 @@ def test_who_waits_is_parked_and_if_it_leaves_the_turn_is_passed_on() -> None:
     first, second, third = (begin(work(name)) for name in "abc")
     for waits in (second, third):
         assert isinstance(waits.waits_for, Until)
-        assert waits.waits_for.parked
+        assert waits.waits_for.parked is parks
     second.leave()
     first.leave()
     assert third.waits_for

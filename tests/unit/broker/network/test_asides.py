@@ -13,6 +13,7 @@ from broker.world.loop_watch import LoopWatch
 from broker.world.workers import InlineWorkers
 from protocol.errors import ErrorCode, KafkaError
 from storage.waits import PAUSE, Signal, Until, call
+from tests.support.gated_workers import GatedWorkers
 from tests.support.manual_clock import ManualClock
 from tests.support.unanswered import begun
 
@@ -206,12 +207,7 @@ def test_work_that_holds_the_loop_is_named() -> None:
 
 def test_a_stop_waits_for_threads_and_ends_the_rest() -> None:
     ends: list[str] = []
-    go = trio.Event()
-
-    class SlowThreads(InlineWorkers):
-        async def in_thread(self, work: Any, *values: Any, limiter: Any = None) -> Any:
-            await go.wait()
-            return work(*values)
+    threads = GatedWorkers()
 
     async def append() -> str:
         await call(int)
@@ -220,7 +216,7 @@ def test_a_stop_waits_for_threads_and_ends_the_rest() -> None:
 
     async def main() -> None:
         clock = ManualClock()
-        asides = Asides(Driver(SlowThreads(), clock), clock)
+        asides = Asides(Driver(threads, clock), clock)
         works = [begun(append()), begun(for_ever())]
 
         async def close() -> None:
@@ -235,7 +231,7 @@ def test_a_stop_waits_for_threads_and_ends_the_rest() -> None:
             nursery.start_soon(close)
             await trio.testing.wait_all_tasks_blocked()
             assert (ends, asides.working) == ([], 1)
-            go.set()
+            threads.open()
         assert ends == ["appended", "closed"]
         assert [work.reply for work in works] == ["reply", None]
 

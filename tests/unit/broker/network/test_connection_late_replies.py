@@ -15,7 +15,7 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.registry import SPECS
-from storage.waits import PAUSE, Call, Signal, Work, call, compute, sleep
+from storage.waits import PAUSE, Call, Signal, Work, call, compute
 from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
 from tests.support.fake_handlers import Parking, running_server
 from tests.support.networks import MemoryNet, Net, wait_until
@@ -167,7 +167,7 @@ def test_long_work_that_changes_nothing_ends_with_its_client(
             await client.send(request_frame(key, SPECS[key].max_version))
             await wait_until(lambda: harness.channel.asides.working == 1)
             await net.settle()
-            client.close()
+            net.reset(client.stream)
             if not ends:
                 await net.settle()
                 await trio.sleep(0.02)
@@ -226,21 +226,27 @@ def test_what_work_raises_later_is_answered(net: Net, place: Callable[..., Call[
     net.run(main)
 
 
-def test_work_beyond_workers_and_queue_waits_and_is_finished(net: Net) -> None:
+def test_work_beyond_workers_and_queue_waits_and_is_finished(
+    net: Net, monkeypatch: pytest.MonkeyPatch
+) -> None:
     running = 0
     most = 0
 
-    async def work(ctx: RequestContext, request: Any) -> Any:
+    async def slow_thread(work: Any, *values: Any, limiter: Any = None) -> Any:
         nonlocal running, most
-        await call(int)
         running += 1
         most = max(most, running)
-        await sleep(0.01)
+        await trio.sleep(0.01)
         running -= 1
+        return work(*values)
+
+    async def work(ctx: RequestContext, request: Any) -> Any:
+        await call(int)
         return echo(ctx, request)
 
     async def main() -> None:
         async with running_server(net, {HEARTBEAT: work}, workers=2, queued_max=1) as harness:
+            monkeypatch.setattr(net.workers, "in_thread", slow_thread)
             clients = [await harness.connect() for _ in range(10)]
             for number, client in enumerate(clients):
                 await client.send(heartbeat(number, number))
@@ -252,7 +258,7 @@ def test_work_beyond_workers_and_queue_waits_and_is_finished(net: Net) -> None:
     net.run(main)
 
 
-def test_a_parked_request_notices_that_its_client_has_gone(net: Net) -> None:
+def test_a_parked_request_notices_that_its_client_has_reset_the_connection(net: Net) -> None:
     pending = Parking()
 
     async def main() -> None:
@@ -260,14 +266,46 @@ def test_a_parked_request_notices_that_its_client_has_gone(net: Net) -> None:
             client = await harness.connect()
             await client.send(heartbeat(1))
             await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
-            client.close()
+            net.reset(client.stream)
             await wait_until(lambda: pending.abandoned)
             assert not pending.done
 
     net.run(main)
 
 
-def test_a_disconnect_behind_bytes_sent_ahead_is_noticed_by_the_sweeper(net: Net) -> None:
+def test_a_client_that_sends_no_more_gets_every_reply(net: Net) -> None:
+    """One is parked, and behind it are others: with a worker, aside, and at once."""
+    pending = Parking()
+
+    async def later(ctx: RequestContext, request: Any) -> Any:
+        await (call(int) if ctx.correlation_id == 2 else compute(int))
+        return echo(ctx, request)
+
+    def behave(ctx: RequestContext, request: Any) -> Any:
+        if ctx.correlation_id == 1:
+            return pending
+        return later(ctx, request) if ctx.correlation_id < 4 else echo(ctx, request)
+
+    async def main() -> None:
+        async with running_server(net, {HEARTBEAT: behave}) as harness:
+            client = await harness.connect()
+            await client.send(b"".join(heartbeat(number, number) for number in range(1, 6)))
+            net.send_eof(client.stream)
+            await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
+            await net.settle()
+            assert not pending.abandoned
+            pending.complete(HeartbeatResponse(throttle_time_ms=1))
+            for number in range(1, 6):
+                assert (await client.response(HEARTBEAT, 4, number)).throttle_time_ms == number
+            assert await client.closed_by_peer()
+
+    net.run(main)
+
+
+@pytest.mark.parametrize("ahead", [b"", heartbeat(2)])
+def test_a_client_that_closed_while_its_request_is_parked_is_closed_by_the_sweeper(
+    net: Net, ahead: bytes
+) -> None:
     pending = Parking()
 
     async def main() -> None:
@@ -277,11 +315,12 @@ def test_a_disconnect_behind_bytes_sent_ahead_is_noticed_by_the_sweeper(net: Net
             client = await harness.connect()
             await client.send(heartbeat(1))
             await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
-            await client.send(heartbeat(2))
+            await client.send(ahead)
             await net.settle()
             assert not pending.abandoned
             client.close()
             await wait_until(lambda: pending.abandoned)
+            assert harness.server.statistics().idle_closed == 1
 
     net.run(main)
 

@@ -14,7 +14,7 @@ from broker.network.connection_loop import (
     ConnectionEnded,
 )
 from broker.network.connection_state import CONNECTION_TURN_S
-from broker.world.readiness import IN, READABLE, WRITABLE
+from broker.world.readiness import BROKEN, IN, READABLE, WRITABLE
 from storage.waits import PAUSE, Signal, call
 from tests.support.loop_scene import RDHUP, TURN, Scene, play
 
@@ -249,7 +249,7 @@ def test_work_that_is_ended_while_it_takes_a_step_sees_it_at_its_next_wait() -> 
 
 
 @pytest.mark.parametrize("ahead", [0, IN])
-def test_a_hang_up_ends_what_is_parked_also_behind_unread_bytes(ahead: int) -> None:
+def test_a_reset_ends_what_is_parked_also_behind_unread_bytes(ahead: int) -> None:
     async def scenario(scene: Scene) -> None:
         async def work() -> None:
             try:
@@ -264,14 +264,43 @@ def test_a_hang_up_ends_what_is_parked_also_behind_unread_bytes(ahead: int) -> N
             await wait_all_tasks_blocked()
             assert scene.happened == []
             assert not scene.readiness.found(), "bytes that nobody takes are not told of for ever"
-        scene.readiness.tell(1, ahead | RDHUP)
+        scene.readiness.tell(1, ahead | RDHUP | BROKEN)
         await wait_all_tasks_blocked()
         assert scene.happened == ["gone", ("ended", 1)]
 
     play(scenario)
 
 
-def test_a_hang_up_before_the_work_is_parked_ends_it_then() -> None:
+@pytest.mark.parametrize("ahead", [0, IN])
+def test_the_end_of_the_stream_ends_nothing_that_is_parked(ahead: int) -> None:
+    async def scenario(scene: Scene) -> None:
+        answer = Signal[None]()
+
+        async def work() -> None:
+            await answer.parked()
+            scene.happened.append("answered")
+            await READABLE
+            scene.happened.append("read on")
+
+        served = scene.serve(1, work())
+        await wait_all_tasks_blocked()
+        assert not served.has_sent_all
+        scene.readiness.tell(1, ahead | RDHUP)
+        await wait_all_tasks_blocked()
+        assert served.has_sent_all
+        assert scene.happened == []
+        assert not scene.readiness.found(), "an end that nobody reads is not told of for ever"
+        answer.fire()
+        await wait_all_tasks_blocked()
+        assert scene.happened == ["answered"]
+        scene.readiness.tell(1, ahead | RDHUP)
+        await wait_all_tasks_blocked()
+        assert scene.happened == ["answered", "read on", ("ended", 1)]
+
+    play(scenario)
+
+
+def test_a_reset_before_the_work_is_parked_ends_it_then() -> None:
     async def scenario(scene: Scene) -> None:
         change = Signal[None]()
 
@@ -285,7 +314,7 @@ def test_a_hang_up_before_the_work_is_parked_ends_it_then() -> None:
 
         scene.serve(1, work())
         await wait_all_tasks_blocked()
-        scene.readiness.tell(1, RDHUP)
+        scene.readiness.tell(1, RDHUP | BROKEN)
         await wait_all_tasks_blocked()
         assert scene.happened == []
         change.fire()

@@ -17,6 +17,7 @@ from broker.network.large_messages import (
     UNSENT_BYTES,
     LargeMessages,
     ReplyTooLarge,
+    Rooms,
 )
 from broker.request import RequestContext
 from broker.world.clock import SystemClock
@@ -31,7 +32,8 @@ from protocol.messages.delete_groups import (
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.schema.lazy import Lazy
 from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS
-from storage.waits import Signal, call, sleep
+from storage.waits import Signal, Until, call, sleep
+from tests.support.begun import begin
 from tests.support.fake_handlers import Parking, running_server
 from tests.support.networks import Net
 from tests.support.virtual_time import Timeline, VirtualClock
@@ -190,6 +192,20 @@ def test_who_gives_up_waiting_for_room_leaves_the_way_free() -> None:
             assert entered
 
     trio.run(main)
+
+
+def test_who_ends_after_it_was_woken_hands_the_room_on() -> None:
+    rooms = Rooms(10)
+    room = begin(rooms.take(10)).reply
+    woken = rooms.take(7)
+    wait = woken.send(None)
+    others = [begin(rooms.take(size)) for size in (6, 4, 1)]
+    room.shrink(0)
+    assert isinstance(wait, Until)
+    assert wait.signal.fired
+    assert [other.done for other in others] == [False, False, True]
+    woken.close()
+    assert [other.done for other in others] == [True, False, True]
 
 
 def test_a_large_reply_that_is_never_whole_leaves_the_way_free() -> None:

@@ -6,9 +6,9 @@ import pytest
 from trio.testing import wait_all_tasks_blocked
 
 from broker.network.connection_loop import LONG_S, ClientGone
-from broker.world.readiness import IN, ONCE, READABLE
+from broker.world.readiness import BROKEN, IN, ONCE, READABLE
 from storage.waits import PAUSE, Signal
-from tests.support.loop_scene import RDHUP, TURN, Scene, answering, play, tell_all
+from tests.support.loop_scene import TURN, Scene, answering, play, tell_all
 
 
 def test_nobody_waits_for_one_whose_last_step_took_long() -> None:
@@ -108,10 +108,10 @@ def test_who_comes_goes_on_before_one_whose_turn_was_cut() -> None:
     play(scenario)
 
 
-def test_a_hang_up_that_is_told_of_before_a_long_turn_ends_what_is_parked() -> None:
+def test_a_reset_that_is_told_of_before_a_long_turn_ends_what_is_parked() -> None:
     async def scenario(scene: Scene) -> None:
         async def big(number: int) -> None:
-            for events in (IN, RDHUP):
+            for events in (IN, BROKEN):
                 await READABLE
                 scene.readiness.events[number] = 0
                 scene.clock.advance(LONG_S * 1.01)

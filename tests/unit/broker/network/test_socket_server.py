@@ -8,7 +8,7 @@ import trio
 
 from broker.network.connection_limits import ConnectionLimits, ConnectionRefusal, Limits
 from broker.network.request_channel import RequestChannel
-from broker.network.socket_server import SocketServer
+from broker.network.socket_server import LAST_REPLY_S, SocketServer
 from broker.request import RequestContext
 from broker.world.readiness import Readiness
 from broker.world.transport import BindError, Listening, Stream, Transport
@@ -16,12 +16,14 @@ from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.messages.heartbeat import HeartbeatResponse
 from storage.waits import Signal
+from tests.support.connection_requests import fetch_reply
 from tests.support.fake_handlers import AsyncClient, Parking, empty_reply, running_server, settings
-from tests.support.networks import Net, wait_until
+from tests.support.networks import MemoryNet, Net, wait_until
 from tests.support.wire_client import request_frame
 
 HEARTBEAT = ApiKey.HEARTBEAT
 ANSWER = {HEARTBEAT: empty_reply(HEARTBEAT)}
+LARGE = fetch_reply(bytes(20_000_000))
 
 
 def server_on(transport: Transport, net: Net) -> SocketServer:
@@ -258,7 +260,7 @@ def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish(net: Net) -
             idle, parked, busy = [await harness.connect() for _ in range(3)]
             await parked.send(request_frame(HEARTBEAT, 4, correlation_id=1))
             await busy.send(request_frame(HEARTBEAT, 4, correlation_id=2))
-            await wait_until(lambda: harness.channel.statistics().pool.busy == 1)
+            await wait_until(lambda: harness.channel.statistics().asides == 1)
             await wait_until(
                 lambda: harness.channel.statistics().requests["Heartbeat"].requests == 2
             )
@@ -276,6 +278,62 @@ def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish(net: Net) -
     net.run(main)
 
 
+@pytest.mark.parametrize(("waits_s", "takes_s"), [(0.5, 1.5), (1.5, 0.5), (10, 0)])
+def test_s_start_5_a_client_that_takes_none_of_its_last_reply_is_soon_cut(
+    waits_s: float, takes_s: float
+) -> None:
+    net = MemoryNet()
+
+    async def main() -> None:
+        async with running_server(net, {ApiKey.FETCH: lambda c, r: LARGE}) as harness:
+            client = await harness.connect()
+            await client.send(request_frame(ApiKey.FETCH, 12))
+            await trio.sleep(waits_s)
+            began = trio.current_time()
+            await harness.server.close(60)
+            assert trio.current_time() - began == pytest.approx(takes_s, abs=0.06)
+
+    net.run(main)
+
+
+def test_s_start_5_a_client_that_is_slow_to_take_its_last_reply_has_two_seconds() -> None:
+    net = MemoryNet()
+
+    async def reads(client: AsyncClient) -> None:
+        while True:
+            client.stream.recv_into(memoryview(bytearray(1000)))
+            await trio.sleep(0.01)
+
+    async def main() -> None:
+        async with running_server(net, {ApiKey.FETCH: lambda c, r: LARGE}) as harness:
+            client = await harness.connect()
+            await client.send(request_frame(ApiKey.FETCH, 12))
+            async with trio.open_nursery() as nursery:
+                await trio.sleep(5)
+                nursery.start_soon(reads, client)
+                await trio.sleep(5)
+                began = trio.current_time()
+                await harness.server.close(60)
+                assert trio.current_time() - began == pytest.approx(LAST_REPLY_S, abs=0.06)
+                nursery.cancel_scope.cancel()
+
+    net.run(main)
+
+
+def test_s_start_5_a_client_that_takes_its_last_reply_gets_all_of_it(net: Net) -> None:
+    async def main() -> None:
+        async with running_server(net, {ApiKey.FETCH: lambda c, r: LARGE}) as harness:
+            client = await harness.connect()
+            await client.send(request_frame(ApiKey.FETCH, 12))
+            await wait_until(lambda: harness.server.statistics().replying == 1)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(harness.server.close, 60)
+                assert len(await client.receive_frame()) > 20_000_000
+                assert await client.closed_by_peer()
+
+    net.run(main)
+
+
 def test_s_start_5_work_beyond_the_deadline_is_cut(net: Net) -> None:
     async def behave(ctx: RequestContext, request: Any) -> Any:
         await Signal()
@@ -284,7 +342,7 @@ def test_s_start_5_work_beyond_the_deadline_is_cut(net: Net) -> None:
         async with running_server(net, {HEARTBEAT: behave}) as harness:
             client = await harness.connect()
             await client.send(request_frame(HEARTBEAT, 4))
-            await wait_until(lambda: harness.channel.statistics().pool.busy == 1)
+            await wait_until(lambda: harness.channel.statistics().asides == 1)
             await harness.server.close(0.05)
             assert await client.closed_by_peer()
 

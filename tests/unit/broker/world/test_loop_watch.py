@@ -13,7 +13,8 @@ from broker.world.driver import Driver
 from broker.world.loop_watch import LINE_EVERY_S, LoopWatch, name_of
 from broker.world.workers import InlineWorkers
 from storage.task import Task
-from storage.waits import PAUSE, Signal, call
+from storage.waits import PAUSE, call
+from tests.support.gated_workers import GatedWorkers
 from tests.support.manual_clock import ManualClock
 from tests.support.trio_clock import TrioClock
 from tests.support.unanswered import begun
@@ -215,15 +216,15 @@ def test_the_wait_for_something_to_do_is_idle(watched: Watched) -> None:
 
 def test_a_worker_in_the_middle_of_its_work_is_busy() -> None:
     clock = ManualClock()
-    driver = Driver(InlineWorkers(), clock)
+    threads = GatedWorkers()
+    driver = Driver(threads, clock)
     pool = HandlerPool(driver, workers=2, queued_max=1, clock=clock)
 
-    async def waiting(go: Signal[None]) -> None:
-        await go
+    async def calling() -> None:
+        await call(int)
 
     async def main() -> None:
-        go: Signal[None] = Signal()
-        rest = begun(waiting(go))
+        rest = begun(calling())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.run)
             nursery.start_soon(driver.run, pool.go_on(rest))
@@ -232,7 +233,7 @@ def test_a_worker_in_the_middle_of_its_work_is_busy() -> None:
             found = pool.statistics()
             assert (found.busy, found.busy_s) == (1, pytest.approx(5))
             clock.advance(1)
-            go.fire()
+            threads.open()
             await wait_all_tasks_blocked()
             clock.advance(9)
             assert pool.statistics().busy_s == pytest.approx(6)

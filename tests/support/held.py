@@ -1,0 +1,50 @@
+"""What the parts of a broker hold: locks, places, bytes, workers, parked requests."""
+
+import gc
+from collections.abc import Callable
+from typing import Any, Final
+
+from broker.fairness import FairLock
+from broker.network.asides import Asides
+from broker.network.frame_memory import FrameMemory
+from broker.network.handler_pool import HandlerPool
+from broker.network.large_messages import LargeMessages
+from broker.network.request_memory import RequestMemory
+from broker.network.socket_server import SocketServer
+from broker.replication.partition import Partition
+from broker.replication.purgatory import Purgatory
+from storage.waits import Lock, Waiters
+
+_HELD: Final[dict[type, Callable[[Any], object]]] = {
+    Asides: lambda asides: asides.working,
+    FairLock: lambda lock: lock.waiting,
+    FrameMemory: lambda memory: memory.statistics(),
+    HandlerPool: lambda pool: (pool.statistics().busy, pool.statistics().queued),
+    LargeMessages: lambda large: (large._requests._taken, large._of_brokers._taken, large._unsent),
+    Lock: lambda lock: (lock._free, len(lock._waiting)),
+    Partition: lambda partition: partition.appending,
+    Purgatory: lambda purgatory: (purgatory.parked, purgatory.statistics().watchers),
+    RequestMemory: lambda memory: memory.statistics(),
+    SocketServer: lambda server: server.statistics().buffers.bytes_in_use,
+    Waiters: len,
+}
+
+
+class Held:
+    """What all objects in this process that can hold something hold now; compared with later."""
+
+    def __init__(self) -> None:
+        self._objects = [found for found in gc.get_objects() if type(found) in _HELD]
+        self._before = [self._now(found) for found in self._objects]
+
+    def changes(self) -> list[str]:
+        """Return what is held now by each object that held something else."""
+        return [
+            f"{type(found).__name__}: {then} before, {now} now"
+            for found, then in zip(self._objects, self._before, strict=True)
+            if then != (now := self._now(found))
+        ]
+
+    @staticmethod
+    def _now(found: object) -> str:
+        return str(_HELD[type(found)](found))

@@ -1,0 +1,120 @@
+"""A client that sends no more is served to the end: what it has sent, it has sent (S-NET-1).
+
+Kafka reads a connection to its end. A client may write with acks=0 and close at once, or close its
+sending half and wait for the replies; only a reset says that nobody listens.
+"""
+
+from typing import Final
+
+import pytest
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.records.builder import build_batch
+from tests.support.heavy_batches import odd_sizes
+from tests.support.slow_workers import SlowWorkers
+from tests.support.whole_broker import WholeBroker, run_whole_broker, whole_broker
+
+NOW_MS: Final = 1_700_000_000_000
+HEAVY_RECORDS: Final = 21_000
+LATEST: Final = -1
+PRODUCE, FETCH = 9, 11
+
+
+def produce(batch: bytes, acks: int) -> ProduceRequest:
+    data = PartitionProduceData(index=0, records=batch)
+    topics = [TopicProduceData(name="t", partition_data=[data])]
+    return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=topics)
+
+
+def batch_of(size: int) -> bytes:
+    return build_batch([(NOW_MS, None, bytes(size), ())])
+
+
+async def log_end(broker: WholeBroker) -> int:
+    client = broker.client()
+    partition = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+    topics = [ListOffsetsTopic(name="t", partitions=[partition])]
+    request = ListOffsetsRequest(replica_id=-1, topics=topics)
+    answer = await client.call(ApiKey.LIST_OFFSETS, 5, request)
+    client.close()
+    offset: int = answer.topics[0].partitions[0].offset
+    return offset
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_what_was_sent_before_the_close_is_appended_while_the_broker_is_muted(acks: int) -> None:
+    """80 clients send at once more than `queued.max.request.bytes`, and close."""
+
+    async def scenario(broker: WholeBroker) -> None:
+        await broker.create_topic("t")
+        request = produce(batch_of(80_000), acks)
+
+        async def send_and_close() -> None:
+            client = broker.client()
+            await client.send_only(ApiKey.PRODUCE, PRODUCE, request)
+            client.close()
+
+        async with broker.together() as nursery:
+            for _ in range(80):
+                nursery.start_soon(send_and_close)
+        await broker.clock.sleep(60)
+        assert await log_end(broker) == 80
+        memory = broker.server.components.socket_server.statistics().memory
+        assert memory is not None
+        assert (memory.used, memory.muted) == (0, 0)
+
+    limits = {"queued__max__request__bytes": "100000", "socket__request__max__bytes": "100000"}
+    run_whole_broker(scenario, SlowWorkers(3), **limits)
+
+
+def test_a_heavy_batch_without_acknowledgement_and_what_is_behind_it_are_appended() -> None:
+    async def scenario(broker: WholeBroker) -> None:
+        await broker.create_topic("t")
+        client = broker.client()
+        for batch in (odd_sizes(HEAVY_RECORDS, NOW_MS), *[batch_of(10)] * 20):
+            await client.send_only(ApiKey.PRODUCE, PRODUCE, produce(batch, 0))
+        client.close()
+        await broker.clock.sleep(60)
+        assert await log_end(broker) == HEAVY_RECORDS + 20
+
+    run_whole_broker(scenario, SlowWorkers(4))
+
+
+def test_a_heavy_batch_of_a_client_that_sends_no_more_is_acknowledged() -> None:
+    async def scenario(broker: WholeBroker) -> None:
+        await broker.create_topic("t")
+        client = broker.client()
+        await client.send_only(
+            ApiKey.PRODUCE, PRODUCE, produce(odd_sizes(HEAVY_RECORDS, NOW_MS), 1)
+        )
+        client.send_no_more()
+        answer = await client.receive(ApiKey.PRODUCE, PRODUCE)
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+
+    run_whole_broker(scenario, SlowWorkers(5))
+
+
+@whole_broker()
+async def test_requests_behind_a_parked_one_are_carried_out(broker: WholeBroker) -> None:
+    await broker.create_topic("t")
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000)
+    topics = [FetchTopic(topic="t", partitions=[partition])]
+    fetch = FetchRequest(max_wait_ms=5_000, min_bytes=1, max_bytes=1_000, topics=topics)
+    client = broker.client()
+    await client.send_only(ApiKey.FETCH, FETCH, fetch)
+    await broker.clock.sleep(1)
+    await client.send_only(ApiKey.PRODUCE, PRODUCE, produce(batch_of(10), 1))
+    client.send_no_more()
+    waiting = await client.receive(ApiKey.FETCH, FETCH)
+    assert not waiting.responses[0].partitions[0].records
+    answer = await client.receive(ApiKey.PRODUCE, PRODUCE)
+    assert answer.responses[0].partition_responses[0].base_offset == 0
+    assert await log_end(broker) == 1

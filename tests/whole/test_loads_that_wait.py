@@ -1,0 +1,55 @@
+"""Clients of every kind write to one partition at once, and each is answered (S-NET-1).
+
+An append in a thread holds its partition's lock, and other appends queue on it. A handler worker
+that waited for the lock would keep the work that holds it from going on, as soon as all workers
+waited: nobody would be answered any more.
+"""
+
+import pytest
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.support.heavy_batches import of_each_kind
+from tests.support.memory_client import MemoryClient
+from tests.support.slow_workers import SlowWorkers
+from tests.support.whole_broker import WholeBroker, run_whole_broker
+
+PRODUCE = 9
+TURNS = 4
+NOW_MS = 1_700_000_000_000
+
+Batches = dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def batches() -> Batches:
+    return of_each_kind(NOW_MS)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+@pytest.mark.parametrize("clients", [1, 2, 7, 8, 9, 20])
+def test_each_kind_of_batch_is_appended_beside_the_others(
+    clients: int, workers: int, batches: Batches
+) -> None:
+    answered: dict[str, int] = dict.fromkeys(batches, 0)
+
+    async def produce(client: MemoryClient, kind: str) -> None:
+        data = PartitionProduceData(index=0, records=batches[kind])
+        topic = TopicProduceData(name="t", partition_data=[data])
+        for _ in range(TURNS):
+            request = ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic])
+            answer = await client.call(ApiKey.PRODUCE, PRODUCE, request)
+            assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+            answered[kind] += 1
+
+    async def scenario(broker: WholeBroker) -> None:
+        await broker.create_topic("t", max__message__bytes="2000000")
+        async with broker.together() as nursery:
+            for _ in range(clients):
+                for kind in batches:
+                    nursery.start_soon(produce, broker.client(), kind)
+
+    seed = 100 * clients + workers
+    run_whole_broker(scenario, SlowWorkers(seed), num__io__threads=str(workers))
+    assert answered == dict.fromkeys(batches, clients * TURNS)

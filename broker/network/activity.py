@@ -28,6 +28,7 @@ class Ending(enum.Enum):
     SERVER = "the broker closes its connections"
     IDLE = "nothing happened for too long"
     OVERDUE = "its unfinished request held memory that others waited for"
+    UNREAD = "its client took no replies, while connections kept too much"
     OPENING = "it did not shake hands in time"
     GONE = "the client went away while its request was parked"
     STRANGER = "it asked for something before it had authenticated"
@@ -43,12 +44,14 @@ _IN_WORK = frozenset((State.BUSY, State.SENDING))
 class Activity:
     """The activity of one connection, shared by its parts."""
 
-    __slots__ = ("ending", "last", "state")
+    __slots__ = ("ending", "last", "state", "unsent")
 
     def __init__(self, now: float) -> None:
         self.state = State.BUSY
         self.last = now
         """Monotonic seconds of the last progress: bytes came, a request was done, a reply left."""
+        self.unsent = 0
+        """Bytes of the replies of this turn."""
         self.ending: Ending | None = None
         """Why no further request is handled; None while they are. The first reason stays."""
 

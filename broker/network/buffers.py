@@ -106,11 +106,11 @@ class BufferPool:
         self._in_use += 1
         return large
 
-    def packed(self, content: memoryview) -> PoolBuffer:
-        """Copy an incomplete frame to a buffer of its size, with room for more bytes if that is
-        small; one of the pool if it is not."""
+    def packed(self, content: memoryview, room: int = 2) -> PoolBuffer:
+        """Copy content to a buffer of `room` times its size, if that is small; else to one of the
+        pool."""
         have = len(content)
-        size = max(_size_class(have * 2), SMALL_BYTES)
+        size = max(_size_class(have * room), SMALL_BYTES)
         if size < STANDARD_BYTES:
             buffer: PoolBuffer = bytearray(size)
         else:

@@ -27,6 +27,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from broker.network.activity import Activity, Ending, State
+from broker.network.backlog import Backlog
 from broker.network.buffers import BufferPool, PoolBuffer
 from broker.network.connection_loop import WITH_OTHERS, ConnectionLoop, ConnectionWork
 from broker.network.connection_state import (
@@ -74,6 +75,7 @@ class ConnectionServices:
     """What all connections of a broker share."""
 
     __slots__ = (
+        "backlog",
         "buffers",
         "channel",
         "disk",
@@ -99,6 +101,7 @@ class ConnectionServices:
         self.buffers = buffers or BufferPool()
         self.memory = memory
         self.frames = frames or FrameMemory(INCOMPLETE_BYTES)
+        self.backlog = Backlog()
         self.telling_bad_bytes = Seldom(channel.clock)
 
 
@@ -158,12 +161,15 @@ class Connection:
         self._handling = RequestHandling(info, channel.routes, channel, activity, self._replies)
         self._state = ConnectionState(
             activity,
-            ReceiveBuffer(services.buffers, services.frames, info.client, self._give_up),
+            ReceiveBuffer(
+                services.buffers, services.frames, info.client, self._give_up, services.backlog
+            ),
             self._handling.handle,
             self._replies.turn,
             max_request_bytes=services.max_request_bytes,
             claim=None if services.memory is None else Claim(services.memory),
         )
+        self._replies.blocked = self._state.blocked
         self._finishing = Finishing(self._state, self._handling, self._replies, channel)
 
     def serve(
@@ -211,6 +217,7 @@ class Connection:
         finally:
             if state.claim is not None:
                 state.claim.release()
+            self._replies.drop()
             state.incoming.close(reusable=ended_well)
 
     def _tell(self, error: ProtocolError) -> None:
@@ -301,6 +308,16 @@ class Connection:
         return self._state.activity.state
 
     @property
+    def kept(self) -> int:
+        """Bytes that it keeps while it cannot go on (`backlog`)."""
+        return self._state.incoming.kept
+
+    def is_unread(self, now: float, patience_s: float) -> bool:
+        """Whether its client has taken no byte of a reply for `patience_s`."""
+        activity = self._state.activity
+        return activity.state is State.SENDING and now - activity.last >= patience_s
+
+    @property
     def last_progress(self) -> float:
         """When something last happened, in monotonic seconds: `Activity.last`."""
         return self._state.activity.last
@@ -329,7 +346,7 @@ class Connection:
         return self._end_if(self._state.is_overdue(now), Ending.OVERDUE)
 
     def push_out(self, reason: Ending) -> None:
-        """Close it, because it has not authenticated."""
+        """Close it, because others need the place or the memory."""
         self._end_if(True, reason)
 
     def _give_up(self) -> None:

@@ -24,7 +24,8 @@ Rules
 * One request is in work at a time, and replies keep the order of requests (S-NET-1): while a reply
   is waited for, no further frame is handed out.
 * All whole frames of one receive are handled in a row, and their replies leave in one send.
-* After `CONNECTION_TURN_S` of work the replies are sent and the other connections get their turn.
+* After `CONNECTION_TURN_S` of work, or some bytes of replies (`backlog`), these are sent and the
+  other connections get their turn. If the client does not take them, no further request is handled.
 * An invalid frame length ends the connection (S-NET-1), and so does a ProtocolError of `handle`.
 * Nothing is received while requests hold too much memory (`request_memory`, `frame_memory`), except
   that a frame which holds memory itself may be received to its end.
@@ -197,6 +198,7 @@ class ConnectionState:
         if not began:
             began = self.began = now
         handle, least, most = self._handle, self._least_bytes, self._most_bytes
+        turn_bytes = incoming.backlog.turn_bytes
         buffer, view = incoming.buffer, incoming.view
         have, position = incoming.have, self._position
         self._wanted = 0
@@ -218,7 +220,9 @@ class ConnectionState:
                 if waiting is not None:  # (c)
                     self._position, self.since, self.waiting = position, now, waiting
                     return THROTTLE if waiting.__class__ is Throttle else FINISH
-                if position < have and activity.last - began >= CONNECTION_TURN_S:  # (d)
+                if position < have and (
+                    activity.last - began >= CONNECTION_TURN_S or activity.unsent > turn_bytes
+                ):  # (d)
                     self.since, self.is_cut = now, True
                     break
         except ProtocolError:
@@ -250,10 +254,25 @@ class ConnectionState:
         self.activity.state = _BUSY
         return self._next()
 
+    def blocked(self, unsent: int) -> None:
+        """The client does not take the replies of this turn, of which `unsent` bytes are kept.
+
+        Free the bytes and memory of the requests, unless one is still to be worked on, or an error
+        may refer to them.
+        """
+        in_work = self.waiting is not None and self.waiting.__class__ is not Throttle
+        if self.activity.ending is None and not in_work:
+            self._release(unsent)
+        else:
+            self.incoming.keep(unsent)
+
     def sent(self) -> Step:
         """All replies of this turn were sent. Raises OSError if there is no memory for a frame."""
         incoming, claim, handled = self.incoming, self.claim, True
+        if incoming.kept:
+            incoming.keep(0)
         if self.is_cut:
+            self._position = incoming.shrink_cut(self._position)
             return YIELD
         if incoming.have:
             incoming.keep_rest(self._position, self._wanted, self.came_at)
@@ -268,6 +287,8 @@ class ConnectionState:
         """The other connections had their turn. Raises ProtocolError, as `received` does."""
         if self.is_cut:
             self.is_cut = False
+            if self.incoming.kept:
+                self.incoming.keep(0)
             self.began = self.activity.last = now
             return self.received(0, self.since)
         self.began = 0.0
@@ -279,11 +300,14 @@ class ConnectionState:
         Free the request's bytes and memory if its handler has `released` them.
         """
         if released:
-            self.incoming.shrink_parked(self._position)
-            self._position = 0
-            if self.claim is not None:
-                self.claim.release()
+            self._release()
         self.activity.state = State.PARKED
+
+    def _release(self, unsent: int = 0) -> None:
+        self.incoming.shrink_parked(self._position, unsent)
+        self._position = 0
+        if self.claim is not None:
+            self.claim.release()
 
     def throttled(self) -> None:
         """The replies were sent: free the bytes and memory of the requests that were handled."""
@@ -300,6 +324,8 @@ class ConnectionState:
         if throttle is not None:
             self.waiting = throttle
             return THROTTLE
+        if self.incoming.kept:
+            self.incoming.keep(0)
         self.activity.state = _BUSY
         self.began = now = self.activity.last
         return self.received(0, now)

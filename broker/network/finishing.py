@@ -48,7 +48,6 @@ class Finishing:
         """
         state, replies = self._state, self._replies
         waiting: Unanswered = state.waiting
-        state.waiting = None
         if replies.turn:
             try:
                 if not replies.send_nowait(state.since):
@@ -56,6 +55,8 @@ class Finishing:
             except BaseException:
                 self._leave(waiting)
                 raise
+        state.waiting = None
+        state.incoming.keep(0)
         span = waiting.span
         if span is None:
             return await self._answer(waiting, abort, None)
@@ -99,7 +100,7 @@ class Finishing:
                     room.shrink(0)
                 replies, came_at = self._replies, self._state.since
                 if not replies.send_nowait(came_at):
-                    await replies.send(came_at)
+                    await replies.send(came_at, reply_room.size)
         else:
             handling.answer(route, context, waiting.request, waiting.reply)
         return throttle

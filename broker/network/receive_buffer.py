@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.fairness import NOBODY, Client
+from broker.network.backlog import Backlog
 from broker.network.buffers import GROWTH, STANDARD_BYTES, BufferPool, PoolBuffer
 from broker.network.frame_memory import FrameHold, FrameMemory
 from protocol.framing import SIZE_BYTES
@@ -24,7 +25,18 @@ class ReceiveBuffer:
     """The receive buffer of one connection. The hot loop fills it through the fields, because a
     call would cost as much as the receive itself."""
 
-    __slots__ = ("_client", "_frames", "_give_up", "_pool", "buffer", "have", "hold", "view")
+    __slots__ = (
+        "_client",
+        "_frames",
+        "_give_up",
+        "_pool",
+        "backlog",
+        "buffer",
+        "have",
+        "hold",
+        "kept",
+        "view",
+    )
 
     def __init__(
         self,
@@ -32,8 +44,13 @@ class ReceiveBuffer:
         frames: FrameMemory,
         client: Client = NOBODY,
         give_up: Callable[[], object] = lambda: None,
+        backlog: Backlog | None = None,
     ) -> None:
         """`give_up` ends the connection, for others that wait for its memory."""
+        self.backlog = backlog or Backlog()
+        """What all connections keep while they cannot go on."""
+        self.kept = 0
+        """What this one does: of requests here, and of replies."""
         self._pool = pool
         self._frames = frames
         self._client = client
@@ -50,10 +67,10 @@ class ReceiveBuffer:
     def acquire(self, wanted: int) -> None:
         """Take a buffer; a large one if a frame of `wanted` bytes is likely and one is free.
 
-        If incomplete requests hold much memory, take a small one, which is enough for the size of
-        the next frame.
+        If incomplete requests hold much memory, or connections keep much, take a small one, which
+        is enough for the size of the next frame.
         """
-        short = self._frames.held >= self._frames.limit // 2
+        short = self._frames.held >= self._frames.limit // 2 or self.backlog.is_long
         self._use(bytearray(FIRST_BYTES) if short else self._pool.acquire(wanted))
 
     def clear(self) -> None:
@@ -108,10 +125,27 @@ class ReceiveBuffer:
         if pool.crowded and GROWTH * self.have < len(self.view) <= STANDARD_BYTES:
             pool.release(self._packed(0))
 
-    def shrink_parked(self, position: int) -> None:
-        """The request before `position` is parked: keep the bytes after it, release the rest."""
-        self._pool.release_parked(self._packed(position))
+    def shrink_parked(self, position: int, unsent: int = 0) -> None:
+        """The request before `position` is parked, or `unsent` bytes of replies wait for the
+        client: keep the bytes after it, release the rest."""
+        self._pool.release_parked(self._packed(position, 1))
         self.frame_is_done()
+        self.keep(self.have + unsent)
+
+    def shrink_cut(self, position: int) -> int:
+        """The connection's turn ended before the bytes after `position` were handled; return where
+        they begin now. While many connections hold a buffer, only those bytes are kept."""
+        crowded = self._pool.crowded or self.backlog.is_long
+        if crowded and len(self.view) >= STANDARD_BYTES:
+            self._pool.release(self._packed(position, 1))
+            position = 0
+        self.keep(self.have - position)
+        return position
+
+    def keep(self, size: int) -> None:
+        """Note that the connection keeps `size` bytes while it cannot go on; 0: it does again."""
+        self.backlog.add(size - self.kept)
+        self.kept = size
 
     def frame_is_done(self) -> None:
         """The request that came in pieces was handled, parked or dropped: free its memory."""
@@ -121,6 +155,7 @@ class ReceiveBuffer:
     def close(self, *, reusable: bool) -> None:
         """Release the buffer. `reusable`: no view of it exists, and no task may write to it."""
         self.frame_is_done()
+        self.keep(0)
         buffer = self._detached()
         if reusable:
             self._pool.release(buffer)
@@ -131,10 +166,10 @@ class ReceiveBuffer:
         self.buffer = buffer
         self.view = memoryview(buffer)
 
-    def _packed(self, position: int) -> PoolBuffer:
+    def _packed(self, position: int, room: int = 2) -> PoolBuffer:
         """Move the bytes after `position` to a small buffer; return the old one to the caller."""
         rest = self.have - position
-        packed = self._pool.packed(self.view[position : self.have]) if rest else None
+        packed = self._pool.packed(self.view[position : self.have], room) if rest else None
         old = self._detached()
         self.have = rest
         if packed is not None:

@@ -11,7 +11,7 @@ from broker.network.activity import Activity, State
 from broker.network.large_messages import ReplyRoom
 from broker.network.request_metrics import RequestMetrics, note_sent
 from broker.network.routes import Route
-from broker.network.sender import DiskReader, send_all, send_pieces
+from broker.network.sender import BYTES_LIKE, DiskReader, send_all, send_pieces
 from broker.world.transport import Stream
 from storage.clock import Clock
 from storage.waits import PAUSE
@@ -27,6 +27,7 @@ class Replies:
 
     __slots__ = (
         "_activity",
+        "_counted",
         "_disk",
         "_monotonic",
         "_out",
@@ -36,6 +37,7 @@ class Replies:
         "_stream",
         "_waited",
         "bill",
+        "blocked",
         "turn",
     )
 
@@ -52,6 +54,9 @@ class Replies:
         self._ready: list[float] = []
         """When the handler of each was done, in monotonic seconds."""
         self._waited = False  # `send` did, since it began
+        self._counted = 0
+        self.blocked: Callable[[int], None] = _ignore
+        """Called with the bytes that are kept, when the client is slow to take them."""
         self.bill: Callable[[float], None] | None = None
         """Told of the seconds that the next sending takes, for a client with a quota of time."""
 
@@ -68,17 +73,21 @@ class Replies:
                 try:
                     route.build_into(reply, out.append)
                     pieces = out[first + 1 :]
-                    out[first] = route.frame_head(sum(map(len, pieces)), correlation_id)
+                    size = sum(map(len, pieces))
+                    out[first] = route.frame_head(size, correlation_id)
                 except Exception:
                     del out[first:]
                     raise
+                self._activity.unsent += size
                 if not _BYTES.issuperset(map(type, pieces)):
                     self._slices = True
             else:
                 parts: list[bytes] = []
                 route.build_into(reply, parts.append)
                 body = b"".join(parts)
-                out.append(route.frame_head(len(body), correlation_id) + body)
+                size = len(body)
+                out.append(route.frame_head(size, correlation_id) + body)
+                self._activity.unsent += size
         self.turn.append(route.metrics)
         self._ready.append(self._activity.last)
 
@@ -103,6 +112,7 @@ class Replies:
         body[:head] = route.frame_head(len(body) - head, correlation_id)
         room.built(len(body))
         self._out.append(body)
+        self._activity.unsent += len(body)
         self.turn.append(route.metrics)
         self._ready.append(ready)
 
@@ -126,6 +136,7 @@ class Replies:
             out.clear()
         activity = self._activity
         done = activity.last
+        activity.unsent = 0
         activity.last = now = self._monotonic()
         note_sent(self.turn, self._ready, received, done, now)
         self.turn.clear()
@@ -134,19 +145,24 @@ class Replies:
             self._pay(now - done)
         return True
 
-    async def send(self, received: float) -> None:
-        """Send what `send_nowait` left; waits only if the peer or the disk is slow."""
+    async def send(self, received: float, counted: int = 0) -> None:
+        """Send what `send_nowait` left; waits only if the peer or the disk is slow.
+
+        `counted` bytes of it are no concern of `blocked`, because others count them.
+        """
+        self._counted = counted
         activity = self._activity
         done = activity.last
         began = self._monotonic()
         self._waited = False
         activity.state = State.SENDING
         if self._slices:
-            await send_pieces(self._stream, self._out, self._disk, self._note_progress)
+            await send_pieces(self._stream, self._out, self._disk, self)
             self._slices = False
         else:
-            await send_all(self._stream, self._out[0], self._note_progress)
+            await send_all(self._stream, self._out[0], self)
         activity.state = State.BUSY
+        activity.unsent = 0
         self._out.clear()
         activity.last = self._monotonic()
         note_sent(self.turn, self._ready, received, done, activity.last)
@@ -156,11 +172,30 @@ class Replies:
             # What was sent after a wait is not known, and left out.
             self._pay((began if self._waited else activity.last) - done)
 
+    def drop(self) -> None:
+        """The connection has ended: free what was not sent. (It may be garbage for a while.)"""
+        self._out.clear()
+
     def _pay(self, seconds: float) -> None:
         bill, self.bill = self.bill, None
         if bill is not None:
             bill(seconds)
 
-    def _note_progress(self) -> None:
+    # ---- the sender's `Peer`
+
+    def waits(self, size: int) -> None:
+        """The client does not take the next bytes, of which `size` are in memory."""
+        if self._waited:
+            return
         self._waited = True
+        if self._slices:  # of files, and pieces in memory that follow
+            size += sum(len(piece) for piece in self._out if isinstance(piece, BYTES_LIKE))
+        self.blocked(max(size - self._counted, 0))
+
+    def progressed(self) -> None:
+        """The client has taken some."""
         self._activity.last = self._monotonic()
+
+
+def _ignore(unsent: int) -> None:
+    pass

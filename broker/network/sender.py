@@ -8,7 +8,7 @@ The event loop must not wait for the disk: a slice that is not in the page cache
 a thread, and only then sent.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from broker.world.transport import Stream
@@ -17,12 +17,12 @@ from storage.waits import PAUSE, Lock, call
 
 SENDFILE_FROM: Final = 64 * 1024
 """Slices of at least this many bytes are sent by sendfile."""
-JOIN_UP_TO: Final = 256 * 1024
+JOIN_UP_TO: Final = 64 * 1024
 """Joined bytes are sent at this size, so a reply of many small slices is never whole in memory."""
 TURN_BYTES: Final = 1024 * 1024
 """After this many bytes of a file the other connections get their turn."""
 _READERS: Final = 4
-_BYTES_LIKE: Final = (bytes, bytearray, memoryview)
+BYTES_LIKE: Final = (bytes, bytearray, memoryview)
 
 
 class SliceOfFile(Protocol):
@@ -49,6 +49,18 @@ class SliceOfFile(Protocol):
         ...
 
 
+class Peer(Protocol):
+    """Who is sent to."""
+
+    def waits(self, size: int) -> None:
+        """It does not take the next bytes yet; `size` of them are in memory."""
+        ...
+
+    def progressed(self) -> None:
+        """It has taken bytes after a wait."""
+        ...
+
+
 class ShortFile(Exception):
     """A file has fewer bytes than the reply announced, so the connection must end."""
 
@@ -68,10 +80,8 @@ class DiskReader:
             await call(piece.load)
 
 
-async def send_pieces(
-    stream: Stream, pieces: Sequence[Any], disk: DiskReader, progress: Callable[[], object]
-) -> None:
-    """Send bytes and slices of files, in order; call `progress` whenever the peer took something.
+async def send_pieces(stream: Stream, pieces: Sequence[Any], disk: DiskReader, peer: Peer) -> None:
+    """Send bytes and slices of files, in order.
 
     Raises OSError if the connection ended, ShortFile if a file was truncated meanwhile.
     """
@@ -79,17 +89,17 @@ async def send_pieces(
     joined_bytes = 0
     for piece in pieces:
         size = len(piece)
-        if not isinstance(piece, _BYTES_LIKE):
+        if not isinstance(piece, BYTES_LIKE):
             if not piece.is_cached():
                 await disk.load(piece)
             if size >= SENDFILE_FROM and stream.sends_files:
                 descriptor = _descriptor(piece)
                 if descriptor is not None:
                     if joined:
-                        await send_all(stream, b"".join(joined), progress, more_follows=True)
+                        await send_all(stream, b"".join(joined), peer, more_follows=True)
                         joined.clear()
                         joined_bytes = 0
-                    await _send_file(stream, descriptor, piece.position, size, progress)
+                    await _send_file(stream, descriptor, piece.position, size, peer)
                     continue
             piece = piece.read()
             if len(piece) != size:
@@ -97,17 +107,15 @@ async def send_pieces(
         joined.append(piece)
         joined_bytes += size
         if joined_bytes >= JOIN_UP_TO:
-            await send_all(stream, b"".join(joined), progress)
+            await send_all(stream, b"".join(joined), peer)
             joined.clear()
             joined_bytes = 0
     if joined:
-        await send_all(stream, b"".join(joined), progress)
+        await send_all(stream, b"".join(joined), peer)
 
 
-async def send_all(
-    stream: Stream, data: Piece, progress: Callable[[], object], *, more_follows: bool = False
-) -> None:
-    """Send all of `data`, waiting while the peer is slow; call `progress` after each wait.
+async def send_all(stream: Stream, data: Piece, peer: Peer, *, more_follows: bool = False) -> None:
+    """Send all of `data`, waiting while the peer is slow.
 
     Raises OSError if the connection was cut.
     """
@@ -120,8 +128,9 @@ async def send_all(
         if sent == len(data):
             return
         if sent < 0:  # not above: the exception would be kept while this waits
+            peer.waits(len(data))
             await stream.writable
-            progress()
+            peer.progressed()
         else:
             data = memoryview(data)[sent:]
 
@@ -133,9 +142,7 @@ def _descriptor(piece: SliceOfFile) -> int | None:
         return None
 
 
-async def _send_file(
-    stream: Stream, descriptor: int, position: int, size: int, progress: Callable[[], object]
-) -> None:
+async def _send_file(stream: Stream, descriptor: int, position: int, size: int, peer: Peer) -> None:
     budget = TURN_BYTES
     while size:
         try:
@@ -143,8 +150,9 @@ async def _send_file(
         except BlockingIOError:
             sent = -1
         if sent < 0:
+            peer.waits(0)
             await stream.writable
-            progress()
+            peer.progressed()
             budget = TURN_BYTES
             continue
         if sent == 0:

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
-from broker.network.activity import State
+from broker.fairness import Shares
+from broker.network.activity import Ending, State
+from broker.network.backlog import UNREAD_S, return_memory
 from broker.network.buffers import BufferPool, BufferStatistics
 from broker.network.connection import INCOMPLETE_BYTES, Connection, ConnectionServices
 from broker.network.connection_limits import (
@@ -47,6 +49,7 @@ from broker.world.transport import (
 )
 from config.listener import Listener
 from storage.seldom import Seldom
+from storage.waits import call
 
 if TYPE_CHECKING:
     from broker.network.handshakes import HandshakeStatistics
@@ -263,14 +266,14 @@ class SocketServer:
         for connection in list(self._connections):
             connection.close()
         with self._clock.timeout(deadline_s):
-            await self._end_unread()
+            await self._let_read()
         if self._connections:
             logger.warning("%d connections had to be cut at shutdown", len(self._connections))
         for connection in list(self._connections):
             connection.abort()
         await self._all_gone()
 
-    async def _end_unread(self) -> None:
+    async def _let_read(self) -> None:
         """End connections whose clients do not take their last reply, until all are gone."""
         replying: dict[Connection, float] = {}
         while self._connections:
@@ -418,6 +421,33 @@ class SocketServer:
                 self._services.frames.limit,
             )
 
+    def _end_unread(self, now: float) -> None:
+        """While connections keep far too much, close those whose clients have taken nothing for
+        `UNREAD_S`; first those of whoever keeps most."""
+        backlog = self._services.backlog
+        excess = backlog.bytes - backlog.most_ever
+        if excess <= 0:
+            return
+        keeps = Shares()
+        for connection in self._connections:
+            keeps.add(connection.info.client, connection.kept)
+        slow = [c for c in self._connections if c.is_unread(now, UNREAD_S)]
+        slow.sort(key=lambda connection: keeps.rank(connection.info.client), reverse=True)
+        closed = 0
+        for connection in slow:
+            if excess <= 0:
+                break
+            excess -= connection.kept
+            connection.push_out(Ending.UNREAD)
+            closed += 1
+        if closed:
+            logger.warning(
+                "Closed %d connections whose clients do not take their replies: all together "
+                "kept more than %d MB",
+                closed,
+                backlog.most_ever >> 20,
+            )
+
     async def _sweep(self) -> None:
         idle_s = self._settings.max_idle_s
         period = _LONGEST_SWEEP_S
@@ -436,3 +466,6 @@ class SocketServer:
                     self._idle_closed += 1
                     logger.debug("Closed idle connection %s", connection.info.connection_id)
             self._note_overdue(overdue)
+            self._end_unread(now)
+            if self._services.backlog.is_over():
+                await self._driver.serve(call(return_memory))

@@ -18,6 +18,7 @@ from protocol.messages.registry import SPECS
 from storage.waits import PAUSE, Call, Signal, Work, call, compute
 from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
 from tests.support.fake_handlers import Parking, running_server
+from tests.support.memory_transport import BUFFER_BYTES
 from tests.support.networks import MemoryNet, Net, wait_until
 from tests.support.wire_client import request_frame
 
@@ -184,7 +185,7 @@ def test_what_began_behind_a_reply_that_the_client_does_not_take_is_finished_too
     """The work takes its first step in the turn of a reply that has to be sent before."""
     net = MemoryNet()  # where no turn is over by the clock
     seen: list[str] = []
-    large = fetch_reply(bytes(20_000_000))
+    reply = fetch_reply(bytes(60_000))  # less than a turn's; some of them fill the pipe
 
     async def work(ctx: RequestContext, request: Any) -> Any:
         seen.append("began")
@@ -195,8 +196,11 @@ def test_what_began_behind_a_reply_that_the_client_does_not_take_is_finished_too
             seen.append("ended")
 
     async def main() -> None:
-        async with running_server(net, {FETCH: lambda c, r: large, key: work}) as harness:
+        async with running_server(net, {FETCH: lambda c, r: reply, key: work}) as harness:
             client = await harness.connect()
+            for _ in range(BUFFER_BYTES // 60_000):
+                await client.send(request_frame(FETCH, 12))
+                await net.settle()
             await client.send(request_frame(FETCH, 12) + request_frame(key, SPECS[key].max_version))
             await wait_until(lambda: seen == ["began"])
             await net.settle()

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.network.activity import Activity, Ending, State
-from broker.network.buffers import BufferPool
+from broker.network.backlog import TURN_REPLY_BYTES, Backlog
+from broker.network.buffers import STANDARD_BYTES, BufferPool
 from broker.network.connection_state import CONNECTION_TURN_S, ConnectionState, Step
 from broker.network.frame_memory import FrameMemory
 from broker.network.receive_buffer import ReceiveBuffer
@@ -30,8 +31,16 @@ class Driver:
     """Does what the state says, on bytes that a test gives; time is a number."""
 
     def __init__(
-        self, *, memory: RequestMemory | None = None, frames: FrameMemory | None = None
+        self,
+        *,
+        memory: RequestMemory | None = None,
+        frames: FrameMemory | None = None,
+        backlog: Backlog | None = None,
+        slow: bool = False,
     ) -> None:
+        """`slow`: the client takes no reply at once."""
+        self.slow = slow
+        self.reply_bytes = 0
         self.now = 1.0
         self.seen: list[bytes] = []
         self.log: list[Step] = []
@@ -40,7 +49,7 @@ class Driver:
         self.activity = Activity(self.now)
         self.state = ConnectionState(
             self.activity,
-            ReceiveBuffer(BufferPool(check=True), frames or FrameMemory(1 << 30)),
+            ReceiveBuffer(BufferPool(check=True), frames or FrameMemory(1 << 30), backlog=backlog),
             self.handle,
             self.ready,
             max_request_bytes=LIMIT,
@@ -54,6 +63,7 @@ class Driver:
         waiting = self.behave(content)
         if waiting is None:
             self.ready.append(content)
+            self.activity.unsent += self.reply_bytes
         return waiting
 
     def receive(self, data: bytes) -> int:
@@ -74,7 +84,10 @@ class Driver:
         """All steps that need nothing from outside."""
         while self.step in (Step.SEND, Step.YIELD):
             if self.step is Step.SEND:
+                if self.slow:
+                    self.state.blocked(self.activity.unsent)
                 self.ready.clear()
+                self.activity.unsent = 0
                 self.told(self.state.sent())
             else:
                 self.told(self.state.yielded(self.now))
@@ -95,17 +108,26 @@ CONTENTS = [b"", b"a", b"bc" * 100, b"d" * 20_000, b"e" * 140_000, b"f"]
 STREAM = b"".join(map(frame, CONTENTS))
 
 
-@given(cuts=st.lists(st.integers(0, len(STREAM)), max_size=12), idle=st.booleans())
+@given(
+    cuts=st.lists(st.integers(0, len(STREAM)), max_size=12),
+    idle=st.booleans(),
+    slow=st.booleans(),
+    most=st.sampled_from([0, 1 << 20]),
+)
 def test_s_net_1_any_cut_of_the_bytes_gives_the_same_frames_in_the_same_order(
-    cuts: list[int], idle: bool
+    cuts: list[int], idle: bool, slow: bool, most: int
 ) -> None:
-    driver = Driver()
+    backlog = Backlog(most)
+    backlog.add(1)
+    driver = Driver(slow=slow, backlog=backlog)
+    driver.reply_bytes = 10
     edges = [0, *sorted(cuts), len(STREAM)]
     for start, end in itertools.pairwise(edges):
         driver.feed(STREAM[start:end])
         if idle:
             driver.idle()
     assert driver.seen == CONTENTS
+    assert backlog.bytes == 1
 
 
 def test_no_view_of_a_buffer_is_left_when_a_frame_outgrows_it(
@@ -301,6 +323,100 @@ def test_a_long_turn_is_cut_between_frames_and_goes_on_after_the_others(rest: by
     assert driver.seen == [b"1", b"2"]
     assert driver.log[:4] == [Step.SEND, Step.YIELD, Step.SEND, Step.YIELD]
     assert driver.step is Step.RECEIVE
+
+
+@pytest.mark.parametrize(
+    ("kept", "reply_bytes", "turn"),
+    [
+        (100, TURN_REPLY_BYTES, [b"1", b"2"]),  # more than that only with the second
+        (100, TURN_REPLY_BYTES + 1, [b"1"]),
+        (101, 1, [b"1"]),
+        (101, 0, [b"1", b"2", b"3"]),
+    ],
+)
+def test_a_turn_ends_by_its_replies(kept: int, reply_bytes: int, turn: list[bytes]) -> None:
+    """At once, if all connections keep more than the limit."""
+    backlog = Backlog(100)
+    backlog.add(kept)
+    driver = Driver(backlog=backlog)
+    driver.reply_bytes = reply_bytes
+    driver.receive(frame(b"1") + frame(b"2") + frame(b"3"))
+    assert driver.seen == turn
+    driver.go_on()
+    assert driver.seen == [b"1", b"2", b"3"]
+    assert backlog.bytes == kept
+
+
+def test_a_client_that_takes_no_replies_has_its_requests_kept_and_no_buffer() -> None:
+    backlog, memory = Backlog(), RequestMemory(1000)
+    driver = Driver(backlog=backlog, memory=memory)
+    driver.reply_bytes = 100_000
+    driver.receive(frame(b"1") + frame(b"2"))
+    assert (driver.step, driver.seen) == (Step.SEND, [b"1"])
+    driver.state.blocked(90_000)
+    assert backlog.bytes == 90_000 + len(frame(b"2"))
+    assert len(driver.state.incoming.buffer) < 5_000
+    assert memory.statistics().used == 0
+    driver.ready.clear()
+    driver.told(driver.state.sent())
+    driver.go_on()
+    assert driver.seen == [b"1", b"2"]
+    assert backlog.bytes == 0
+
+
+def test_a_request_in_work_keeps_its_bytes_while_the_replies_before_it_are_not_taken() -> None:
+    backlog = Backlog()
+    driver = Driver(backlog=backlog)
+    driver.behave = lambda content: "later" if content == b"2" else None
+    driver.receive(frame(b"1") + frame(b"2"))
+    before = driver.state.incoming.buffer
+    driver.state.blocked(77)
+    assert driver.state.incoming.buffer is before
+    assert backlog.bytes == 77
+    driver.told(driver.state.finished())
+    assert backlog.bytes == 0
+
+
+def test_bytes_that_an_error_may_refer_to_are_not_given_back() -> None:
+    driver = Driver()
+    with pytest.raises(ProtocolError):
+        driver.receive(frame(b"1") + struct.pack(">i", -5))
+    before = driver.state.incoming.buffer
+    driver.state.blocked(77)
+    assert driver.state.incoming.buffer is before
+
+
+@pytest.mark.parametrize("parked", [True, False])
+def test_requests_sent_ahead_count_while_they_wait(parked: bool) -> None:
+    backlog, ahead = Backlog(), frame(b"2" * 1000) + frame(b"3" * 1000)
+    driver = Driver(backlog=backlog)
+    if parked:
+        driver.behave = lambda content: "later" if content == b"1" else None
+    else:
+        driver.reply_bytes = TURN_REPLY_BYTES + 1
+    driver.receive(frame(b"1") + ahead)
+    if parked:
+        driver.state.parked(released=True)
+    else:
+        driver.ready.clear()
+        driver.activity.unsent = 0
+        assert driver.state.sent() is Step.YIELD
+    assert backlog.bytes == len(ahead)
+    driver.state.incoming.close(reusable=False)
+    assert backlog.bytes == 0
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_cut_connection_keeps_only_its_bytes_while_connections_keep_too_much(kept: int) -> None:
+    backlog = Backlog(len(frame(b"2")))
+    driver = Driver(backlog=backlog)
+    driver.reply_bytes = TURN_REPLY_BYTES + 1
+    driver.receive(frame(b"1") + frame(b"2"))
+    backlog.add(backlog._most + kept)
+    assert driver.state.sent() is Step.YIELD
+    assert (len(driver.state.incoming.buffer) < STANDARD_BYTES) == (kept > 0)
+    driver.told(driver.state.yielded(driver.now))
+    assert driver.seen == [b"1", b"2"]
 
 
 def test_short_turns_add_up_until_nothing_comes() -> None:

@@ -6,11 +6,12 @@ they lie in `build/compiled/`, for each kind of interpreter apart, and a program
 `choose_form` before it imports them takes them from there:
 
     build/compiled/cpython-311-x86_64-linux-gnu      the latest, a link
-    build/compiled/cpython-311-…/sources.json        the sources it was made from
+    build/compiled/cpython-311-…/notes.json          the sources it was made from, and what was made
     build/compiled/cpython-311-…/storage/log/log.…so
 
 Compiled modules know each other's layout, and constants of other modules. So they are used all
-together, and only while every source that the compiler has read is as it was.
+together, and only while every source that the compiler has read is as it was. If they cannot be
+used for another reason (cut, unreadable, of another system), the sources run, and a line says why.
 
 PYKAFKALOG_PURE=1 has the sources run, in a checkout and in an installation.
 """
@@ -18,8 +19,10 @@ PYKAFKALOG_PURE=1 has the sources run, in a checkout and in an installation.
 import json
 import os
 import sys
+from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
+from importlib import import_module
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -29,21 +32,49 @@ from importlib.machinery import (
 )
 from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 PURE_VARIABLE: Final = "PYKAFKALOG_PURE"
 LIBRARY: Final = "pykafkalog.compiled__mypyc"
 """The library of all compiled modules; what is imported by a module's name is a stub before it."""
-SOURCES: Final = "sources.json"
+NOTES: Final = "notes.json"
+"""Holds `Notes`."""
+Note: TypeAlias = tuple[int, int, str]
+"""Size, time of the last change in nanoseconds, and SHA-256 of a file."""
+Notes: TypeAlias = dict[str, dict[str, Note]]
+"""Of "sources", by their paths in the checkout; of "made", by their paths in the directory."""
 _ROOT: Final = Path(__file__).resolve().parents[1]
+
+
+class Unusable(Exception):
+    """Why compiled modules that should be there cannot be used."""
 
 
 def choose_form(root: Path = _ROOT) -> None:
     """Have later imports take the compiled modules of a checkout, if there are any and they fit its
     sources, and unless the sources are wanted."""
+    if _sources_are_wanted():
+        return
     directory = compiled_directory(root)
-    if not _sources_are_wanted() and is_fresh(root, directory):
-        sys.meta_path.insert(0, _CompiledModules(directory.resolve()))
+    try:
+        notes = fresh_notes(root, directory)
+        if notes is not None:
+            _take(_CompiledModules(directory.resolve(), notes["made"]))
+    except Unusable as reason:
+        sys.stderr.write(
+            f"pykafkalog: the sources run, because the modules in {directory} cannot be used: "
+            f"{reason}. scripts/compile makes them anew.\n"
+        )
+
+
+def _take(finder: "_CompiledModules") -> None:
+    """Have later imports ask `finder`. Raises Unusable if the library cannot be loaded."""
+    sys.meta_path.insert(0, finder)
+    try:
+        import_module(LIBRARY)
+    except ImportError as error:
+        sys.meta_path.remove(finder)
+        raise Unusable(str(error)) from error
 
 
 def form_that_runs() -> str:
@@ -67,37 +98,50 @@ def compiled_directory(root: Path) -> Path:
     return root / "build" / "compiled" / EXTENSION_SUFFIXES[0].strip(".").partition(".")[0]
 
 
-def is_fresh(root: Path, directory: Path) -> bool:
-    """Whether `directory` has modules compiled from the sources as they are now."""
+def fresh_notes(root: Path, directory: Path) -> Notes | None:
+    """Return what `directory` holds, if that was compiled from the sources as they are now.
+
+    Raises Unusable if it was, but something of it is missing, damaged or unreadable.
+    """
     try:
-        noted: dict[str, tuple[int, int, str]] = json.loads((directory / SOURCES).read_bytes())
-        return all(_is_as_noted(root / name, *note) for name, note in noted.items())
-    except FileNotFoundError:
-        return False
+        try:
+            notes: Notes = json.loads((directory / NOTES).read_bytes())
+            sources, made = notes["sources"].items(), notes["made"].items()
+            if not all(_is_as_noted(root / name, *note) for name, note in sources):
+                return None
+        except FileNotFoundError:
+            return None
+        for name, note in made:
+            if not _is_as_noted(directory / name, *note):
+                raise Unusable(f"{name} is damaged")
+    except OSError as error:
+        raise Unusable(str(error)) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unusable(f"{NOTES} is damaged ({error})") from error
+    return notes
 
 
-def note_of(source: Path) -> tuple[int, int, str]:
-    """Size, time of the last change in nanoseconds, and SHA-256 of a source."""
-    status = source.stat()
-    return status.st_size, status.st_mtime_ns, sha256(source.read_bytes()).hexdigest()
+def note_of(file: Path) -> Note:
+    """Return what is noted of a file."""
+    status = file.stat()
+    return status.st_size, status.st_mtime_ns, sha256(file.read_bytes()).hexdigest()
 
 
-def _is_as_noted(source: Path, size: int, changed_ns: int, digest: str) -> bool:
-    status = os.stat(source)
+def _is_as_noted(file: Path, size: int, changed_ns: int, digest: str) -> bool:
+    status = os.stat(file)
     if status.st_size != size:
         return False
     # A checkout of another branch and back changes the time alone.
-    return status.st_mtime_ns == changed_ns or note_of(source)[2] == digest
+    return status.st_mtime_ns == changed_ns or note_of(file)[2] == digest
 
 
 class _CompiledModules:
     """Finds the modules in a directory of compiled ones."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, names: Iterable[str]) -> None:
         suffix = EXTENSION_SUFFIXES[0]
         self._files = {
-            ".".join(file.relative_to(directory).parts)[: -len(suffix)]: str(file)
-            for file in directory.rglob(f"*{suffix}")
+            name[: -len(suffix)].replace("/", "."): str(directory / name) for name in names
         }
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:

@@ -5,13 +5,14 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
 from os import getpid
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, time
 from typing import Final
 
-from config.form import SOURCES, compiled_directory, is_fresh, note_of
+from config.form import NOTES, Unusable, compiled_directory, fresh_notes, note_of
 from pykafkalog_build.compiled_modules import MODULES, ROOMS
 from pykafkalog_build.compiling import CannotCompile, compile_modules
 
@@ -27,19 +28,34 @@ def sources() -> Iterator[Path]:
         yield from (ROOT / room).rglob("*.pyi")
 
 
+def is_up_to_date(latest: Path) -> bool:
+    try:
+        return fresh_notes(ROOT, latest) is not None
+    except Unusable as reason:
+        print(f"What is there cannot be used: {reason}.", file=sys.stderr)
+        return False
+
+
 def compiled() -> str:
     latest = compiled_directory(ROOT)
     latest.parent.mkdir(parents=True, exist_ok=True)
     with (latest.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if is_fresh(ROOT, latest):
+        if is_up_to_date(latest):
             return "The compiled modules are up to date."
         began = monotonic()
         noted = {str(file.relative_to(ROOT)): note_of(file) for file in sources()}
         made = latest.with_name(f"{latest.name}.{time():.0f}.{getpid()}")
         with TemporaryDirectory(prefix="pykafkalog-") as work:
             compile_modules(ROOT, MODULES, made, Path(work))
-        (made / SOURCES).write_text(json.dumps(noted), "utf-8")
+        notes = {
+            "sources": noted,
+            "made": {
+                str(file.relative_to(made)): note_of(file)
+                for file in made.rglob(f"*{EXTENSION_SUFFIXES[0]}")
+            },
+        }
+        (made / NOTES).write_text(json.dumps(notes), "utf-8")
         link = made.with_name("new")
         link.unlink(missing_ok=True)
         link.symlink_to(made.name)

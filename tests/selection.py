@@ -76,6 +76,7 @@ LONG: Final = (
 
 ALONE: Final = (
     "tests/integration/test_quotas_held.py",  # rates and latencies, in real time
+    "tests/soak/",  # clients of thirty kinds take both processors
     "tests/hostile/",  # a good client is answered within 250 ms, and memory comes back
     "tests/conformance/test_answers_against_kafka.py::test_s_read_6",  # at once, or after a wait
 )

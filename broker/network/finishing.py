@@ -56,7 +56,8 @@ class Finishing:
                 self._leave(waiting)
                 raise
         state.waiting = None
-        state.incoming.keep(0)
+        if state.incoming.kept:
+            state.incoming.keep(0)
         span = waiting.span
         if span is None:
             return await self._answer(waiting, abort, None)

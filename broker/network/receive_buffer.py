@@ -130,7 +130,9 @@ class ReceiveBuffer:
         client: keep the bytes after it, release the rest."""
         self._pool.release_parked(self._packed(position, 1))
         self.frame_is_done()
-        self.keep(self.have + unsent)
+        kept = self.have + unsent
+        if kept != self.kept:
+            self.keep(kept)
 
     def shrink_cut(self, position: int) -> int:
         """The connection's turn ended before the bytes after `position` were handled; return where

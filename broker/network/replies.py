@@ -181,7 +181,7 @@ class Replies:
         if bill is not None:
             bill(seconds)
 
-    # ---- the sender's `Peer`
+    # ---- the sender's `SlowPeer`
 
     def waits(self, size: int) -> None:
         """The client does not take the next bytes, of which `size` are in memory."""

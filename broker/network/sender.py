@@ -49,7 +49,7 @@ class SliceOfFile(Protocol):
         ...
 
 
-class Peer(Protocol):
+class SlowPeer(Protocol):
     """Who is sent to."""
 
     def waits(self, size: int) -> None:
@@ -80,7 +80,9 @@ class DiskReader:
             await call(piece.load)
 
 
-async def send_pieces(stream: Stream, pieces: Sequence[Any], disk: DiskReader, peer: Peer) -> None:
+async def send_pieces(
+    stream: Stream, pieces: Sequence[Any], disk: DiskReader, peer: SlowPeer
+) -> None:
     """Send bytes and slices of files, in order.
 
     Raises OSError if the connection ended, ShortFile if a file was truncated meanwhile.
@@ -114,7 +116,9 @@ async def send_pieces(stream: Stream, pieces: Sequence[Any], disk: DiskReader, p
         await send_all(stream, b"".join(joined), peer)
 
 
-async def send_all(stream: Stream, data: Piece, peer: Peer, *, more_follows: bool = False) -> None:
+async def send_all(
+    stream: Stream, data: Piece, peer: SlowPeer, *, more_follows: bool = False
+) -> None:
     """Send all of `data`, waiting while the peer is slow.
 
     Raises OSError if the connection was cut.
@@ -142,7 +146,9 @@ def _descriptor(piece: SliceOfFile) -> int | None:
         return None
 
 
-async def _send_file(stream: Stream, descriptor: int, position: int, size: int, peer: Peer) -> None:
+async def _send_file(
+    stream: Stream, descriptor: int, position: int, size: int, peer: SlowPeer
+) -> None:
     budget = TURN_BYTES
     while size:
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.running import report
+from tests.running.leftovers import Leftovers
 from tests.running.stage import ROOT, Failure, Stage, StageResult
 from tests.selection import LONG_MARKS, REAL_MARKS, SHORT_MARKS, SPARK_TESTS
 from tests.support.installation import VARIABLE
@@ -207,6 +208,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     options, words = parser.parse_known_args(argv)
 
+    leftovers = Leftovers()
+    os.environ.update(leftovers.environment)
+    tempfile.tempdir = None  # it is found anew
     shutil.rmtree(RECORDS, ignore_errors=True)
     RECORDS.mkdir(parents=True)
     results: list[StageResult] = []
@@ -235,6 +239,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         for stage in stages:
             result = stage()
             results += result if isinstance(result, list) else [result]
+    began = time.monotonic()
+    left = leftovers.collect()
+    results.append(StageResult("leftovers", time.monotonic() - began, failed=left))
     told = report.text(results)
     (RECORDS / "report.txt").write_text(told + "\n")
     print(told, flush=True)

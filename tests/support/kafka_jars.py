@@ -7,12 +7,14 @@ install, they do not skip: a suite that quietly skips its oracle proves nothing.
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = (ROOT / ".cache").resolve()
 KAFKA_VERSION = "4.4.0"
+MAVEN = ("mvn", "-q", "-B", "-Dstyle.color=never")
 TOOLS_VERSION = "4.3.1"
 """The newest release whose tools, Streams and Connect are in Maven Central."""
 
@@ -27,7 +29,7 @@ def kafka_jars(version: str = KAFKA_VERSION) -> str:
     if not done.exists():
         subprocess.run(
             [
-                *("mvn", "-q", "-B", "-f", str(ROOT / "tests/conformance/jars/pom.xml")),
+                *(*MAVEN, "-f", str(ROOT / "tests/conformance/jars/pom.xml")),
                 f"-Dkafka.version={version}",
                 *(["-Ptools"] if tools_of(version) == version else []),
                 "dependency:copy-dependencies",
@@ -68,7 +70,7 @@ def compaction_tester_jars() -> str:
     if not done.exists():
         subprocess.run(
             [
-                *("mvn", "-q", "-B", "-f"),
+                *(*MAVEN, "-f"),
                 str(ROOT / "tests/conformance/jars/compaction_tester.xml"),
                 "dependency:copy-dependencies",
                 f"-DoutputDirectory={target}",
@@ -118,4 +120,7 @@ TOOLS = ("org.apache.kafka.tools.", "kafka.admin.")
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Options for a JVM that ends soon: it starts in half the time, without the optimizing compiler."""
 
-LOGGING = (f"-Dlog4j2.configurationFile={ROOT / 'tests/support/log4j2.properties'}",)
+LOGGING = (
+    f"-Dlog4j2.configurationFile={ROOT / 'tests/support/log4j2.properties'}",
+    f"-Djava.io.tmpdir={tempfile.gettempdir()}",  # a JVM does not look at TMPDIR
+)

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.kafka_jars import LOGGING, ROOT, SHORT_LIVED, TOOLS_VERSION
+from tests.support.kafka_jars import LOGGING, MAVEN, ROOT, SHORT_LIVED, TOOLS_VERSION
 from tests.support.server_process import ServerProcess
 
 SOURCE = ROOT / "tests/integration/WordCount.java"
@@ -21,7 +21,7 @@ def streams_jars() -> str:
     if not done.exists():
         subprocess.run(
             [
-                *("mvn", "-q", "-B", "-f", str(ROOT / "tests/conformance/jars/streams.xml")),
+                *(*MAVEN, "-f", str(ROOT / "tests/conformance/jars/streams.xml")),
                 f"-Dkafka.version={TOOLS_VERSION}",
                 "dependency:copy-dependencies",
                 f"-DoutputDirectory={target}",

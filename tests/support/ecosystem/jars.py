@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.installation import ROOT
+from tests.support.kafka_jars import MAVEN
 
 PROJECTS: Final = ROOT / "tests/ecosystem/jars"
 FETCH_TIMEOUT_S: Final = 600
@@ -31,7 +32,7 @@ def jars(name: str) -> str:
     if not done.exists():
         subprocess.run(
             [
-                *("mvn", "-q", "-B", "-f", str(PROJECTS / f"{name}.xml")),
+                *(*MAVEN, "-f", str(PROJECTS / f"{name}.xml")),
                 "dependency:copy-dependencies",
                 f"-DoutputDirectory={target}",
             ],

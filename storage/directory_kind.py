@@ -19,7 +19,6 @@ from storage.paths import (
     META_PROPERTIES,
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
-    is_offset_prefix,
     join,
     parse_partition_dir,
     parse_segment_file,
@@ -38,8 +37,6 @@ _OF_A_LOG_DIR = frozenset(
 _OF_A_PARTITION = frozenset((PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT))
 _OF_A_DISK = frozenset((LOCK_FILE, "lost+found"))
 """What a new log directory may contain: a released lock file; `lost+found` of a mounted volume."""
-OFFSET_DIGITS = 20
-"""Digits of the base offset in a segment's file names; a file `2026.log` is no segment's."""
 
 
 class DirectoryKind(Enum):
@@ -71,6 +68,5 @@ def directory_kind(fs: FileSystem, path: str) -> DirectoryKind:
 def is_partition(names: list[str]) -> bool:
     """Tell whether a directory with these files is a partition's."""
     return not _OF_A_PARTITION.isdisjoint(names) or any(
-        is_offset_prefix(name[:OFFSET_DIGITS]) and parse_segment_file(name) is not None
-        for name in names
+        parse_segment_file(name) is not None for name in names
     )

@@ -81,6 +81,20 @@ class OffsetOutOfRange(KafkaError):
         self.end = end
 
 
+class NoMoreOffsets(KafkaError):
+    """A batch does not fit below the greatest offset of 64 bits.
+
+    Such a log began with a segment or a checkpoint of a foreign name or number. (Kafka's log end
+    offset becomes negative.)
+    """
+
+    def __init__(self, partition: str, end: int) -> None:
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{partition} ends at offset {end} and has no offsets left for this batch.",
+        )
+
+
 class OutOfOrderSequence(KafkaError):
     """A batch's first sequence does not follow the producer's last one (S-IDEM-1)."""
 

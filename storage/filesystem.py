@@ -124,7 +124,7 @@ class FileSystem(Protocol):
         ...
 
     def sizes(self, path: str, *, unasked: str = "") -> dict[str, int]:
-        """Names in the directory, sorted, each with its length in bytes.
+        """Names of the files in the directory, sorted, each with its length in bytes.
 
         Files removed meanwhile are left out. Names that end with `unasked` may come with any
         length: asking for lengths is most of what a listing costs.

@@ -45,7 +45,7 @@ def segment_files(names: Iterable[str]) -> list[tuple[str, SegmentFile]]:
 
 def remove_leftovers(fs: FileSystem, directory: str) -> None:
     """Pass 1: remove deleted, unfinished and temporary files. Raises OSError."""
-    names = fs.list_dir(directory)
+    names = list(fs.sizes(directory))
     files = segment_files(names)
     cleaned = [file.base_offset for _, file in files if file.state == CLEANED_SUFFIX]
     doomed = [name for name in names if name.endswith(DELETED_SUFFIX) or is_temporary(name)]
@@ -63,7 +63,7 @@ def remove_leftovers(fs: FileSystem, directory: str) -> None:
 
 def finish_swaps(fs: FileSystem, directory: str) -> None:
     """Pass 2: replace segments by the `.swap` files that hold their offsets. Raises OSError."""
-    files = segment_files(fs.list_dir(directory))
+    files = segment_files(fs.sizes(directory))
     swaps = [(name, file) for name, file in files if file.state == SWAP_SUFFIX]
     first, after = 2**63 - 1, -1
     for name, file in swaps:

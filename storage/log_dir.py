@@ -107,13 +107,13 @@ def _parse_meta(properties: Mapping[str, str]) -> MetaProperties:
     )
 
 
-def _integer(key: str, text: str) -> int:
+def _integer(key: str, text: str, *, bits: int = 32) -> int:
     try:
         value = int(text)
     except ValueError:
         raise ValueError(f"{key}={text} is no number") from None
-    if not -1 << 31 <= value < 1 << 31:
-        raise ValueError(f"{key}={text} is no number of 32 bits")
+    if not -1 << (bits - 1) <= value < 1 << (bits - 1):
+        raise ValueError(f"{key}={text} is no number of {bits} bits")
     return value
 
 
@@ -244,7 +244,7 @@ class LogDir:
     def _read_broker_epoch(self) -> int:
         data = self._fs.read_bytes(join(self.path, CLEAN_SHUTDOWN_FILE))
         try:
-            return int(json.loads(data)["brokerEpoch"])
+            return _integer("brokerEpoch", str(json.loads(data)["brokerEpoch"]), bits=64)
         except (ValueError, KeyError, TypeError, RecursionError):
             return NO_BROKER_EPOCH  # Kafka up to 3.6 left the file empty.
 

@@ -17,6 +17,7 @@ serve on (S-REC-7).
 
 import logging
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -32,6 +33,7 @@ from storage.log.log import Log
 from storage.log_dir import read_partition_metadata
 from storage.paths import (
     LOG_START_OFFSET_CHECKPOINT,
+    MAX_PARTITION,
     RECOVERY_POINT_CHECKPOINT,
     DirState,
     is_temporary,
@@ -44,6 +46,9 @@ _log = logging.getLogger(__name__)
 
 METADATA_TOPIC = "__cluster_metadata"
 """KRaft's own log: not a topic of clients; left alone."""
+
+_NUMBERED = re.compile(r".*-\d+(\.|$)")
+"""Names that may be meant for a partition's directory; `lost+found` and its kind are not."""
 
 TopicConfigs = Callable[[str], TopicConfig]
 """Topic name -> its configuration."""
@@ -186,9 +191,15 @@ def jobs_of(
         if is_temporary(name):
             fs.unlink(path, missing_ok=True)
             continue
-        if parsed is None or parsed.topic_partition.topic == METADATA_TOPIC:
+        if parsed is None:
+            if _NUMBERED.match(name) and fs.is_dir(path):
+                _log.warning(
+                    "Leaving %s alone: a partition's directory is named topic-number, up to %d",
+                    path,
+                    MAX_PARTITION,
+                )
             continue
-        if not fs.is_dir(path):
+        if parsed.topic_partition.topic == METADATA_TOPIC or not fs.is_dir(path):
             continue
         if parsed.state is DirState.DELETE:
             loading.to_delete.append(path)

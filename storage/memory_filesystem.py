@@ -257,10 +257,8 @@ class MemoryFileSystem:
         return sorted(self._need_directory(self._begin("list_dir", path)))
 
     def sizes(self, path: str, *, unasked: str = "") -> dict[str, int]:
-        return {name: self._length(f"{path}/{name}") for name in self.list_dir(path)}
-
-    def _length(self, path: str) -> int:
-        return 0 if self.is_dir(path) else self.size(path)
+        paths = {name: f"{path}/{name}" for name in self.list_dir(path)}
+        return {name: self.size(each) for name, each in paths.items() if not self.is_dir(each)}
 
     def make_dirs(self, path: str) -> None:
         path = self._begin("make_dirs", path)

@@ -277,6 +277,8 @@ class OsFileSystem:
                 for entry in entries:
                     name = entry.name
                     try:
+                        if entry.is_dir():
+                            continue
                         asked = not (unasked and name.endswith(unasked))
                         found.append((name, entry.stat().st_size if asked else 0))
                     except FileNotFoundError:

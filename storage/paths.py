@@ -65,8 +65,10 @@ _DIGITS: Final = 20
 MAX_NAME_LENGTH: Final = 255
 """The most bytes that a path component may have on common file systems."""
 
-_MAX_PARTITION: Final = 2**31 - 1
-_MAX_OFFSET: Final = 2**63 - 1
+MAX_PARTITION: Final = 2**31 - 1
+"""Numbers of partitions have 32 bits, one for the sign."""
+MAX_OFFSET: Final = 2**63 - 1
+"""Offsets have 64 bits, one for the sign."""
 
 _UNIQUE_LENGTH = 1 + 32
 """A dot and 32 hexadecimal digits before `-delete` and its kin."""
@@ -112,9 +114,12 @@ def parent_dir(path: str) -> str:
     return head or slash or "."
 
 
-def is_offset_prefix(text: str) -> bool:
-    """Whether `text` is the 20 digits of an offset."""
-    return len(text) == _DIGITS and text.isascii() and text.isdigit()
+def parse_offset(text: str) -> int | None:
+    """The offset that a file is named by: 20 digits, a number of 64 bits. None for other text."""
+    if len(text) != _DIGITS or not (text.isascii() and text.isdigit()):
+        return None
+    offset = int(text)
+    return offset if offset <= MAX_OFFSET else None
 
 
 def segment_file(base_offset: int, suffix: str, state: str = "") -> str:
@@ -156,8 +161,9 @@ def is_temporary(name: str) -> bool:
     """Whether `name` is a temporary file of a replacement, this broker's or Kafka's."""
     if not name.endswith(TEMPORARY_SUFFIX):
         return False
-    of_index = is_offset_prefix(name[:_DIGITS]) and name[_DIGITS:].startswith(INDEX_SUFFIXES)
-    return of_index or name.startswith(_REPLACED) or SNAPSHOT_SUFFIX in name
+    if name[_DIGITS:].startswith(INDEX_SUFFIXES) and parse_offset(name[:_DIGITS]) is not None:
+        return True
+    return name.startswith(_REPLACED) or SNAPSHOT_SUFFIX in name
 
 
 def parse_segment_file(name: str) -> SegmentFile | None:
@@ -170,10 +176,10 @@ def parse_segment_file(name: str) -> SegmentFile | None:
             break
     digits, dot, rest = name.partition(".")
     suffix = dot + rest
-    if suffix not in SUFFIXES or not (digits.isascii() and digits.isdigit()):
+    base_offset = parse_offset(digits)
+    if suffix not in SUFFIXES or base_offset is None:
         return None
-    base_offset = int(digits)
-    return SegmentFile(base_offset, suffix, state) if base_offset <= _MAX_OFFSET else None
+    return SegmentFile(base_offset, suffix, state)
 
 
 def partition_dir_name(topic_partition: TopicPartition) -> str:
@@ -208,7 +214,7 @@ def parse_partition_dir(name: str) -> PartitionDir | None:
     topic, _, partition = name.rpartition("-")
     if not topic or not (partition.isascii() and partition.isdigit()):
         return None
-    if int(partition) > _MAX_PARTITION:
+    if int(partition) > MAX_PARTITION:
         return None
     return PartitionDir(TopicPartition(topic, int(partition)), state)
 

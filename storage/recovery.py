@@ -51,7 +51,7 @@ from storage.leftovers import finish_swaps, remove_leftovers
 from storage.log import replay
 from storage.log.log import Log
 from storage.log.results import DeletionReason
-from storage.log.scan import HEADERS, Walk
+from storage.log.scan import HEADERS, Ended, Walk
 from storage.log.segment import LogSegment
 from storage.log.store import SegmentStore
 from storage.paths import (
@@ -61,14 +61,17 @@ from storage.paths import (
     INDEX_SUFFIXES,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
+    MAX_OFFSET,
     SNAPSHOT_SUFFIX,
+    STATE_SUFFIXES,
+    SUFFIXES,
     SWAP_SUFFIX,
     TEMPORARY_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
-    is_offset_prefix,
     join,
     log_file,
+    parse_offset,
     segment_file,
 )
 from storage.producers.state import (
@@ -86,6 +89,9 @@ _SYNC_EVERY_S: Final = 3.0
 """Seconds between syncs within one long recovery, so that another crash does not undo all of it."""
 _NEVER_ENDED: Final = 2**63
 
+_OF_SEGMENTS: Final = frozenset(
+    suffix + state for suffix in SUFFIXES for state in ("", *STATE_SUFFIXES)
+)
 _LEFTOVERS: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
 
 
@@ -190,6 +196,7 @@ class _Loader:
             finish_swaps(self._fs, self._directory)
             sizes = self._sizes()
             names = _by_kind(sizes)
+        self._set_foreign_aside(names)
         options, segments = self._options, self._store.segments
         self._producers = ProducerStateManager(
             self._fs,
@@ -242,6 +249,22 @@ class _Loader:
             self._fs.unlink(path)
             return LeaderEpochCache(self._fs, path, self._random)
 
+    def _set_foreign_aside(self, names: dict[str, list[str]]) -> None:
+        """Take files out of `names` that end as a segment's do and are named by no offset.
+
+        They stay on the disk. (Kafka does not start then: `LogFileUtils.offsetFromFileName`.)
+        """
+        for kind, stems in names.items():
+            if kind not in _OF_SEGMENTS:
+                continue
+            for stem in [stem for stem in stems if parse_offset(stem) is None]:
+                stems.remove(stem)
+                _log.warning(
+                    "Leaving %s alone: a segment is named by its offset, 20 digits up to %d",
+                    join(self._directory, stem + kind),
+                    MAX_OFFSET,
+                )
+
     # Pass 3.
 
     def _sizes(self) -> dict[str, int]:
@@ -249,15 +272,14 @@ class _Loader:
 
     def _open_segments(self, sizes: Mapping[str, int], names: Mapping[str, Sequence[str]]) -> None:
         store, options = self._store, self._options
-        stems = [stem for stem in names.get(LOG_SUFFIX, ()) if is_offset_prefix(stem)]
+        stems = names.get(LOG_SUFFIX, ())
         for suffix in INDEX_SUFFIXES:
             for stem in sorted(set(names.get(suffix, ())).difference(stems)):
-                if is_offset_prefix(stem):
-                    name = stem + suffix
-                    _log.warning(
-                        "Found an orphaned index file %s, with no corresponding log file.", name
-                    )
-                    self._fs.unlink(join(self._directory, name), missing_ok=True)
+                name = stem + suffix
+                _log.warning(
+                    "Found an orphaned index file %s, with no corresponding log file.", name
+                )
+                self._fs.unlink(join(self._directory, name), missing_ok=True)
         store.segments.add_all(
             store.open_segments((int(stem), sizes[stem + LOG_SUFFIX]) for stem in stems)
         )
@@ -484,9 +506,20 @@ class _Loader:
         if resume is not None and resume.is_all and not self._is_hole(segment, start, later):
             segment.release()
             return False
-        cut = SegmentRecovery(segment, producers, self._epochs, resume).run()
+        recovery = SegmentRecovery(segment, producers, self._epochs, resume)
+        cut = recovery.run()
         lost = cut > 0 or self._is_hole(segment, producers.map_end_offset, later)
-        if lost:
+        if recovery.ended is Ended.ZEROS and not later:
+            expected = self._options.config.preallocate
+            _log.log(
+                logging.INFO if expected else logging.WARNING,
+                "%s holds records up to offset %d; the %d bytes behind them are %s",
+                segment.files.path,
+                producers.map_end_offset,
+                cut,
+                recovery.ended,
+            )
+        elif lost:
             _log.warning(
                 "Corruption found in segment %s, which now ends at offset %d: %d bytes, %d later "
                 "segments go",
@@ -495,6 +528,7 @@ class _Loader:
                 cut,
                 len(later),
             )
+        if lost:
             self._drop(reversed(later))
             self._fs.fsync_dir(self._directory)
         if sync:

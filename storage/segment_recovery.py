@@ -217,7 +217,7 @@ class SegmentRecovery:
     `producers` must be at the segment's base, or at `resume.offset`.
     """
 
-    __slots__ = ("_epochs", "_known", "_producers", "_resume", "_segment", "_total")
+    __slots__ = ("_epochs", "_known", "_producers", "_resume", "_segment", "_total", "ended")
 
     def __init__(
         self,
@@ -232,6 +232,8 @@ class SegmentRecovery:
         self._total = segment.size
         self._known = segment.base_offset if resume is None else resume.offset
         self._resume = resume
+        self.ended: Ended | None = None
+        """What follows the last batch; None: a batch with a flaw."""
 
     def run(self) -> int:
         """Return how many bytes follow the last good batch; cuts none of them. Raises OSError."""
@@ -257,7 +259,8 @@ class SegmentRecovery:
                 break
             self._producers.map_end_offset = max(last + 1, known)
         else:
-            if walk.ended is not Ended.AT_END:
+            self.ended = walk.ended
+            if walk.ended not in (Ended.AT_END, Ended.ZEROS):
                 _log.warning("%s ends at %d: %s", segment.files.path, walk.position, walk.ended)
         return self._total - segment.size
 

@@ -19,7 +19,7 @@ from storage.explain.cleaning import CleaningVerdict, explain_cleaning
 from storage.explain.opened import OpenedLog
 from storage.reader import PartitionView
 from tools.console import say
-from tools.log_targets import Targets, add_target_arguments, describe
+from tools.log_targets import Targets, add_target_arguments, allocated, describe
 from tools.magnitudes import duration, moment, size_of
 from tools.progress import progress_bar
 from tools.tables import Coloured, number, print_table
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> None:
         found = explain_cleaning(opened, now, cleaner_enabled=enabled)
         told = _as_json(view, found)
         if not args.json:
-            _show(view, found, describe(config, CONFIGS), now)
+            _show(view, opened, found, now)
         if args.dry_run or args.records:
             told["dry_run"] = _dry_run(args, targets, view, opened, found, now)
         if args.json:
@@ -257,11 +257,12 @@ def _reason_as_json(reason: Reason) -> dict[str, Any]:
     return {"kind": type(reason).__name__, **fields}
 
 
-def _show(view: PartitionView, found: CleaningVerdict, configs: dict[str, Any], now: int) -> None:
+def _show(view: PartitionView, opened: OpenedLog, found: CleaningVerdict, now: int) -> None:
+    configs = describe(opened.log.config, CONFIGS)
     say()
     say(
         f"{view.topic_partition}: offsets {number(found.log_start_offset)} to "
-        f"{number(found.log_end_offset)}, {size_of(found.size)}"
+        f"{number(found.log_end_offset)}, {size_of(found.size)}{allocated(opened)}"
     )
     say("  " + ", ".join(f"{name}={value}" for name, value in configs.items()))
     verdict = found.verdict

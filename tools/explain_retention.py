@@ -12,7 +12,7 @@ from storage.explain.opened import OpenedLog
 from storage.explain.retention import RetentionVerdict, explain_retention
 from storage.reader import PartitionView
 from tools.console import say
-from tools.log_targets import Targets, add_target_arguments, describe
+from tools.log_targets import Targets, add_target_arguments, allocated, describe
 from tools.magnitudes import duration, moment, size_of
 from tools.tables import Cell, Coloured, count_of, number, print_table, size
 
@@ -105,6 +105,7 @@ def _show(
     say(
         f"{view.topic_partition}: offsets {number(log.log_start_offset)} to "
         f"{number(log.log_end_offset)}, {_segments(len(verdicts))}, {size_of(log.size)}"
+        + allocated(opened)
     )
     say("  " + ", ".join(f"{name}={value}" for name, value in configs.items()))
     whole = every or len(verdicts) <= FEW or not sys.stdout.isatty()

@@ -22,6 +22,11 @@ class Problem(Enum):
 
     TORN_TAIL = "the log ends in the middle of a batch", Severity.PROBLEM
     GARBAGE = "bytes that are no batch", Severity.PROBLEM
+    ZEROS = (
+        "zeros behind the last batch: allocated beforehand (preallocate), or never written before a"
+        " power cut",
+        Severity.PROBLEM,
+    )
     BAD_BATCH = "a damaged batch", Severity.PROBLEM
     BAD_RECORDS = "a batch whose records cannot be read", Severity.PROBLEM
     OVERLAP = "the segment begins below the end of the one before", Severity.PROBLEM
@@ -188,11 +193,12 @@ class PartitionVerdict:
 
     @property
     def loses(self) -> int:
-        """Bytes of record files that a restart cuts or drops."""
+        """Bytes of record files that a restart cuts or drops, without those that are zeros."""
+        zeros = {finding.path for finding in self.findings if finding.problem is Problem.ZEROS}
         return sum(
             (action.before or 0) - (action.after or 0)
             for action in self.actions
-            if action.kind in LOSES_RECORDS
+            if action.kind in LOSES_RECORDS and action.path not in zeros
         )
 
 

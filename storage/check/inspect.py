@@ -194,8 +194,11 @@ def _walk(segment: SegmentView, seen: Inspection, *, records: bool, ticker: _Tic
 def _tail(segment: SegmentView, seen: Inspection, good: int, size: int) -> None:
     if any(f.path == segment.path and f.problem is Problem.BAD_BATCH for f in seen.findings):
         return  # reported already
+    if segment.ended is Ended.ZEROS and segment.zeros_behind(good):
+        seen.add(Problem.ZEROS, segment.path, f"{size - good} bytes", good)
+        return
     torn = segment.ended in (Ended.TORN_BATCH, Ended.TORN_HEADER)
-    why = "" if segment.ended is None else f"{segment.ended.value}, "
+    why = "" if segment.ended is None else f"{segment.ended}, "
     problem = Problem.TORN_TAIL if torn else Problem.GARBAGE
     seen.add(problem, segment.path, f"{why}{size - good} bytes", good)
 

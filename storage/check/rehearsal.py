@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Final
 
 from storage.filesystem import File, FileSystem, Piece
-from storage.paths import file_name, parent_dir
+from storage.paths import file_name, join, parent_dir
 
 _COMPARE: Final = 1024 * 1024
 
@@ -209,11 +209,13 @@ class RehearsalFileSystem:
         return sorted(names)
 
     def sizes(self, path: str, *, unasked: str = "") -> dict[str, int]:
-        return {name: self._length(f"{path}/{name}") for name in self.list_dir(path)}
-
-    def _length(self, path: str) -> int:
-        node = self._nodes.get(path)
-        return self._fs.size(path) if node is None else node.length
+        found = self._fs.sizes(path, unasked=unasked)
+        gone = {name for name in found if join(path, name) in self._removed}
+        there = {name: size for name, size in found.items() if name not in gone}
+        for other, node in self._nodes.items():
+            if parent_dir(other) == path:
+                there[file_name(other)] = node.length
+        return dict(sorted(there.items()))
 
     def make_dirs(self, path: str) -> None:
         pass

@@ -52,13 +52,14 @@ class OffsetMap:
     def __init__(self, slots: int, load_factor: float = 0.9, *, hash_seed: int = 0) -> None:
         """Raises ValueError when there is no room for two keys: no cleaning would get further."""
         self.slots = slots
-        self.capacity = int(slots * load_factor)
-        """The most keys it may hold (`log.cleaner.io.buffer.load.factor`)."""
-        if slots * load_factor <= 1:
+        room = min(slots * load_factor, slots)
+        if not room > 1:  # nor of NaN
             raise ValueError(
                 f"An offset map of {slots} entries is too small: a cleaning would never get "
                 "further. Raise log.cleaner.dedupe.buffer.size or lower log.cleaner.threads."
             )
+        self.capacity = int(room)
+        """The most keys it may hold (`log.cleaner.io.buffer.load.factor`)."""
         self._hash_seed = hash_seed
         self._table = _new_table(min(slots, _FIRST_ROWS))
         self.size = 0

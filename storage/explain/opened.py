@@ -7,6 +7,7 @@ a running or killed broker can be opened like any other.
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
@@ -29,6 +30,9 @@ from storage.paths import (
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.reader import LogDirView, PartitionView
 
+_LOOK_AT: Final = 4096
+"""Bytes of zeros that are read to know them for allocated space, which may be a gigabyte."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedLog:
@@ -39,6 +43,8 @@ class OpenedLog:
     """The file system of the log, which keeps all changes in memory."""
     first_dirty_offset: int | None
     """From the cleaner's checkpoint; None: it was never cleaned."""
+    allocated: int
+    """Bytes of zeros behind the last batch of the active segment, as `preallocate` makes them."""
 
 
 def partitions_of(path: str, fs: FileSystem) -> list[PartitionView]:
@@ -55,6 +61,14 @@ def partitions_of(path: str, fs: FileSystem) -> list[PartitionView]:
 def _is_live(view: PartitionView) -> bool:
     tp = view.topic_partition
     return view.state is DirState.LIVE and tp is not None and tp.topic != METADATA_TOPIC
+
+
+def _allocated(view: PartitionView, log: Log) -> int:
+    active = log.segments.active
+    try:
+        return view.segment(active.base_offset).zeros_behind(active.size, look_at=_LOOK_AT)
+    except FileNotFoundError:  # a start would make it
+        return 0
 
 
 class LogOpener:
@@ -102,6 +116,7 @@ class LogOpener:
             log=log,
             fs=scratch,
             first_dirty_offset=self._offset(log_dir, CLEANER_CHECKPOINT, tp),
+            allocated=_allocated(view, log),
         )
 
     def _offset(self, log_dir: str, name: str, tp: TopicPartition) -> int | None:

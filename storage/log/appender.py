@@ -13,6 +13,7 @@ from protocol.records.batch import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT,
 from protocol.records.errors import RecordsError
 from protocol.types import TopicPartition
 from storage.epochs import LeaderEpochCache
+from storage.errors import NoMoreOffsets
 from storage.log import replay
 from storage.log.appending import PendingAppend, settled
 from storage.log.durability import Durability
@@ -31,6 +32,7 @@ from storage.log.validation import (
     bad_crc,
     refusal,
 )
+from storage.paths import MAX_OFFSET
 from storage.producers.state import ProducerStateManager
 from storage.waits import at_once
 
@@ -180,6 +182,8 @@ class Appender:
             return prepared
         header, data = prepared.header, prepared.data
         last = first + header.last_offset_delta
+        if last >= MAX_OFFSET:
+            raise NoMoreOffsets(str(self._topic_partition), first)
         try:
             if leader_epoch != self._epochs.latest:
                 self._epochs.assign(leader_epoch, first)

@@ -9,7 +9,7 @@ reason and the length of the good part (S-REC-9).
 """
 
 from collections.abc import Iterator
-from enum import Enum
+from enum import StrEnum
 from typing import Final
 
 from protocol.records.batch import (
@@ -30,13 +30,14 @@ HEADERS: Final = 64 * 1024
 """Bytes per read where only headers are needed: mostly one index interval."""
 
 
-class Ended(Enum):
-    """Why a walk stopped."""
+class Ended(StrEnum):
+    """Why a walk stopped, in words for a person."""
 
     AT_END = "at the end"
     TORN_HEADER = "fewer bytes left than a batch header has"
     TORN_BATCH = "batch reaches beyond the end of the file"
     NONSENSE = "size or magic no batch can have"
+    ZEROS = "zeros, which are allocated beforehand (preallocate) or were lost in a crash"
 
 
 class Walk:
@@ -75,7 +76,8 @@ class Walk:
                     + LOG_OVERHEAD
                 )
                 if size < MIN_LEGACY_SIZE + LOG_OVERHEAD:
-                    self.ended = Ended.NONSENSE
+                    zeros = not any(chunk[at : at + HEADER_UP_TO_MAGIC])
+                    self.ended = Ended.ZEROS if zeros else Ended.NONSENSE
                     return
                 if base + at + size > end:
                     self.ended = Ended.TORN_BATCH
@@ -93,7 +95,7 @@ class Walk:
                 self.position = base + at
             else:
                 if base + have == end and at < have:
-                    self.ended = Ended.TORN_HEADER
+                    self.ended = Ended.TORN_HEADER if any(chunk[at:]) else Ended.ZEROS
                     return
             if have < asked and self.position == end:
                 break

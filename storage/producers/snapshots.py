@@ -20,6 +20,7 @@ from storage.paths import (
     SNAPSHOT_SUFFIX,
     file_name,
     join,
+    parse_offset,
     snapshot_file,
     temporary_file,
 )
@@ -72,13 +73,12 @@ class SnapshotFiles:
         """List the snapshot files again, or take them from `names`."""
         if names is None:
             names = self._fs.list_dir(self.directory)
-        found = []
-        for name in names:
-            if name.endswith(SNAPSHOT_SUFFIX):
-                digits = name[: -len(SNAPSHOT_SUFFIX)]
-                if digits.isdigit() and digits.isascii():
-                    found.append(int(digits))
-        self._offsets = sorted(found)
+        offsets = (
+            parse_offset(name.removesuffix(SNAPSHOT_SUFFIX))
+            for name in names
+            if name.endswith(SNAPSHOT_SUFFIX)
+        )
+        self._offsets = sorted(offset for offset in offsets if offset is not None)
 
     @property
     def offsets(self) -> tuple[int, ...]:

@@ -38,6 +38,22 @@ class RecordFileView:
         """Bytes of the file. Raises OSError when there is none."""
         return self._fs.size(self.path)
 
+    def zeros_behind(self, position: int, *, look_at: int | None = None) -> int:
+        """Bytes from `position` to the end of the file if all are zeros, else 0. Raises OSError.
+
+        With `look_at`, only so many of them are read, and the others are taken for the same.
+        """
+        file = self._fs.open(self.path, writable=False)
+        try:
+            size = file.size()
+            end = size if look_at is None else min(size, position + look_at)
+            for at in range(position, end, FRAMES_CHUNK):
+                if any(file.pread(min(FRAMES_CHUNK, end - at), at)):
+                    return 0
+            return max(size - position, 0)
+        finally:
+            file.close()
+
     def batches(self, start: int = 0, limit: int | None = None) -> Iterator[Batch]:
         """Batches from byte `start` (a batch's first) on, as far as they are whole.
 

@@ -39,7 +39,7 @@ def test_the_guide_can_be_followed(log_dir: Path, capsys: pytest.CaptureFixture[
     assert names["tombstones"] == 1
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "1 1700000000001 b'bert' b'1 kettle' []"
-    assert "0 Ended.AT_END [] []" in printed
+    assert "0 at the end [] []" in printed
     assert any("node_id=0" in line for line in printed)
 
 

@@ -228,7 +228,7 @@ def offsets_too_far(bench: Bench) -> None:
 DAMAGE: list[tuple[Callable[[Bench], None], Problem, ActionKind | None]] = [
     (half_header, Problem.TORN_TAIL, ActionKind.CUT_LOG),
     (beyond_the_end, Problem.TORN_TAIL, ActionKind.CUT_LOG),
-    (zeroed_pages, Problem.GARBAGE, ActionKind.CUT_LOG),
+    (zeroed_pages, Problem.ZEROS, ActionKind.CUT_LOG),
     (bad_crc, Problem.BAD_BATCH, ActionKind.CUT_LOG),
     (batch_after_garbage, Problem.GARBAGE, ActionKind.CUT_LOG),
     (bad_crc_in_the_middle, Problem.BAD_BATCH, ActionKind.DROP_SEGMENT),
@@ -286,6 +286,17 @@ def test_s_rec_9_damage_is_found_foretold_and_repaired(
     assert log.log_end_offset == verdict.log_end_offset
     at_once(manager.shutdown())
     assert snapshot_of(bench.directory) == fixed
+
+
+def test_only_zeros_behind_the_last_batch_are_no_loss(bench: Bench) -> None:
+    zeroed_pages(bench)
+    bench.unclean()
+    _, verdict = bench.check()
+    assert (verdict.verdict, verdict.loses) == (Verdict.HEALS, 0)
+    append(bench.file(-1), b"\x01")
+    _, verdict = bench.check()
+    assert Problem.GARBAGE in problems(verdict)
+    assert (verdict.verdict, verdict.loses) == (Verdict.LOSES_RECORDS, 4097)
 
 
 def test_what_is_cut_is_in_the_backup_byte_for_byte(bench: Bench) -> None:

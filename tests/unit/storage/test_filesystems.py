@@ -141,6 +141,7 @@ def test_directories_list_move_and_go_as_a_whole(place: Place) -> None:
     fs.open(f"{root}/a/b/f", create=True).close()
     fs.open(f"{root}/a/z", create=True).close()
     assert fs.list_dir(f"{root}/a") == ["b", "z"]
+    assert fs.sizes(f"{root}/a") == {"z": 0}
     assert fs.is_dir(f"{root}/a/b")
     assert not fs.is_dir(f"{root}/a/z")
     fs.rename(f"{root}/a", f"{root}/c")

@@ -181,6 +181,8 @@ def test_the_epoch_in_a_kraft_brokers_marker_is_handed_on() -> None:
         (b'{"version":0,"brokerEpoch":12}', b'{"version":0,"brokerEpoch":12}'),
         (b"", b'{"version":0,"brokerEpoch":-1}'),
         (b"[1]", b'{"version":0,"brokerEpoch":-1}'),
+        (b'{"brokerEpoch":9223372036854775808}', b'{"version":0,"brokerEpoch":-1}'),
+        (b'{"brokerEpoch":1e999}', b'{"version":0,"brokerEpoch":-1}'),
         (b"[" * 100_000, b'{"version":0,"brokerEpoch":-1}'),
     ):
         fs.write_atomic("/d/.kafka_cleanshutdown", (found,))

@@ -268,6 +268,25 @@ def test_foreign_directories_are_left_alone() -> None:
     assert managed.fs.exists("/a/lost+found")
 
 
+def test_directories_of_too_high_numbers_are_left_alone_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    managed = Managed("/a")
+    at_once(managed.manager.shutdown())
+    unique = "0" * 32
+    foreign = ["t-2147483648", f"t-99999999999.{unique}-delete", f"t-99999999999.{unique}-future"]
+    for name in (*foreign, "lost+found", "t-0"):
+        managed.fs.make_dirs(f"/a/{name}")
+    managed.start()
+    assert [log.topic_partition for log in managed.manager.all_logs()] == [TopicPartition("t", 0)]
+    managed.clock.advance(1000)
+    run_task(managed.manager, log_tasks.DELETE_LOGS)
+    for name in foreign:
+        assert managed.fs.exists(f"/a/{name}")
+        assert f"Leaving /a/{name} alone" in caplog.text
+    assert "lost+found" not in caplog.text
+
+
 def test_statistics() -> None:
     managed = Managed()
     managed.log()

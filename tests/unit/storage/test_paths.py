@@ -46,6 +46,9 @@ def test_segment_files_are_named_by_twenty_digits() -> None:
         ("00000000000000000042.log.tmp", None),
         ("09223372036854775807.log", SegmentFile(2**63 - 1, ".log", "")),
         ("09223372036854775808.log", None),
+        ("99999999999999999999.snapshot", None),
+        ("42.log", None),
+        ("000000000000000000000042.log", None),
     ],
 )
 def test_segment_file_names_are_read_back(name: str, expected: SegmentFile | None) -> None:

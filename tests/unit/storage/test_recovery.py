@@ -1,7 +1,14 @@
 """What a stop, a kill or a power cut left of record files and indexes (S-REC-2, S-REC-9)."""
 
+import logging
+from pathlib import Path
+
 import pytest
 
+from storage.errors import NoMoreOffsets
+from storage.leftovers import finish_swaps, remove_leftovers
+from storage.log.scan import Ended
+from storage.os_filesystem import OsFileSystem
 from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
 from tests.support.recovering import filled, offsets, path
@@ -108,6 +115,32 @@ def test_s_rec_9_torn_tails_end_the_log_at_the_last_whole_batch(form: str, clean
     assert built.append(2, producer_id=7, producer_epoch=0, base_sequence=24).first_offset == 24
     assert offsets(built) == list(range(26))
     log._check()
+
+
+@pytest.mark.parametrize("preallocate", [False, True])
+def test_zeros_behind_the_last_batch_are_no_corruption(
+    preallocate: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    built = filled(preallocate=preallocate)
+    size = built.log.segments.active.size
+    built.fs.open(path(16)).truncate(size + 4096)
+    built.killed()
+    assert built.fs.size(path(16)) == size
+    assert (
+        f"16.log holds records up to offset 24; the 4096 bytes behind them are {Ended.ZEROS}"
+        in (caplog.text)
+    )
+    assert "Corruption" not in caplog.text
+    levels = {record.levelno for record in caplog.records if "behind them" in record.message}
+    assert levels == {logging.INFO if preallocate else logging.WARNING}
+
+
+def test_zeros_before_later_segments_are_corruption(caplog: pytest.LogCaptureFixture) -> None:
+    built = filled()
+    built.fs.open(path(8)).truncate(built.fs.size(path(8)) + 4096)
+    assert built.killed().segments.base_offsets == [0, 8]
+    assert "Corruption found in segment /logs/t-0/00000000000000000008.log" in caplog.text
 
 
 @pytest.mark.parametrize("clean", [False, True])
@@ -225,6 +258,65 @@ def test_s_rec_2_a_finished_swap_replaces_its_segments(clean: bool) -> None:
     assert log.segments.base_offsets == [0, 16]
     assert offsets(built) == list(range(24))
     log._check()
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("stem", ["99999999999999999999", "42", "notes"])
+def test_files_that_no_offset_names_are_left_alone_and_named(
+    stem: str, clean: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    built = filled()
+    built.stopped()
+    kinds = ("log", "index", "timeindex", "txnindex", "snapshot", "log.swap", "index.cleaned")
+    foreign = [f"{DIRECTORY}/{stem}.{kind}" for kind in kinds]
+    for name in foreign:
+        built.fs.write_bytes(name, b"")
+    log = built.open(clean=clean)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 24)
+    assert log.segments.base_offsets == [0, 8, 16]
+    for name in foreign:
+        assert built.fs.exists(name)
+        assert f"Leaving {name} alone" in caplog.text
+    assert built.append().first_offset == 24
+    assert offsets(built) == list(range(25))
+    log._check()
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("kind", ["log", "index", "snapshot", "log.swap", "log.deleted"])
+def test_directories_named_as_segments_are_left_alone(kind: str, clean: bool) -> None:
+    built = filled()
+    built.stopped()
+    built.fs.make_dirs(path(42, kind))
+    built.fs.write_bytes(path(0, "log.deleted"), b"")
+    log = built.open(clean=clean)
+    assert log.segments.base_offsets == [0, 8, 16]
+    assert built.fs.is_dir(path(42, kind))
+    assert built.append().first_offset == 24
+
+
+def test_leftovers_are_files(tmp_path: Path) -> None:
+    for name in (f"{42:020}.log.deleted", f"{42:020}.log.swap"):
+        (tmp_path / name).mkdir()
+    (tmp_path / f"{8:020}.log.deleted").touch()
+    remove_leftovers(OsFileSystem(), str(tmp_path))
+    finish_swaps(OsFileSystem(), str(tmp_path))
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        f"{42:020}.log.deleted",
+        f"{42:020}.log.swap",
+    ]
+
+
+def test_a_log_refuses_a_batch_that_the_offsets_do_not_suffice_for() -> None:
+    built = LogBuilder()
+    last = 2**63 - 1
+    built.open(log_start_offset=last - 2)
+    with pytest.raises(NoMoreOffsets):
+        built.append(3)
+    assert built.append(2).last_offset == last - 1
+    with pytest.raises(NoMoreOffsets):
+        built.append()
+    assert built.stopped().log_end_offset == last
 
 
 def test_s_rec_4_a_log_start_beyond_the_end_starts_over() -> None:

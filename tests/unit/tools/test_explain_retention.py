@@ -9,6 +9,8 @@ from broker.world.metadata_medium import NodeRow
 from broker.world.sqlite_medium import SqliteMedia
 from storage.explain.retention import Kept, RetentionVerdict
 from storage.log.results import DeletionReason
+from storage.log_dir import LogDir
+from storage.os_filesystem import OsFileSystem
 from tests.support.readable_directory import write_log_dir
 from tools.__main__ import main
 from tools.explain_retention import sentence
@@ -82,3 +84,25 @@ def test_a_directory_with_its_configs(tmp_path: Path, capsys: pytest.CaptureFixt
     assert before == {
         path.name: path.stat().st_mtime_ns for path in (tmp_path / "orders-0").iterdir()
     }
+
+
+@pytest.mark.parametrize("command", ["explain-retention", "explain-cleaner"])
+def test_the_allocated_end_of_a_running_brokers_log_is_named(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_log_dir(tmp_path)
+    with (tmp_path / "orders-0" / f"{0:020}.log").open("ab") as file:
+        file.truncate(file.tell() + 500_000)
+    broker = LogDir(OsFileSystem(), str(tmp_path))
+    broker.lock()
+    assert main([command, str(tmp_path / "orders-0")]) == 0
+    said = capsys.readouterr()
+    assert "offsets 0 to 3" in said.out
+    assert "500.0 KB more allocated" in said.out
+    assert not said.err
+    broker.unlock()
+    assert main([command, str(tmp_path / "orders-0")]) == 0
+    said = capsys.readouterr()
+    assert "500.0 KB more allocated" in said.out
+    assert "A restart would find: " in said.err
+    assert "the 500000 bytes behind them are zeros" in said.err

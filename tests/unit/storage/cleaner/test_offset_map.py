@@ -1,5 +1,6 @@
 """The map from key to latest offset, held against a dict (S-CMP-3)."""
 
+import math
 import random
 
 import numpy as np
@@ -47,6 +48,16 @@ def test_s_cmp_3_an_entry_takes_24_bytes_and_nine_tenths_are_used() -> None:
 def test_s_cmp_3_a_map_without_room_for_two_keys_is_refused(slots: int) -> None:
     with pytest.raises(ValueError, match="too small"):
         OffsetMap(slots)
+
+
+@pytest.mark.parametrize(("load_factor", "capacity"), [(5.0, 100), (math.inf, 100), (0.5, 50)])
+def test_s_cmp_3_a_map_never_holds_more_than_its_slots(load_factor: float, capacity: int) -> None:
+    assert OffsetMap(100, load_factor).capacity == capacity
+
+
+def test_s_cmp_3_a_load_factor_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="too small"):
+        OffsetMap(100, math.nan)
 
 
 @pytest.mark.parametrize("load_factor", [0.5, 0.9, 1.0])

@@ -59,9 +59,10 @@ from storage.log_manager import LogManager
 from storage.manager.directories import LogDirectories
 from storage.open_files import OpenFiles
 from storage.task import Task
-from storage.waits import Work
+from storage.waits import Work, call
 
 if TYPE_CHECKING:
+    from broker.cluster.adoption import Adoption
     from broker.startup.cluster_start import MemberLife
 
 logger = logging.getLogger(__name__)
@@ -69,6 +70,13 @@ logger = logging.getLogger(__name__)
 STOP_REQUESTS_S = 6.0
 """Seconds that requests in work may still take at shutdown. Containers are killed after ten, and
 the logs have to be flushed before."""
+
+
+def _take_over() -> "Callable[..., Work[Adoption]]":
+    """Import what only a first start needs; in a thread, because its bytecode takes a while."""
+    from broker.cluster.adoption import take_over
+
+    return take_over
 
 
 class BrokerServer:
@@ -291,8 +299,7 @@ class BrokerServer:
 
     async def _take_over(self, config: BrokerConfig) -> None:
         """Adopt topics that another broker left in the log directories; the store is empty."""
-        from broker.cluster.adoption import take_over
-
+        take_over = await call(_take_over)
         adoption = await take_over(
             self.store,
             self._world.fs,

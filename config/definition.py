@@ -5,9 +5,11 @@ typed values. Its errors have the words of Kafka's `ConfigException`, because pe
 those sentences. The keys themselves are in `broker_keys` and `topic_keys`.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
@@ -16,9 +18,11 @@ from config.validators import Validator
 HIDDEN: Final = "[hidden]"
 """Shown in place of a password (Kafka's `Password.HIDDEN`)."""
 
-_WHOLE = re.compile(r"[+-]?[0-9]+\Z")
-_FRACTION = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?\Z")
-_COMMA = re.compile(r"\s*,\s*")
+_BLANKS = "".join(map(chr, range(ord(" ") + 1)))
+"""What Java's `String.trim` takes off."""
+_WHOLE = re.compile(r"([+-]?)0*([0-9]{1,19})\Z")
+_FRACTION = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)\Z")
+_COMMA = re.compile(r"\s*,\s*", re.ASCII)
 
 
 class ConfigError(Exception):
@@ -121,8 +125,15 @@ class ConfigKey:
         return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str) -> Any:
-        """Return the typed and checked value. Raises ConfigError."""
+        """Return the typed and checked value. Raises ConfigError.
+
+        An entry that a list names again is left out (`ConfigDef.ValidList`).
+        """
         value = parse_value(self.name, self.type, text)
+        if self.type is ConfigType.LIST and not (self.validator and self.validator.keeps_list):
+            if not all(value):
+                raise ConfigError(f"Configuration '{self.name}' values must not be empty.")
+            value = tuple(dict.fromkeys(value))
         self.check(value)
         return value
 
@@ -147,11 +158,11 @@ def parse_value(name: str, kind: ConfigType, text: str) -> Any:
 
     Raises ConfigError.
     """
-    trimmed = text.strip()
+    trimmed = text.strip(_BLANKS)
     limits = _RANGES.get(kind)
     if limits is not None:
-        if _WHOLE.match(trimmed):
-            number = int(trimmed)
+        if found := _WHOLE.match(trimmed):
+            number = int(found[1] + found[2])
             if limits[0] <= number <= limits[1]:
                 return number
         raise ConfigError.invalid(name, text, f"Not a number of type {kind.name}")
@@ -187,10 +198,16 @@ def format_value(value: object) -> str:
 
 
 def _format_double(value: float) -> str:
-    """Return the text of Java's `Double.toString`, such as 1.7976931348623157E308."""
-    if value == int(value) and abs(value) < 1e7:
-        return f"{value:.1f}"
-    return repr(value).replace("e+", "E").replace("e", "E")
+    """Return the text of Java's `Double.toString` (19 and later), such as 1.0E-5."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{value}".replace("inf", "Infinity")
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return f"{Decimal(repr(value)):f}" if value % 1 else f"{value:.1f}"
+    shortest = Decimal(repr(value))
+    if len(shortest.normalize().as_tuple().digits) == 1:
+        shortest = Decimal(f"{value:.1e}")  # the nearest with two digits: 4.9E-324
+    digits, _, power = f"{shortest.normalize():e}".partition("e")
+    return f"{digits if '.' in digits else digits + '.0'}E{int(power)}"
 
 
 class ConfigTable:

@@ -2,7 +2,7 @@
 
 Rules and error messages are those of Kafka's `SocketServerConfigs.listenerListToEndPoints` and
 `CoreUtils`. A host may be empty (all interfaces), a name, an IPv4 address or an IPv6 address in
-brackets. Port 0 lets the system choose.
+brackets, with a zone (`[fe80::1%eth0]`) or without. Port 0 lets the system choose.
 """
 
 import re
@@ -14,7 +14,8 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 ENCRYPTED = frozenset(("SSL", "SASL_SSL"))
 
 _ENDPOINT = re.compile(r"([^:/]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)\Z")
-_BRACKETED = re.compile(r"[^:/]+://\[[0-9a-zA-Z%.:]+\]:")
+_BRACKETED = re.compile(r"[^:/]+://\[[0-9a-zA-Z\-%._:]+\]:")
+_LINK_LOCAL = re.compile("fe[89ab]", re.IGNORECASE)
 _MAX_PORT = 65535
 
 
@@ -37,6 +38,14 @@ class Listener:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"
+
+
+def resolvable(host: str) -> str:
+    """Return `host` as the system's resolver takes it.
+
+    glibc refuses a zone of an address that needs none (`::1%lo`); Java, and so Kafka, takes it.
+    """
+    return host if _LINK_LOCAL.match(host) else host.partition("%")[0]
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:

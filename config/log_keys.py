@@ -24,7 +24,6 @@ from config.validators import (
     between,
     gzip_level,
     list_of,
-    no_empty_entries,
     one_of,
 )
 
@@ -34,7 +33,7 @@ KEYS = (
     key("num.partitions", INT, 1, MEDIUM, "Partitions of a topic that is created without saying how many.", at_least(1)),
     key("log.dir", LIST, ("/tmp/kafka-logs",), HIGH, "Where the logs lie; log.dirs goes before it."),
     key("log.dirs", LIST, None, HIGH, "Directories for the logs, separated by commas; log.dir is used when this is not set. memory: (or several, memory:a,memory:b) keeps everything in memory: nothing is left when the broker stops."),
-    key("cordoned.log.dirs", LIST, (), MEDIUM, "Directories of log.dirs that get no new partitions, of topics or by moves; * for all. What lies there is served.", no_empty_entries("cordoned.log.dirs"), PER_BROKER),
+    key("cordoned.log.dirs", LIST, (), MEDIUM, "Directories of log.dirs that get no new partitions, of topics or by moves; * for all. What lies there is served.", None, PER_BROKER),
     key("log.segment.bytes", INT, 1073741824, HIGH, "The largest size of one segment file.", at_least(14), CLUSTER_WIDE),
     key("log.roll.ms", LONG, None, HIGH, "A new segment starts when the active one is this old; log.roll.hours is used when this is not set.", None, CLUSTER_WIDE),
     key("log.roll.hours", INT, 168, HIGH, "As log.roll.ms, in hours.", at_least(1)),

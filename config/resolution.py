@@ -8,7 +8,7 @@ of all keys, `props` the texts that the operator set. Only `BrokerConfig.parse` 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from config.definition import ConfigError
+from config.definition import ConfigError, ConfigType, parse_value
 from config.listener import Listener, parse_listeners, parse_protocol_map
 
 _MINUTE_MS = 60 * 1000
@@ -153,11 +153,12 @@ def ip_overrides(text: str) -> dict[str, int]:
     result: dict[str, int] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         host, _, limit = entry.rpartition(":")
-        if not host or not limit.strip().isdecimal():
+        if not host or limit.strip().startswith("-"):
             raise ConfigError.invalid(
                 "max.connections.per.ip.overrides", text, f"entries are host:limit; found {entry}"
             )
-        result[host.strip().strip("[]")] = int(limit)
+        number = parse_value("max.connections.per.ip.overrides", ConfigType.INT, limit)
+        result[host.strip().strip("[]")] = number
     return result
 
 

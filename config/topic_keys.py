@@ -34,7 +34,7 @@ def _throttled_replicas(value: tuple[str, ...]) -> str | None:
 
 
 REPLICA_LIST = Validator(
-    "[partitionId]:[brokerId],[partitionId]:[brokerId],...", _throttled_replicas
+    "[partitionId]:[brokerId],[partitionId]:[brokerId],...", _throttled_replicas, keeps_list=True
 )
 
 TOPIC_KEYS = ConfigTable((

@@ -12,6 +12,8 @@ class Validator:
     text: str
     """The rule for people, in Kafka's notation (`[1,...]`)."""
     check: Callable[[Any], str | None]
+    keeps_list: bool = False
+    """A list is checked as it was written, with what is empty or named twice."""
 
 
 def at_least(minimum: float) -> Validator:
@@ -20,7 +22,7 @@ def at_least(minimum: float) -> Validator:
     def check(value: Any) -> str | None:
         if value is None:
             return "Value must be non-null"
-        return None if value >= minimum else f"Value must be at least {minimum}"
+        return f"Value must be at least {minimum}" if value < minimum else None  # NaN passes
 
     return Validator(f"[{minimum},...]", check)
 
@@ -33,7 +35,7 @@ def between(minimum: float, maximum: float) -> Validator:
             return "Value must be non-null"
         if value < minimum:
             return f"Value must be at least {minimum}"
-        return None if value <= maximum else f"Value must be no more than {maximum}"
+        return f"Value must be no more than {maximum}" if value > maximum else None
 
     return Validator(f"[{minimum},...,{maximum}]", check)
 
@@ -53,29 +55,14 @@ def one_of(*allowed: str, ignore_case: bool = False) -> Validator:
     return Validator(("(case insensitive) " if ignore_case else "") + f"[{names}]", check)
 
 
-def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
-    """A list of allowed words, each at most once."""
+def list_of(*allowed: str) -> Validator:
+    """A list of allowed words."""
 
     def check(value: Any) -> str | None:
-        if not value and not may_be_empty:
-            return "List must not be empty"
-        if len(set(value)) != len(value):
-            return "List must not contain duplicates"
         wrong = [word for word in value if word not in allowed]
         return f"String must be one of: {', '.join(allowed)}" if wrong else None
 
     return Validator(f"[{', '.join(allowed)}]", check)
-
-
-def no_empty_entries(name: str) -> Validator:
-    """A list without empty entries."""
-
-    def check(value: Any) -> str | None:
-        if all(value):
-            return None
-        return f"Configuration '{name}' values must not be empty."
-
-    return Validator("non-empty entries", check)
 
 
 def gzip_level() -> Validator:

@@ -5,10 +5,10 @@ Behaviour (S-TXN-5)
   decision 40), and become visible with the transaction's commit marker.
 * Who may not write with the transactional id, or not read in the group, is refused whole. A topic
   that the client may not read is TOPIC_AUTHORIZATION_FAILED, whether it exists or not.
-* Each partition is checked on its own: UNKNOWN_TOPIC_OR_PARTITION if it does not exist,
-  OFFSET_METADATA_TOO_LARGE; the others are committed all the same, or all get the code with which
-  the group or the transaction coordinator refuses them.
-* An empty group id, which OffsetCommit accepts, is an INVALID_GROUP_ID here.
+* Each partition is checked on its own, first for whether it exists: UNKNOWN_TOPIC_OR_PARTITION. All
+  that exist get the code with which the group or the transaction coordinator refuses them, or else
+  OFFSET_METADATA_TOO_LARGE, or are committed.
+* An empty group id, which OffsetCommit accepts, is such a refusal: INVALID_GROUP_ID.
 * The partition of `__consumer_offsets` must be part of the transaction (AddOffsetsToTxn, KIP-890).
 
 Version notes
@@ -95,8 +95,6 @@ class TxnOffsetCommitHandler:
         self, ctx: RequestContext, request: TxnOffsetCommitRequest
     ) -> TxnOffsetCommitResponse:
         """The response, when the offsets are durable; very many are committed as OffsetCommit's."""
-        if not request.group_id and not ctx.large:
-            return self.error_response(ctx, request, ErrorCode.INVALID_GROUP_ID)
         topics: list[TxnOffsetCommitResponseTopic] = []
         response = TxnOffsetCommitResponse(topics=topics)
         checked: CheckedCommits[TxnOffsetCommitResponsePartition] = CheckedCommits(
@@ -105,7 +103,7 @@ class TxnOffsetCommitHandler:
         for asked in request.topics:
             results = await checked.check_in_turns(asked.partitions, self._find(ctx, asked))
             topics.append(_result_of(asked, results))
-        if not checked.accepted:
+        if not checked.accepted and not checked.too_long:
             return response
         ctx.released = True
         code = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
@@ -134,6 +132,7 @@ class TxnOffsetCommitHandler:
         finally:
             if verified is not None:
                 verified.release()
+        _settle(checked.too_long, ctx.api_version, code)
         return response
 
     async def _verified(self, version: int, request: TxnOffsetCommitRequest) -> Verified | None:

@@ -61,6 +61,7 @@ from storage.errors import CheckpointError
 from storage.filesystem import FileSystem
 from storage.log_dir import read_partition_metadata
 from storage.paths import DirState, join, parse_partition_dir
+from storage.waits import call
 
 log = logging.getLogger(__name__)
 
@@ -385,7 +386,7 @@ async def take_over(
 
     Raises OSError, MetadataStoreError.
     """
-    found = scan(fs, log_dirs, config.metadata_log_dir)
+    found = await call(scan, fs, tuple(log_dirs), config.metadata_log_dir)
     known = {topic.name: topic for topic in await read_topics(store)}
     deleting = await store.children(DELETE_TOPICS)
     verdicts = plan(found, known, deleting, config, broker_id, new_uuid)

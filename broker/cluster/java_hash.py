@@ -1,4 +1,5 @@
-"""Java's `String.hashCode`, by which Kafka spreads things over partitions and connections.
+"""Java's `String.hashCode`, by which Kafka spreads things over partitions and connections, and its
+`String.length`, by which it limits texts.
 
 What is spread by it must land where a Kafka broker would put it: `broker.coordinator.hashing` and
 `broker.replication.fetching.assignment` say what.
@@ -16,6 +17,11 @@ def java_string_hash(text: str) -> int:
     for at in range(0, len(units), 2):
         value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
     return as_int(value)
+
+
+def java_length(text: str) -> int:
+    """Return `String.length`: the number of UTF-16 code units, of which an emoji has two."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def as_int(value: int) -> int:

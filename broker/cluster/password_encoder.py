@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.cluster.java_hash import java_length
 from config.definition import ConfigError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class PasswordEncoder:
             "salt": _text(salt),
             "initializationVector": _text(iv),
             "encryptedPassword": _text(encrypted),
-            "passwordLength": _java_length(password),
+            "passwordLength": java_length(password),
         }
         if self._cipher == GCM:
             how["authenticationTagLength"] = _TAG_BYTES * 8
@@ -159,12 +160,8 @@ def _decrypted(secret: str, how: Mapping[str, Any]) -> str | None:
         password = found.decode()
     except (InvalidTag, ValueError):
         return None
-    return password if _java_length(password) == how["passwordLength"] else None
+    return password if java_length(password) == how["passwordLength"] else None
 
 
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-def _java_length(text: str) -> int:
-    return len(text.encode("utf-16-le")) // 2

@@ -4,6 +4,7 @@
 resource checks the result as a whole. Raises KafkaError. Source: KIP-339, S-CFG-4.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from broker.cluster.dynamic_broker_config import Change
@@ -109,15 +110,15 @@ def _apply(new: dict[str, str | None], config: AlterableConfig, list_in_force: L
 
 def _edit_list(current: str, config: AlterableConfig) -> str:
     items = [item.strip() for item in current.split(",") if item.strip()]
-    named = dict.fromkeys(filter(None, (part.strip() for part in (config.value or "").split(","))))
+    named = Counter(filter(None, (part.strip() for part in (config.value or "").split(","))))
     if config.config_operation == AlterConfigOp.APPEND:
         known = set(items)
         items += [item for item in named if item not in known]
         return ",".join(items)
     kept = []
     for item in items:
-        if item in named:
-            del named[item]  # SUBTRACT removes the first occurrence only
+        if named[item]:
+            named[item] -= 1  # SUBTRACT removes the first occurrence only, each time it is named
         else:
             kept.append(item)
     return ",".join(kept)

@@ -27,6 +27,7 @@ from storage.log_dir import (
     write_meta_properties,
 )
 from storage.paths import META_PROPERTIES, join
+from storage.waits import call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +76,7 @@ async def settle_identity(
             directory_id=_directory_id(agreed, found, new_uuid),
         )
         if record and wanted != found:
-            try:
-                write_meta_properties(fs, directory, wanted)
-            except OSError as error:
-                failed(directory, error)
+            await _write(fs, directory, wanted, failed)
     return Identity(broker_id=broker_id, cluster_id=cluster_id)
 
 
@@ -121,11 +119,16 @@ async def settle_member_identity(
             directory_id=None if found is None else found.directory_id,
         )
         if wanted != found:
-            try:
-                write_meta_properties(fs, directory, wanted)
-            except OSError as error:
-                failed(directory, error)
+            await _write(fs, directory, wanted, failed)
     return Identity(broker_id=broker_id, cluster_id=cluster_id)
+
+
+async def _write(fs: FileSystem, directory: str, meta: MetaProperties, failed: Failed) -> None:
+    """Write `meta.properties` in a thread, because it is synced."""
+    try:
+        await call(write_meta_properties, fs, directory, meta)
+    except OSError as error:
+        failed(directory, error)
 
 
 def _read_all(

@@ -20,7 +20,7 @@ import trio
 from broker.world.descriptors import UNLIMITED
 from broker.world.readiness import READABLE, WRITABLE, SocketReadiness
 from broker.world.transport import SYSTEM_DEFAULT, Address, BindError, BoundListener
-from config.listener import Listener
+from config.listener import Listener, resolvable
 from storage.filesystem import Piece
 
 _MAPPED = "::ffff:"
@@ -67,7 +67,7 @@ class SocketTransport:
         self, host: str, port: int, *, send_buffer: int, receive_buffer: int
     ) -> "SocketStream":
         """See `Transport`. Connections to others are few, so `ceiling` does not bound them."""
-        found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await trio.socket.getaddrinfo(resolvable(host), port, type=socket.SOCK_STREAM)
         reasons: list[OSError] = []
         for family, _, _, _, address in sorted(found, key=_ipv4_first):
             try:
@@ -172,17 +172,18 @@ def address_of(address: SocketAddress) -> Address:
     return Address(host, address[1])
 
 
-def _addresses(listener: Listener) -> list[tuple[int, tuple[str, int]]]:
+def _addresses(listener: Listener) -> list[tuple[int, Any]]:
     if not listener.host:
         return [(socket.AF_INET6, ("::", listener.port)), (socket.AF_INET, ("", listener.port))]
     try:
-        found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(
+            resolvable(listener.host), listener.port, type=socket.SOCK_STREAM
+        )
     except OSError as error:
         raise BindError(
             f"Cannot resolve the host of listener {listener}: {error.strerror or error}"
         ) from error
-    ordered = sorted(found, key=_ipv4_first)
-    return [(family, (str(address[0]), listener.port)) for family, _, _, _, address in ordered]
+    return [(family, address) for family, _, _, _, address in sorted(found, key=_ipv4_first)]
 
 
 def _ipv4_first(found: tuple[int, Any, Any, Any, Any]) -> bool:
@@ -190,9 +191,7 @@ def _ipv4_first(found: tuple[int, Any, Any, Any, Any]) -> bool:
     return found[0] != socket.AF_INET
 
 
-def _listen(
-    family: int, address: tuple[str, int], backlog: int, receive_buffer: int
-) -> socket.socket:
+def _listen(family: int, address: Any, backlog: int, receive_buffer: int) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)

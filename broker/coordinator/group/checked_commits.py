@@ -1,13 +1,15 @@
 """Which of the offsets that OffsetCommit and TxnOffsetCommit name may be committed.
 
 Each partition is checked on its own: a partition that does not exist, and metadata longer than
-`offset.metadata.max.bytes`, are refused at once; the rest goes to the group.
+`offset.metadata.max.bytes`, are refused at once; the rest goes to the group. Kafka counts that
+length as `String.length` does, in UTF-16 code units (`OffsetMetadataManager.isMetadataInvalid`).
 """
 
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from broker.cluster.image import Found
+from broker.cluster.java_hash import java_length
 from broker.coordinator.group.data.values import PartitionCommit
 from protocol.errors import ErrorCode
 from storage.waits import PAUSE
@@ -80,7 +82,7 @@ class CheckedCommits(Generic[ResultT]):
                 result.error_code = missing
             elif index not in image.partitions:
                 result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif metadata is not None and len(metadata) > self._max_metadata:
+            elif metadata is not None and java_length(metadata) > self._max_metadata:
                 result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 self.too_long.append(result)
             else:

@@ -114,6 +114,8 @@ def test_log_dirs_goes_before_log_dir() -> None:
     assert parse(log__dir="/a").log_dirs == ("/a",)
     assert parse(log__dir="/a", log__dirs="/b/, /c").log_dirs == ("/b", "/c")
     assert parse(log__dirs="/").log_dirs == ("/",)
+    assert parse(log__dirs="/a, /b,/a").log_dirs == ("/a", "/b")
+    assert "values must not be empty" in refused(log__dirs="/a,")
     assert "At least one log directory" in refused(log__dirs="")
     assert "duplicates" in refused(log__dirs="/a,/a/")
 

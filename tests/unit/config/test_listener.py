@@ -2,7 +2,7 @@ import pytest
 
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
-from config.listener import Listener, parse_endpoint, parse_protocol_map
+from config.listener import Listener, parse_endpoint, parse_protocol_map, resolvable
 
 PLAIN = {"PLAINTEXT": "PLAINTEXT", "OTHER": "PLAINTEXT"}
 
@@ -15,6 +15,8 @@ PLAIN = {"PLAINTEXT": "PLAINTEXT", "OTHER": "PLAINTEXT"}
         ("PLAINTEXT://0.0.0.0:9092", "0.0.0.0", 9092),
         ("PLAINTEXT://[::1]:9092", "::1", 9092),
         ("PLAINTEXT://[fe80::1%eth0]:1", "fe80::1%eth0", 1),
+        ("PLAINTEXT://[fe80::1%br-1_a]:1", "fe80::1%br-1_a", 1),
+        ("PLAINTEXT://[::1%lo]:9092", "::1%lo", 9092),
         ("PLAINTEXT://my-host.example:65535", "my-host.example", 65535),
     ],
 )
@@ -42,6 +44,22 @@ def test_endpoints(text: str, host: str, port: int) -> None:
 def test_malformed_endpoints_are_one_clear_line(text: str) -> None:
     with pytest.raises(ConfigError, match="for configuration listeners"):
         parse_endpoint("listeners", text, PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("host", "resolved"),
+    [
+        ("::1%lo", "::1"),
+        ("2001:db8::1%eth0", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1%eth0"),
+        ("FEBF::1%2", "FEBF::1%2"),
+        ("fec0::1%eth0", "fec0::1"),
+        ("localhost", "localhost"),
+        ("", ""),
+    ],
+)
+def test_only_link_local_addresses_are_resolved_with_a_zone(host: str, resolved: str) -> None:
+    assert resolvable(host) == resolved
 
 
 def test_a_listener_needs_a_protocol() -> None:
@@ -108,5 +126,9 @@ def test_ip_overrides() -> None:
         }
     )
     assert config.ip_connection_limits == {"10.0.0.1": 5, "localhost": 7, "::1": 3}
-    with pytest.raises(ConfigError, match="host:limit"):
-        BrokerConfig.parse({"max.connections.per.ip.overrides": "nonsense"})
+    for wrong in ("nonsense", ":5", "h:-1"):
+        with pytest.raises(ConfigError, match="host:limit"):
+            BrokerConfig.parse({"max.connections.per.ip.overrides": wrong})
+    for wrong in ("h:", "h:x", "h:2147483648", "h:" + "9" * 5000):
+        with pytest.raises(ConfigError, match="Not a number of type INT"):
+            BrokerConfig.parse({"max.connections.per.ip.overrides": wrong})

@@ -84,6 +84,8 @@ def test_s_cfg_4_unknown_names_and_bad_values() -> None:
 
 
 def test_policies() -> None:
+    twice = TopicConfig.from_broker(DEFAULTS, {"cleanup.policy": "delete,delete"})
+    assert twice.cleanup_policy == frozenset({"delete"})
     both = TopicConfig.from_broker(DEFAULTS, {"cleanup.policy": "compact, delete"})
     assert both.compact
     assert both.delete

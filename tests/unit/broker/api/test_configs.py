@@ -221,6 +221,9 @@ def test_incremental_changes(version: int) -> None:
         assert await change((SUBTRACT, "cleanup.policy", "delete")) == 0
         assert own(cluster)["cleanup.policy"] == "compact"
         assert cluster.log_configs.updates[-1][1].compact
+        assert await change((SET, "cleanup.policy", "delete,delete,compact")) == 0
+        assert await change((SUBTRACT, "cleanup.policy", "delete,delete")) == 0
+        assert own(cluster)["cleanup.policy"] == "compact"
         assert await change((DELETE, "segment.ms", None), (DELETE, "flush.ms", None)) == 0
         assert own(cluster) == {"cleanup.policy": "compact"}
 

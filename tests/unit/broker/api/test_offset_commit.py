@@ -95,6 +95,19 @@ def test_s_grp_4_metadata_that_is_too_large() -> None:
     assert api.committed("t", 1) == 2
 
 
+@pytest.mark.parametrize(
+    ("metadata", "code"),
+    [
+        ("\U0001f600" * 2048, 0),
+        ("\U0001f600" * 2049, ErrorCode.OFFSET_METADATA_TOO_LARGE),
+        ("\u00fc" * 4096, 0),
+        ("\u00fc" * 4097, ErrorCode.OFFSET_METADATA_TOO_LARGE),
+    ],
+)
+def test_s_grp_4_metadata_is_counted_in_utf_16_units(metadata: str, code: int) -> None:
+    assert codes(GroupApi().call(KEY, 8, request(8, {"t": {0: 1}}, metadata=metadata))) == [code]
+
+
 def test_null_metadata_is_empty() -> None:
     api = GroupApi()
     api.call(KEY, 8, request(8, {"t": {0: 1}}, metadata=None))

@@ -147,10 +147,31 @@ def api() -> Api:
     return Api()
 
 
-@pytest.mark.parametrize("version", range(6))
-def test_s_txn_5_the_empty_group_takes_no_offsets_of_transactions(api: Api, version: int) -> None:
-    invalid = ErrorCode.INVALID_GROUP_ID
-    assert api.commit(version, 7, 0, group="") == [invalid, invalid]
+@pytest.mark.parametrize("metadata", ["", "x" * 5000])
+@pytest.mark.parametrize("version", versions(ApiKey.TXN_OFFSET_COMMIT))
+def test_s_txn_5_the_empty_group_takes_no_offsets_of_topics_that_exist(
+    api: Api, version: int, metadata: str
+) -> None:
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID if version >= 6 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    refused = api.commit(version, 7, 0, group="", metadata=metadata)
+    assert refused == [ErrorCode.INVALID_GROUP_ID, unknown]
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.TXN_OFFSET_COMMIT))
+def test_s_txn_5_a_refused_transaction_is_told_before_metadata_that_is_too_large(
+    api: Api, version: int
+) -> None:
+    api.transactions.owner()
+    refused = api.commit(version, 1001, 0, metadata="x" * 5000)
+    assert refused[0] == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_s_txn_5_metadata_is_counted_in_utf_16_units(api: Api) -> None:
+    api.transactions.owner()
+    assert api.commit(5, 1000, 0, metadata="\U0001f600" * 2049)[0] == (
+        ErrorCode.OFFSET_METADATA_TOO_LARGE
+    )
+    assert api.commit(5, 1000, 0, metadata="\U0001f600" * 2048)[0] == 0
 
 
 def test_s_txn_5_the_empty_group_takes_no_offsets_in_a_large_request(api: Api) -> None:

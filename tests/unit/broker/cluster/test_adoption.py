@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cluster.adoption import FIRST_PRODUCER_ID, ConfigOrigin, TopicAction, take_over
+from broker.cluster.adoption import FIRST_PRODUCER_ID, ConfigOrigin, TopicAction, scan, take_over
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import TopicImage
 from broker.cluster.kraft_log import METADATA_DIRECTORY, read_kraft_metadata
@@ -34,6 +34,7 @@ from storage.errors import DirectoryLocked
 from storage.log_dir import LogDir, MetaProperties, write_meta_properties
 from storage.os_filesystem import OsFileSystem
 from storage.waits import at_once
+from tests.support.calls import Calls
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.stores import new_uuid, open_store
 
@@ -280,6 +281,14 @@ def test_metadata_records_of_other_kinds_are_passed_over_and_bad_ones_refused() 
     for bad in (b"", b"\x02\x02\x00", bytes([1, 2, 9, 0]), b"\xff" * 9):
         with pytest.raises(ProtocolError):
             decode_record(bad)
+
+
+def test_directories_are_looked_through_in_a_thread() -> None:
+    store, fs = at_once(open_store()), directories("/a/t-0")
+    work = Calls(take_over(store, fs, ("/a",), CONFIG, 3, new_uuid=new_uuid))
+    assert work.call is not None
+    assert (work.call.work, work.call.values) == (scan, (fs, ("/a",), None))
+    assert [verdict.name for verdict in work.finish().topics] == ["t"]
 
 
 def test_producer_ids_go_on_where_kafka_never_comes() -> None:

@@ -323,10 +323,11 @@ def test_offsets_in_transactions_are_loaded_with_their_outcome(groups: GroupHarn
 
 
 def test_the_partition_of_a_group_is_javas(groups: GroupHarness) -> None:
-    from broker.cluster.java_hash import java_string_hash
+    from broker.cluster.java_hash import java_length, java_string_hash
     from broker.coordinator.hashing import coordinator_partition
 
     # Values of java.lang.String.hashCode.
+    assert [java_length(text) for text in ("", "a", "ü组", "\U0001f600")] == [0, 1, 2, 2]
     assert java_string_hash("") == 0
     assert java_string_hash("a") == 97
     assert java_string_hash("hello") == 99162322

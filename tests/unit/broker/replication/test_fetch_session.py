@@ -6,6 +6,8 @@ import pytest
 
 from broker.replication.fetch_session import EVICTION_S, FetchSessionCache, next_epoch
 from broker.replication.read_plan import FetchTarget
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.support.manual_clock import ManualClock
 
 
@@ -85,3 +87,68 @@ def test_statistics():
     create(cache, size=4)
     statistics = cache.statistics()
     assert (statistics.sessions, statistics.partitions_cached, statistics.evictions) == (2, 7, 0)
+
+
+ID = b"i" * 16
+
+
+def fetch(version, *, epoch=0, session_id=0, partitions=(0,)):
+    topic = FetchTopic(
+        topic="t" if version < 13 else "",
+        topic_id=bytes(16) if version < 13 else ID,
+        partitions=[FetchPartition(partition=index) for index in partitions],
+    )
+    return FetchRequest(
+        session_id=session_id, session_epoch=epoch, topics=[topic] if partitions else []
+    )
+
+
+def opened(cache, version, **request):
+    return cache.open(fetch(version, **request), version, privileged=False)
+
+
+def refusal(cache, version, **request):
+    with pytest.raises(KafkaError) as caught:
+        opened(cache, version, **request)
+    return caught.value.code
+
+
+@pytest.mark.parametrize(("version", "key"), [(12, ("t", 0)), (13, (ID, 0)), (18, (ID, 0))])
+def test_fetch_13_and_later_name_topics_by_id(version, key):
+    _, cache = make()
+    context = opened(cache, version)
+    assert context.by_id is (version >= 13)
+    [target] = context.targets
+    assert key == (target.topic_id if context.by_id else target.topic, target.index)
+    session_id, _ = context.answer([])
+    assert list(cache.get(session_id).targets) == [key]
+    again = opened(cache, version, session_id=session_id, epoch=1, partitions=())
+    assert list(again.targets) == [target]
+
+
+@pytest.mark.parametrize(("before", "after"), [(12, 13), (13, 12)])
+def test_a_session_of_names_is_not_used_with_ids(before, after):
+    _, cache = make()
+    session_id, _ = opened(cache, before).answer([])
+    code = refusal(cache, after, session_id=session_id, epoch=1)
+    assert code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    assert opened(cache, before, session_id=session_id, epoch=1).targets
+
+
+def test_a_session_is_used_in_its_epoch_only():
+    _, cache = make()
+    session_id, _ = opened(cache, 12).answer([])
+    for epoch in (2, -2):
+        code = refusal(cache, 12, session_id=session_id, epoch=epoch)
+        assert code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    code = refusal(cache, 12, session_id=session_id + 1, epoch=1)
+    assert code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(("epoch", "sessions"), [(0, 1), (-1, 0)])
+def test_a_full_fetch_closes_the_session_that_it_names(epoch, sessions):
+    _, cache = make()
+    session_id, _ = opened(cache, 13).answer([])
+    new_id, _ = opened(cache, 13, session_id=session_id, epoch=epoch).answer([])
+    assert cache.get(session_id) is None
+    assert (cache.statistics().sessions, bool(new_id)) == (sessions, bool(sessions))

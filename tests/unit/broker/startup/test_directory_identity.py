@@ -11,6 +11,7 @@ from storage.errors import InconsistentBrokerId, InconsistentClusterId
 from storage.log_dir import MetaProperties, read_meta_properties, write_meta_properties
 from storage.os_filesystem import OsFileSystem
 from storage.waits import at_once
+from tests.support.calls import Calls
 from tests.support.stores import new_uuid, open_store
 
 FS = OsFileSystem()
@@ -34,6 +35,21 @@ def settle(tmp_path: Path, names: list[str], failed: Failed = refuse, **settings
             await store.close()
 
     return at_once(main())
+
+
+def test_what_is_synced_is_written_in_a_thread(tmp_path: Path) -> None:
+    config = BrokerConfig.parse({"log.dirs": f"{tmp_path}/a,{tmp_path}/b"})
+    for directory in config.log_dirs:
+        FS.make_dirs(directory)
+    store = at_once(open_store())
+    for written in (2, 0):
+        work = Calls(settle_identity(store, config, FS, config.log_dirs, new_uuid=new_uuid))
+        made = []
+        while work.call is not None:
+            made.append(work.call.work)
+            work.run()
+            work.complete()
+        assert made.count(write_meta_properties) == written
 
 
 def stored(tmp_path: Path, name: str) -> MetaProperties:

@@ -10,7 +10,13 @@ from types import BuiltinMethodType
 import pytest
 import trio
 
-from broker.world.sockets import SocketListening, SocketStream, SocketTransport, address_of
+from broker.world.sockets import (
+    SocketListening,
+    SocketStream,
+    SocketTransport,
+    _addresses,
+    address_of,
+)
 from broker.world.transport import SYSTEM_DEFAULT, Address, BindError
 from config.listener import Listener
 
@@ -48,6 +54,23 @@ def test_every_kind_of_host(host: str) -> None:
         server.close()
     assert str(listening.bound).endswith(f":{listening.bound.port}")
     listening.close()
+
+
+def test_an_address_with_a_zone_is_listened_on() -> None:
+    listening = listen("::1%lo")
+    assert str(listening.bound) == f"PLAINTEXT://[::1%lo]:{listening.bound.port}"
+    with socket.create_connection(("::1", listening.bound.port), 5):
+        server = accept(listening)
+        assert server.local == Address("::1", listening.bound.port)
+        server.close()
+    listening.close()
+
+
+def test_a_link_local_address_keeps_its_zone() -> None:
+    listener = Listener(name="PLAINTEXT", host="fe80::1%lo", port=9092, protocol="PLAINTEXT")
+    [(family, address)] = _addresses(listener)
+    assert family == socket.AF_INET6
+    assert address[1:] == (9092, 0, socket.if_nametoindex("lo"))
 
 
 def test_the_wildcard_listens_on_ipv6_too() -> None:
@@ -164,7 +187,7 @@ async def dialed(host: str, port: int) -> SocketStream:
         )
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "::1%lo"])
 def test_a_broker_connects_to_any_kind_of_host(host: str) -> None:
     listening = listen(host)
 

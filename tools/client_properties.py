@@ -6,22 +6,45 @@ because librdkafka reads only some of them; what only Java knows is left out. Ea
 settings has a function of its own: `_encryption` is TLS, `_authentication` SASL.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from tools.errors import CommandError
+from tools.usage import guess_of
 
 Settings = dict[str, Any]
 
 ENCRYPTED: Final = ("ssl", "sasl_ssl")
 _JAVAS_STORES: Final = ("ssl.truststore.", "ssl.keystore.")
-_ONLY_JAVAS: Final = frozenset(
-    {
-        *("ssl.protocol", "ssl.provider", "ssl.enabled.protocols"),
-        *("ssl.keymanager.algorithm", "ssl.trustmanager.algorithm"),
-        *("ssl.secure.random.implementation", "ssl.engine.factory.class", "security.providers"),
-    }
+_ONLY_JAVAS: Final = re.compile(
+    r"ssl\.(?:protocol|provider|enabled\.protocols|(?:keymanager|trustmanager)\.algorithm"
+    r"|secure\.random\.implementation|engine\.factory\.class)|security\.providers"
+    r"|(?:key|value)\.(?:de)?serializer|interceptor\.classes|metric\.reporters|metrics\..*"
+    r"|buffer\.memory|(?:send|receive)\.buffer\.bytes|max\.(?:block\.ms|request\.size)"
+    r"|default\.api\.timeout\.ms|metadata\.max\.idle\.ms|exclude\.internal\.topics"
+    r"|socket\.connection\.setup\.timeout\.max\.ms|fetch\.max\.wait\.ms"
+    r"|partitioner\..*|compression\.(?:gzip|lz4|zstd)\.level"
 )
+"""Names of Kafka's `AdminClientConfig` and its kin that librdkafka does not have."""
+_OFTEN_SET: Final = (
+    *("acks", "allow.auto.create.topics", "auto.offset.reset", "batch.size", "client.id"),
+    *("client.rack", "compression.type", "debug", "delivery.timeout.ms", "enable.auto.commit"),
+    *("enable.idempotence", "enable.ssl.certificate.verification", "fetch.max.bytes"),
+    *("fetch.min.bytes", "group.id", "group.instance.id", "isolation.level", "linger.ms"),
+    *("max.partition.fetch.bytes", "message.max.bytes", "metadata.max.age.ms", "partitioner"),
+    *("request.timeout.ms", "retries", "retry.backoff.ms", "sasl.jaas.config", "sasl.mechanism"),
+    *("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.method"),
+    *("sasl.oauthbearer.token.endpoint.url", "sasl.password", "sasl.username"),
+    *("security.protocol", "session.timeout.ms", "socket.timeout.ms", "ssl.ca.location"),
+    *("ssl.certificate.location", "ssl.endpoint.identification.algorithm", "ssl.key.location"),
+    *("ssl.key.password", "ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.type"),
+    *("ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type"),
+    *("transaction.timeout.ms", "transactional.id"),
+)
+"""What an unknown name may have been meant for."""
+_NO_NAME: Final = "no such setting"
+_UNKNOWN: Final = re.compile(r'^No such configuration property: "(.*)"$', re.DOTALL)
 _NAMES_OF_ALGORITHMS: Final = "ssl.endpoint.identification.algorithm"
 _SUITES: Final = "ssl.cipher.suites"
 
@@ -41,6 +64,28 @@ def for_librdkafka(settings: Mapping[str, Any]) -> Settings:
     return _authentication(_encryption(dict(settings)))
 
 
+def require_known(settings: Mapping[str, Any]) -> None:
+    """Raise CommandError for a name, or a value, that librdkafka does not take.
+
+    So commands that speak by `tools.wire` refuse the same settings as those that use librdkafka.
+    """
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    try:
+        AdminClient(
+            {**settings, _NO_NAME: ""}
+        )  # stops at the first that is wrong, and makes nothing
+    except (KafkaException, TypeError, ValueError) as error:
+        reason = str(error.args[0].str() if isinstance(error, KafkaException) else error)
+    found = _UNKNOWN.search(reason)
+    if found is None:
+        raise CommandError(reason)
+    if found[1] != _NO_NAME:
+        guess = guess_of(found[1], _OFTEN_SET)
+        raise CommandError(f"{found[1]} is no setting of a client{guess}")
+
+
 def _authentication(settings: Settings) -> Settings:
     if not any(name.startswith("sasl.") for name in settings):
         return settings
@@ -50,8 +95,7 @@ def _authentication(settings: Settings) -> Settings:
 
 
 def _encryption(settings: Settings) -> Settings:
-    for name in _ONLY_JAVAS & settings.keys():
-        del settings[name]
+    settings = {name: value for name, value in settings.items() if not _ONLY_JAVAS.fullmatch(name)}
     if settings.get(_NAMES_OF_ALGORITHMS) == "":
         settings[_NAMES_OF_ALGORITHMS] = "none"
     if str(settings.get(_SUITES, "")).startswith("TLS_"):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from config.environment import bootstrap_help, default_bootstrap, is_it_right
-from tools.client_properties import for_librdkafka
+from tools.client_properties import for_librdkafka, require_known
 from tools.errors import CommandError
 from tools.reachability import require_broker
 
@@ -81,7 +81,10 @@ def add_topic_option(parser: argparse.ArgumentParser) -> None:
 
 
 def client_settings(args: argparse.Namespace, **more: Any) -> dict[str, Any]:
-    """Return a confluent-kafka client's settings. Raises CommandError if the file is unreadable."""
+    """Return a confluent-kafka client's settings.
+
+    Raises CommandError if the file is unreadable or a setting is unknown.
+    """
     settings: dict[str, Any] = {"bootstrap.servers": args.bootstrap_server, "log_level": 2}
     if args.command_config is not None:
         from config.properties import load_properties
@@ -95,7 +98,10 @@ def client_settings(args: argparse.Namespace, **more: Any) -> dict[str, Any]:
         if not equals or not name:
             raise CommandError(f"-X {pair}: not of the form key=value")
         settings[name] = value
-    return for_librdkafka(settings) | more
+    settings = for_librdkafka(settings)
+    if args.command_property or args.command_config is not None:
+        require_known(settings)
+    return settings | more
 
 
 def admin_client(args: argparse.Namespace) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from config.listener import resolvable
 from tools.client_properties import ENCRYPTED, protocol_of
 from tools.errors import CommandError
 
@@ -41,7 +42,7 @@ def dialer(settings: Mapping[str, Any]) -> Dial:
 
 def dial_plainly(address: Address, timeout_s: float) -> socket.socket:
     """Connect without more."""
-    return socket.create_connection(address, timeout_s)
+    return socket.create_connection((resolvable(address[0]), address[1]), timeout_s)
 
 
 def client_context_of(settings: Mapping[str, Any]) -> "ssl.SSLContext":

@@ -21,7 +21,8 @@ _METHOD: Final = "sasl.oauthbearer.method"
 _ONLY_JAVAS: Final = re.compile(
     r"sasl\.login\..*|sasl\.client\.callback\.handler\.class"
     r"|sasl\.kerberos\.ticket\..*"
-    r"|sasl\.oauthbearer\.(?:clock|expected|jwks|jwt|header|iat)\..*"
+    r"|sasl\.oauthbearer\.(?:allow|clock|expected|jwks|jwt|header|iat|scope\.claim)\..*"
+    r"|sasl\.oauthbearer\.assertion\.template\.file"
 )
 _CREDENTIALS: Final = {
     "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",

@@ -7,11 +7,14 @@ defaults come from `server.properties` if it is given. `--config` overrides all 
 """
 
 import argparse
+import logging
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import storage
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.dynamic import ConfigLayers
@@ -19,6 +22,7 @@ from config.properties import load_properties
 from config.topic_config import TopicConfig
 from storage.errors import CheckpointError, StorageError
 from storage.explain.opened import LogOpener, OpenedLog, partitions_of
+from storage.log_dir import LogDir
 from storage.os_filesystem import OsFileSystem
 from storage.paths import file_name, parent_dir, parse_partition_dir
 from storage.reader import PartitionView
@@ -32,6 +36,7 @@ from tools.connection import (
 )
 from tools.daemon_module import answer_of
 from tools.errors import CommandError
+from tools.magnitudes import size_of
 
 
 class Targets:
@@ -68,7 +73,9 @@ class Targets:
         """Yield each partition with its opened log. Raises CommandError."""
         for view in self.found:
             try:
-                yield view, self._opener.open(view)
+                with _recovery_quoted(parent_dir(view.directory), self._fs):
+                    opened = self._opener.open(view)
+                yield view, opened
             except PermissionError as error:
                 raise CommandError(
                     f"no permission for {error.filename}: run it as the owner of the files"
@@ -180,6 +187,32 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
         help="topic configs that go before those found: what would happen if?",
     )
     add_connection_arguments(parser)
+
+
+def allocated(opened: OpenedLog) -> str:
+    """What the header of a log says of space that its active segment has beforehand."""
+    return f", {size_of(opened.allocated)} more allocated" if opened.allocated else ""
+
+
+@contextmanager
+def _recovery_quoted(log_dir: str, fs: OsFileSystem) -> Iterator[None]:
+    """Attribute what the rehearsed recovery logs to a restart, which alone would change files.
+
+    If a broker uses the directory, nothing is printed: it leaves to its clean stop what a start
+    would repair.
+    """
+    try:
+        in_use = LogDir(fs, log_dir).is_in_use()
+    except OSError:
+        in_use = False
+    handler = logging.NullHandler() if in_use else logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("A restart would find: %(message)s"))
+    logger = logging.getLogger(storage.__name__)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def _is_directory(target: str) -> bool:

@@ -1,7 +1,8 @@
 """Points in time and spans as people type them.
 
-A point in time is milliseconds since the epoch, a date (`2026-03-01`) or a date and time
-(`2026-03-01T12:00:00.5`), in UTC unless a zone follows, as in kafka-consumer-groups.sh. A span is
+A point in time is milliseconds since the epoch (`1700000000000`, or `@1700000000000` where a plain
+number is an offset), a date (`2026-03-01`) or a date and time (`2026-03-01T12:00:00.5`), in UTC
+unless a zone follows, as in kafka-consumer-groups.sh. It lies after 1970 and has 64 bits. A span is
 ISO 8601's (`PT1H30M`, `P2D`), as Kafka's tools take it, or `90s`, `15min`, `2h`, `7d`.
 """
 
@@ -11,6 +12,8 @@ from typing import Final
 
 from tools.errors import CommandError
 
+_END_OF_TIME: Final = 2**63
+"""Timestamps of records have 64 bits, one for the sign."""
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SHORT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
 _ISO: Final = re.compile(
@@ -24,19 +27,24 @@ def parse_moment(text: str, now_ms: int | None = None) -> int:
 
     Raises CommandError.
     """
-    if text.isdecimal():
-        return int(text)
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        if now_ms is not None:
-            span = _span(text)
-            if span is not None:
-                return now_ms - span
+    moment = _moment(text, now_ms)
+    if moment is None or not 0 <= moment < _END_OF_TIME:
         raise CommandError(
             f"{text!r} is no time; write 2026-03-01T12:00:00 (UTC), milliseconds since the epoch"
             + (" or how long ago, as in 90min, 2h, 7d" if now_ms is not None else "")
-        ) from None
+        )
+    return moment
+
+
+def _moment(text: str, now_ms: int | None) -> int | None:
+    digits = text.removeprefix("@")
+    if digits.isdecimal():
+        return int(digits)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        span = None if now_ms is None else _span(text)
+        return None if now_ms is None or span is None else now_ms - span
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)
     return round(found.timestamp() * 1000)
@@ -62,15 +70,15 @@ def iso_time(timestamp_ms: int) -> str:
 
 def _span(text: str) -> int | None:
     short = _SHORT.fullmatch(text)
-    if short:
-        return round(float(short[1]) * _UNITS_MS[short[2]])
     iso = _ISO.fullmatch(text)
-    if iso is None or not any(iso.groups()):
-        return None
-    return round(
-        sum(
+    if short:
+        length = float(short[1]) * _UNITS_MS[short[2]]
+    elif iso is not None and any(iso.groups()):
+        length = sum(
             float(amount) * _UNITS_MS[unit]
             for amount, unit in zip(iso.groups(), _ISO_UNITS, strict=True)
             if amount
         )
-    )
+    else:
+        return None
+    return round(length) if length < _END_OF_TIME else None

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from config.environment import is_it_right
 from tools.client_properties import ENCRYPTED, mechanism_of, protocol_of
-from tools.dialing import dialer, reason_of
+from tools.dialing import dial_plainly, dialer, reason_of
 from tools.errors import CommandError, LoginRefused
 from tools.healthcheck import asks_versions, speaks_tls
 
@@ -47,11 +47,11 @@ def _unreachable(server: str, settings: dict[str, Any]) -> str | None:
     host, colon, port = address.rpartition(":")
     if not colon or not port:
         host, port = address.rstrip(":"), str(DEFAULT_PORT)
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         return f"{server!r} is not of the form HOST:PORT"
     place = (host.strip("[]"), int(port))
     try:
-        socket.create_connection(place, CONNECT_S).close()
+        dial_plainly(place, CONNECT_S).close()
     except socket.gaierror as error:
         return f"no machine is known as {host} ({error.strerror})"
     except OSError as error:

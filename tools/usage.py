@@ -18,14 +18,14 @@ class CommandParser(argparse.ArgumentParser):
         if unknown:
             meant = self._meant(parsed)
             known = [option for action in meant._actions for option in action.option_strings]
-            guess = _guess(unknown[0].partition("=")[0], known)
+            guess = guess_of(unknown[0].partition("=")[0], known)
             meant.error(f"unknown arguments: {' '.join(unknown)}{guess}")
         return parsed
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             known = list(action.choices)
-            guess = _guess(value, known) or f"; there are {', '.join(known)}"
+            guess = guess_of(value, known) or f"; there are {', '.join(known)}"
             self.error(f"there is no {str(action.metavar).lower()} {value!r}{guess}")
         super()._check_value(action, value)
 
@@ -46,7 +46,7 @@ def _commands_of(
     return next((one for one in actions if isinstance(one, argparse._SubParsersAction)), None)
 
 
-def _guess(word: str, known: Sequence[str]) -> str:
+def guess_of(word: str, known: Sequence[str]) -> str:
     """Return a question for the known word that is most like `word`, or nothing.
 
     `kafka-consumer-groups.sh` means groups, `--partitions` means --partition, `topic` means topics.

@@ -17,6 +17,9 @@ as the schema, `.schema("offset long, value binary")`: other columns are then no
 are options; `batch` says when conditions decide what is read.
 """
 
+import os
+import subprocess
+import sys
 from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader
@@ -30,13 +33,42 @@ __all__ = ["BadOption", "PyKafkaLogDataSource", "register"]
 _WRAPPER: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
+def _choose_python(context: Any) -> None:
+    """Have local workers run this interpreter; Spark's default is the first python3 of the path.
+
+    Where `PYSPARK_PYTHON` names one, or workers are elsewhere, it stays. Then it has to have this
+    package: Spark would end in a traceback of Java's at the first read. Raises RuntimeError.
+    """
+    if "PYSPARK_PYTHON" not in os.environ and context.master.startswith("local"):
+        context.pythonExec = sys.executable
+    if context.pythonExec == sys.executable:
+        return
+    try:
+        words = (context.pythonExec, "-c", f"import {__name__}")
+        tried = subprocess.run(words, check=False, capture_output=True, text=True)
+        reason = (tried.stderr.splitlines() or [""])[-1] if tried.returncode else None
+    except OSError as error:
+        reason = str(error)
+    if reason is not None:
+        raise RuntimeError(
+            f"Spark's workers run {context.pythonExec}, which cannot import {__name__} ({reason})."
+            f" Set PYSPARK_PYTHON, before the session starts, to a Python that can, such as"
+            f" {sys.executable}, and install it on every executor"
+        )
+
+
 def register(spark: Any) -> None:
     """Register `format("pykafkalog")` with a session.
 
     Before Spark 4.2 a source in Python cannot say that it knows `availableNow`, and Spark makes it
     one batch: after an interruption the repeated one, and the rest is left for the next run. With
     this setting of the session Spark goes on until all is read.
+
+    Raises RuntimeError if Spark's workers run a Python without this package.
     """
+    context = getattr(spark, "_sc", None)
+    if context is not None:  # with Spark Connect the server has chosen it
+        _choose_python(context)
     spark.dataSource.register(PyKafkaLogDataSource)
     if not hasattr(DataSourceStreamReader, "getDefaultReadLimit"):
         spark.conf.set(_WRAPPER, "true")

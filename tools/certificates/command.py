@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from tools.errors import CommandError
+from tools.whole_numbers import whole
 
 EXAMPLES = """\
   pykafkalog certificates /tmp/tls                      for this machine, and client "client"
@@ -19,6 +20,8 @@ Files: ca.pem (all trust it), ca.key, broker.pem, and NAME.pem for each client; 
 last hold a private key and its certificate. They are for trying, not for keeping:
 whoever reads ca.key can be anybody."""
 DAYS = 365
+MOST_DAYS = 36_525
+"""A century: certificates end before the year 10000."""
 _NAME = "-_.@"
 
 
@@ -48,10 +51,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help='a client (repeatable; default: "client")',
     )
     parser.add_argument(
-        "--days", type=int, default=DAYS, metavar="N", help=f"how long they are valid ({DAYS})"
+        "--days",
+        type=whole(32),
+        default=DAYS,
+        metavar="N",
+        help=f"how long they are valid ({DAYS})",
     )
     parser.add_argument(
-        "--port", type=int, default=9093, metavar="PORT", help="in the lines (9093)"
+        "--port", type=whole(17, least=0), default=9093, metavar="PORT", help="in the lines (9093)"
     )
     parser.set_defaults(run=run)
 
@@ -62,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
     for name in clients:
         if not name or not all(sign.isalnum() or sign in _NAME for sign in name):
             raise CommandError(f"--client {name!r}: a name has letters, digits and {_NAME}")
-    if args.days < 1:
-        raise CommandError(f"--days {args.days}: at least one")
+    if not 1 <= args.days <= MOST_DAYS:
+        raise CommandError(f"--days {args.days}: at least one, at most {MOST_DAYS}")
     hosts = args.host or _names_of_this_machine()
     from tools.certificates.files import TrialFiles
     from tools.certificates.lines import shown_lines

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tools.connection import add_command
 from tools.errors import NoSuchTopic
+from tools.whole_numbers import whole
 
 if TYPE_CHECKING:
     from tools.cluster.lagging import PartitionView
@@ -48,7 +49,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--interval", type=_seconds, default=2.0, metavar="S", help="with --watch (default: 2)"
     )
-    parser.add_argument("--count", type=int, metavar="N", help="with --watch: end after N times")
+    parser.add_argument(
+        "--count", type=whole(32), metavar="N", help="with --watch: end after N times"
+    )
     parser.add_argument(
         "--json", action="store_true", help="one JSON document; with --watch, one each time"
     )

@@ -4,6 +4,7 @@
 partition it becomes a range. A start offset outside of a log is an error that names the range.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -72,7 +73,7 @@ def parse_until(text: str, now_ms: int) -> Bound:
         return Bound(Kind.END)
     if text.isdecimal():
         return Bound(Kind.OFFSET, int(text))
-    moment = parse_moment(text.removeprefix("@"), now_ms)
+    moment = parse_moment(text, now_ms)
     if moment > now_ms:
         raise CommandError(f"--until {text} lies ahead: end it yourself (Ctrl-C, `timeout 60 …`)")
     return Bound(Kind.TIME, moment)
@@ -81,7 +82,10 @@ def parse_until(text: str, now_ms: int) -> Bound:
 def resolve(
     ends: LogEnds, places: Sequence[Place], start: Bound, until: Bound | None
 ) -> dict[Place, Range]:
-    """Return a range for each partition. Raises CommandError for a start outside of a log."""
+    """Return a range for each partition. Raises CommandError for a start outside of a log.
+
+    Writes to standard error if `until` is an offset that no log has.
+    """
     firsts, lasts = _there(ends.firsts(places)), _there(ends.ends(places))
     starts = _resolved(start, places, ends, firsts, lasts)
     for place, offset in starts.items():
@@ -91,6 +95,13 @@ def resolve(
             )
     if until is None:
         return {place: Range(starts[place], None) for place in places}
+    if until.kind is Kind.OFFSET and until.number > max(lasts.values(), default=until.number):
+        place = max(lasts, key=lasts.__getitem__)
+        print(
+            f"--until {until.number} is an offset beyond the end of every log ({place_name(place)}"
+            f" ends at {lasts[place]}); a time in milliseconds is --until @{until.number}",
+            file=sys.stderr,
+        )
     # Never beyond the end as it is now: nobody knows when records will come to an idle partition.
     stops = _resolved(until, places, ends, firsts, lasts)
     return {place: Range(starts[place], min(stops[place], lasts[place])) for place in places}

@@ -14,6 +14,7 @@ from tools.connection import (
     refusals_as_sentences,
 )
 from tools.errors import CommandError
+from tools.whole_numbers import whole
 
 EXAMPLES = r"""
   pykafkalog consume orders                       from now on, until Ctrl-C
@@ -68,19 +69,21 @@ def _add_bounds(parser: "argparse._ArgumentGroup") -> None:
     parser.add_argument(
         "--from-timestamp",
         metavar="T",
-        help="a date and time (UTC), milliseconds since the epoch, or how long ago (2h)",
+        help="a date and time (UTC), @N for milliseconds since the epoch, or how long ago (2h)",
     )
     parser.add_argument(
-        "-n", "--last", type=_count, metavar="N", help="the last N records, then end"
+        "-n", "--last", type=whole(64, least=0), metavar="N", help="the last N records, then end"
     )
     parser.add_argument(
         "--until",
         metavar="U",
-        help="end before this offset or time (@N: milliseconds), at the latest at the `end` as it"
-        " is now",
+        help="end before this offset, or before a time written as for --from-timestamp, at the"
+        " latest at the `end` as it is now",
     )
     parser.add_argument("-e", "--exit", action="store_true", help="as --until end")
-    parser.add_argument("-c", "--max", type=_count, metavar="N", help="end after N records")
+    parser.add_argument(
+        "-c", "--max", type=whole(64, least=0), metavar="N", help="end after N records"
+    )
     parser.add_argument("--group", help="join this group and commit what was printed")
     parser.add_argument(
         "--isolation-level",
@@ -121,12 +124,6 @@ def _add_output(parser: "argparse._ArgumentGroup") -> None:
         "--schema-registry", metavar="URL", help="with --avro (default: http://localhost:8081)"
     )
     parser.add_argument("--null-marker", metavar="S", help=r"print a null as S (default: \N)")
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of records")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> None:

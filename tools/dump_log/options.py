@@ -7,6 +7,7 @@ import argparse
 from dataclasses import dataclass
 
 from tools.errors import CommandError
+from tools.whole_numbers import whole
 
 EXAMPLES = """\
 examples:
@@ -111,7 +112,7 @@ def _record_options(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--max-bytes",
-        type=_size,
+        type=whole(64, least=0),
         metavar="SIZE",
         help="only the batches that lie in the first SIZE bytes of a file",
     )
@@ -147,7 +148,7 @@ def _index_options(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--max-message-size",
-        type=_size,
+        type=whole(64, least=0),
         default=Options.__dataclass_fields__["max_message_size"].default,
         metavar="SIZE",
         help="a batch that an index leads to is not expected to be larger (default: %(default)s)",
@@ -178,10 +179,3 @@ def options_of(args: argparse.Namespace) -> Options:
         decoder=decoder,
         as_json=args.json,
     )
-
-
-def _size(text: str) -> int:
-    size = int(text)
-    if size < 0:
-        raise argparse.ArgumentTypeError(f"{text} is no number of bytes")
-    return size

@@ -4,6 +4,7 @@ import argparse
 
 from tools.connection import add_command, admin_client, refusals_as_sentences
 from tools.errors import CommandError
+from tools.whole_numbers import whole
 
 EXAMPLES = """\
   pykafkalog groups                            every group, its state, its lag
@@ -89,7 +90,7 @@ def _add_reset_arguments(parser: "argparse._ArgumentGroup") -> None:
         )
     for name in ("--to-offset", "--to-datetime"):
         parser.add_argument(name, dest="to", help=argparse.SUPPRESS)
-    parser.add_argument("--shift-by", type=int, metavar="N", help="so many on, or back (-N)")
+    parser.add_argument("--shift-by", type=whole(64), metavar="N", help="so many on, or back (-N)")
     parser.add_argument("--by-duration", metavar="SPAN", help="to so long ago: 90min, 2h, P1D")
     parser.add_argument(
         "--from-file", metavar="FILE", help="CSV as kafka-consumer-groups.sh exports it, or -"

@@ -52,13 +52,14 @@ def parse_target(args: argparse.Namespace, now_ms: int) -> Target:
 
 
 def parse_to(text: str) -> Target:
-    """Parse `earliest`, `latest`, `current`, an offset, or a date and time. Raises CommandError."""
+    """Parse `earliest`, `latest`, `current`, an offset, or a time. Raises CommandError."""
     if text in (Kind.EARLIEST.value, Kind.LATEST.value, Kind.CURRENT.value):
         return Target(Kind(text))
     if text.isdecimal():
         return Target(Kind.OFFSET, int(text))
-    if text[:1].isdecimal():
+    if text[:1].isdecimal() or text.startswith("@"):
         return Target(Kind.TIME, parse_moment(text))
     raise CommandError(
         f"--to {text}: earliest, latest, current, an offset, or a time as 2026-03-01T12:00:00 (UTC)"
+        " or @N in milliseconds"
     )

@@ -7,6 +7,7 @@ from typing import Any
 from tools.connection import add_command
 from tools.errors import CommandError
 from tools.log_ends import Place
+from tools.whole_numbers import whole
 
 EXAMPLES = """\
   pykafkalog log-dirs                          directories, their volumes, logs
@@ -41,7 +42,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     action.add_argument("--moving", action="store_true", help="logs that are being moved")
     action.add_argument("--move", nargs="+", metavar="TOPIC[:0,1]", help="move these, with --to")
-    parser.add_argument("--broker", type=int, metavar="ID", help="only this one's")
+    parser.add_argument("--broker", type=whole(32), metavar="ID", help="only this one's")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     move = parser.add_argument_group("with --move")
     move.add_argument("--to", metavar="DIR", help="the log directory")

@@ -16,6 +16,7 @@ from tools.connection import (
     refusals_as_sentences,
 )
 from tools.errors import CommandError
+from tools.whole_numbers import whole
 
 EXAMPLES = """examples:
   pykafkalog perf produce speed --records 100000
@@ -66,7 +67,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="how long a batch waits (5)",
     )
     produce.add_argument(
-        "--batch-size", type=_positive, default=1_000_000, metavar="BYTES", help="at most"
+        "--batch-size", type=whole(32, least=1), default=1_000_000, metavar="BYTES", help="at most"
     )
     _add_test(tests, "consume", "read a topic")
     _add_sizes(_add_test(tests, "latency", "send and read one record at a time"))
@@ -79,7 +80,7 @@ def _add_test(tests: Any, name: str, text: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("topic")
     add_connection_arguments(parser)
-    parser.add_argument("--records", type=_positive, metavar="N", help="end after so many")
+    parser.add_argument("--records", type=whole(64, least=1), metavar="N", help="end after so many")
     parser.add_argument("--seconds", type=_above_zero, metavar="S", help="end after so long")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw it: .svg or .png")
@@ -89,15 +90,13 @@ def _add_test(tests: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 def _add_sizes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--size", type=_positive, default=SIZE, metavar="BYTES", help=f"of a value ({SIZE})"
+        "--size",
+        type=whole(32, least=1),
+        default=SIZE,
+        metavar="BYTES",
+        help=f"of a value ({SIZE})",
     )
     parser.add_argument("--rate", type=_above_zero, metavar="R", help="records per second at most")
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return int(text)
 
 
 def _above_zero(text: str) -> float:

@@ -16,6 +16,7 @@ from tools.connection import (
     refusals_as_sentences,
 )
 from tools.errors import CommandError
+from tools.whole_numbers import whole
 
 EXAMPLES = r"""
   echo 'hello' | pykafkalog produce greetings
@@ -89,7 +90,7 @@ def _add_records(parser: "argparse._ArgumentGroup") -> None:
 
 def _add_sending(parser: "argparse._ArgumentGroup") -> None:
     parser.add_argument(
-        "-p", "--partition", type=int, default=-1, metavar="N", help="always this one"
+        "-p", "--partition", type=whole(32), default=-1, metavar="N", help="always this one"
     )
     parser.add_argument(
         "--any-partition", action="store_true", help="even where JSON lines name one"
@@ -103,7 +104,7 @@ def _add_sending(parser: "argparse._ArgumentGroup") -> None:
     parser.add_argument("--acks", choices=("0", "1", "all"), help="default: all")
     parser.add_argument("--transactional-id", metavar="ID", help="all or nothing")
     parser.add_argument(
-        "--transaction-size", type=int, metavar="N", help="commit after every N records"
+        "--transaction-size", type=whole(32), metavar="N", help="commit after every N records"
     )
 
 

@@ -91,7 +91,7 @@ def _json_parser(fixed: Record, *, any_partition: bool) -> Parse:
 def _checked(record: Record) -> Record:
     if record.topic is None:
         raise BadLine("names no topic: name it before the file, or in the line")
-    if record.timestamp is not None and record.timestamp <= 0:
+    if record.timestamp is not None and not 0 < record.timestamp < 1 << 63:
         raise BadLine(f"has the timestamp {record.timestamp}, which the client library cannot send")
     if record.partition is not None and not 0 <= record.partition < 1 << 31:
         raise BadLine(f"has the partition {record.partition}")

@@ -12,6 +12,7 @@ from tools.connection import (
     refusals_as_sentences,
 )
 from tools.errors import CommandError
+from tools.whole_numbers import whole
 
 EXAMPLES = """\
   pykafkalog topics                             every topic, a line each
@@ -60,9 +61,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     add_topic_option(parser)
     parser.add_argument(
-        "--partitions", type=int, help="with --create (default: the broker's) or --alter"
+        "--partitions", type=whole(32), help="with --create (default: the broker's) or --alter"
     )
-    parser.add_argument("--replication-factor", type=int, default=-1, help="with --create")
+    parser.add_argument("--replication-factor", type=whole(16), default=-1, help="with --create")
     parser.add_argument(
         "--config", action="append", default=[], metavar="K=V", help="with --create"
     )
@@ -78,7 +79,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--interval", type=_seconds, default=2.0, metavar="S", help="with --watch (default: 2)"
     )
     parser.add_argument(
-        "--count", type=int, metavar="N", help="with --watch: end after N times (default: Ctrl-C)"
+        "--count",
+        type=whole(32),
+        metavar="N",
+        help="with --watch: end after N times (default: Ctrl-C)",
     )
     parser.add_argument(
         "--json", action="store_true", help="JSON; --watch writes lines of it into a pipe anyway"

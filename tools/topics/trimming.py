@@ -53,7 +53,7 @@ def parse_before(text: str, now_ms: int) -> Before:
         return Before()
     if text.isdecimal():
         return Before(offset=int(text))
-    moment = parse_moment(text.removeprefix("@"), now_ms)
+    moment = parse_moment(text, now_ms)
     if moment > now_ms:
         raise CommandError(f"--before {text} lies ahead: `end` deletes all that is there")
     return Before(moment=moment)

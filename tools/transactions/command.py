@@ -8,6 +8,7 @@ from typing import Any
 from tools.connection import add_command
 from tools.errors import CommandError
 from tools.log_ends import Place
+from tools.whole_numbers import whole
 
 EXAMPLES = """\
   pykafkalog transactions                          every transactional id
@@ -61,7 +62,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         " brokers says (default: 15min)",
     )
     abort = parser.add_argument_group("with --abort")
-    abort.add_argument("--start-offset", type=int, metavar="N", help="where it begins")
+    abort.add_argument("--start-offset", type=whole(64), metavar="N", help="where it begins")
     abort.add_argument("--force", action="store_true", help="even one that does not hang")
     parser.set_defaults(run=run)
 

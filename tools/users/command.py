@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tools.connection import add_command
 from tools.errors import CommandError
+from tools.whole_numbers import whole
 
 EXAMPLES = """\
   pykafkalog users                               who there is
@@ -47,7 +48,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     adding = parser.add_argument_group("with --add")
     adding.add_argument(
         "--iterations",
-        type=int,
+        type=whole(32),
         default=ITERATIONS,
         metavar="N",
         help="how often a password is hashed, 4096 (the default) to 16384",

@@ -8,7 +8,8 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
 from tests.support.certificates import authority, client_identity, write_files
-from tools.client_properties import for_librdkafka
+from tools.__main__ import main
+from tools.client_properties import _OFTEN_SET, for_librdkafka, require_known
 from tools.dialing import client_context_of, dialer
 from tools.errors import CommandError
 
@@ -63,6 +64,56 @@ def test_a_store_that_cannot_be_used_is_told() -> None:
         for_librdkafka({"ssl.truststore.type": "PEM", "ssl.truststore.location": "/absent"})
     with pytest.raises(CommandError, match=r"cannot read ssl\.ca\.location=/absent: No such file"):
         dialer({"security.protocol": "ssl", "ssl.ca.location": "/absent"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"client.id": "me", "client.idd": "x"}, "client.idd is no setting of a client; did you"),
+        ({"security.protcol": "SSL"}, "did you mean security.protocol?"),
+        ({"frob": "1"}, "frob is no setting of a client$"),
+        ({"frob": "1", "socket.timeout.ms": "x"}, "frob is no"),
+        ({"socket.timeout.ms": "soon"}, "socket.timeout.ms"),
+        ({"error_cb": "x"}, "error_cb"),
+    ],
+)
+def test_settings_that_no_client_knows_are_refused(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        require_known(settings)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("topics", "cluster", "transactions", "consume t", "produce t", "get-offsets t", "groups"),
+        *("users", "acls", "quotas", "log-dirs", "perf produce t", "explain-cleaner t"),
+        *("explain-retention t", "configs --topic t"),
+    ],
+)
+def test_every_command_refuses_an_unknown_setting_before_it_connects(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("default.api.timeout.ms=1\nclient.idd=x\n")
+    for option in (["-X", "client.idd=x"], ["-F", str(file)]):
+        assert main([*command.split(), "-b", "127.0.0.1:1", *option]) == 1
+        assert "client.idd is no setting of a client; did you mean" in capsys.readouterr().err
+
+
+def test_settings_of_either_client_are_taken() -> None:
+    require_known({"client.id": "me", "socket.timeout.ms": "100", "log_level": 2})
+    javas = ("default.api.timeout.ms", "key.serializer", "metrics.num.samples", "max.request.size")
+    assert for_librdkafka(dict.fromkeys(javas, "1")) == {}
+
+
+def test_names_that_are_guessed_are_settings() -> None:
+    for name in _OFTEN_SET:
+        if name.startswith(("ssl.keystore.", "ssl.truststore.", "sasl.jaas.")):
+            continue  # Java's, and translated
+        try:
+            require_known({name: ""})
+        except CommandError as error:
+            assert "is no setting" not in str(error)  # the value is wrong, if anything
 
 
 def test_checks_are_left_out_only_when_that_is_asked_for() -> None:

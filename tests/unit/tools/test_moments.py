@@ -10,6 +10,8 @@ from tools.moments import iso_time, parse_moment, parse_span
     ("text", "milliseconds"),
     [
         ("1700000000000", 1_700_000_000_000),
+        ("@1700000000000", 1_700_000_000_000),
+        ("9223372036854775807", 2**63 - 1),
         ("1970-01-02", 86_400_000),
         ("1970-01-01T00:00:00.5", 500),
         ("1970-01-01T01:00:00+01:00", 0),
@@ -28,6 +30,15 @@ def test_a_span_is_a_moment_where_one_may_say_how_long_ago() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["9223372036854775808", "@99999999999999999999", "1969-12-31", "9" * 400 + "d", "60000d"],
+)
+def test_a_time_that_no_record_can_have_is_none(text: str) -> None:
+    with pytest.raises(CommandError, match="is no time"):
+        parse_moment(text, now_ms=1_700_000_000_000)
+
+
+@pytest.mark.parametrize(
     ("text", "milliseconds"),
     [
         ("P1DT2H3M4.5S", 93_784_500),
@@ -42,7 +53,7 @@ def test_spans(text: str, milliseconds: int) -> None:
     assert parse_span(text) == milliseconds
 
 
-@pytest.mark.parametrize("text", ["P", "PT", "5", "-5s", "1 week", ""])
+@pytest.mark.parametrize("text", ["P", "PT", "5", "-5s", "1 week", "", "9" * 400 + "d"])
 def test_what_is_no_span(text: str) -> None:
     with pytest.raises(CommandError, match="is no duration"):
         parse_span(text)

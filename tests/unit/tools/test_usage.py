@@ -1,8 +1,13 @@
 """Wrong arguments are told in a sentence of the command that was meant."""
 
+import argparse
+from collections.abc import Iterator
+from types import FunctionType
+
 import pytest
 
 from tools.__main__ import build_parser, main
+from tools.whole_numbers import whole
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -65,6 +70,41 @@ def test_every_wrong_use_says_where_to_read_on(
     said = refused(capsys, *words)
     assert len(said) == 2
     assert said[-1] == f"`{meant} --help` tells more."
+
+
+def actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from actions_of(inner)
+
+
+def test_no_number_has_more_bits_than_the_protocol() -> None:
+    counted = 0
+    for action in actions_of(build_parser()):
+        assert action.type is not int, f"{action.option_strings} takes a number of any size"
+        if isinstance(action.type, FunctionType) and action.type.__module__ == whole.__module__:
+            counted += 1
+            with pytest.raises(argparse.ArgumentTypeError, match="is no whole number from"):
+                action.type("9" * 20)
+    assert counted > 10
+
+
+def test_whole_numbers_end_with_their_bits() -> None:
+    assert [whole(16)(text) for text in ("32767", "-32768", "+5")] == [32767, -32768, 5]
+    assert whole(64, least=0)("9223372036854775807") == 2**63 - 1
+    for bits, text in (
+        (16, "32768"),
+        (16, "-32769"),
+        (64, str(2**63)),
+        (32, "1_0"),
+        (32, "9" * 5000),
+    ):
+        with pytest.raises(argparse.ArgumentTypeError):
+            whole(bits)(text)
+    with pytest.raises(argparse.ArgumentTypeError, match="'-1' is no whole number from 0 to 127"):
+        whole(8, least=0)("-1")
 
 
 def test_no_command_shows_them_all(capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,6 +93,7 @@ def test_the_printed_lines_do_for_a_broker_and_a_client(
         (["--client", "a/b"], "a name has letters"),
         (["--client", "ca"], "ca.pem is another file's name"),
         (["--days", "0"], "at least one"),
+        (["--days", "36526"], "at most 36525"),
     ],
 )
 def test_what_cannot_be_made_is_told(

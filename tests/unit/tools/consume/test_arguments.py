@@ -1,13 +1,16 @@
 """Topics, partitions, filters and bounds as typed."""
 
+import argparse
 from typing import Any
 
 import pytest
 
 from tools.consume.bounds import Bound, Kind, Range, parse_offset, parse_until, resolve
 from tools.consume.filters import parse_filters
+from tools.consume.reading import _start
 from tools.consume.topics import chosen_partitions, chosen_topics, parse_numbers
 from tools.errors import CommandError
+from tools.moments import parse_moment
 from tools.records.record import Record
 
 KNOWN = {"orders": [0, 1], "old-orders": [0], "__consumer_offsets": [0]}
@@ -115,3 +118,21 @@ def test_where_to_end() -> None:
     assert ranges(first, parse_until("31", NOW)) == {A: Range(10, 30), B: Range(0, 31)}
     with pytest.raises(CommandError, match="lies ahead"):
         parse_until("2099-01-01", NOW)
+
+
+@pytest.mark.parametrize("text", ["@1600000000000", "2020-09-13T12:26:40", "2h"])
+def test_a_time_is_written_in_one_way_where_reading_begins_and_ends(text: str) -> None:
+    moment = parse_moment(text, NOW)
+    assert parse_until(text, NOW) == Bound(Kind.TIME, moment)
+    args = argparse.Namespace(offset=None, from_timestamp=text)
+    assert _start(args, NOW) == Bound(Kind.TIME, moment)
+
+
+def test_an_end_beyond_every_log_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    ranges(Bound(Kind.FIRST), parse_until("100", NOW))
+    assert not capsys.readouterr().err
+    found = ranges(Bound(Kind.FIRST), parse_until("1600000000000", NOW))
+    assert found == {A: Range(10, 30), B: Range(0, 100)}
+    said = capsys.readouterr().err
+    assert "--until 1600000000000 is an offset beyond the end of every log (orders:1 ends" in said
+    assert "a time in milliseconds is --until @1600000000000" in said

@@ -27,6 +27,7 @@ def target(**given: Any) -> Target:
         ({"to": "earliest"}, Target(Kind.EARLIEST)),
         ({"to": "1200"}, Target(Kind.OFFSET, 1200)),
         ({"to": "2023-11-14T22:13:20"}, Target(Kind.TIME, NOW)),
+        ({"to": f"@{NOW}"}, Target(Kind.TIME, NOW)),
         ({"to": "2023-11-14T23:13:20+01:00"}, Target(Kind.TIME, NOW)),
         ({"by_duration": "PT1H"}, Target(Kind.TIME, NOW - 3_600_000)),
         ({"by_duration": "90min"}, Target(Kind.TIME, NOW - 5_400_000)),

@@ -9,6 +9,7 @@ The JVM outlives its sessions, and the settings of its start (packages, memory) 
 So a session with other settings gets a new JVM.
 """
 
+import atexit
 import contextlib
 import os
 import re
@@ -74,6 +75,8 @@ _started_with: dict[str, str] = {}
 """The settings of the running JVM."""
 _jvm_log: list[Path] = []
 """The log file of the running JVM."""
+_named: set[Path] = set()
+"""Log files that a failure has named."""
 
 
 def start_session(
@@ -124,10 +127,20 @@ def start_session(
 
 
 def _new_log(app: str) -> Path:
-    """Make a log file, whose name nobody can foresee and have led elsewhere by a link."""
+    """Make a log file, whose name nobody can foresee and have led elsewhere by a link.
+
+    It goes with this process, unless a failure has named it.
+    """
     descriptor, name = tempfile.mkstemp(prefix=f"pykafkalog-{app}-", suffix=".log")
     os.close(descriptor)
-    return Path(name)
+    log = Path(name)
+    atexit.register(_remove, log, os.getpid())
+    return log
+
+
+def _remove(log: Path, owner: int) -> None:
+    if log not in _named and os.getpid() == owner:
+        log.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -145,8 +158,10 @@ def _safe_path() -> Iterator[None]:
 
 
 def log_of(session: SparkSession) -> Path:
-    """Return the log file of the session's JVM."""
-    return Path(session.conf.get(LOG_FILE))
+    """Return the log file of the session's JVM, for a person: from now on it is kept."""
+    log = Path(session.conf.get(LOG_FILE))
+    _named.add(log)
+    return log
 
 
 def end_jvm() -> None:
@@ -186,6 +201,7 @@ def _started(settings: Mapping[str, str], log: Path, master: str) -> Iterator[No
         try:
             yield
         except (PySparkRuntimeError, FileNotFoundError, OSError) as error:
+            _named.add(log)
             raise PipelineError(_why(error, _tail(log, begin), log)) from error
 
 

@@ -6,7 +6,6 @@ nobody is told of a session, an election or a request in time, and tests wait in
 
 import fcntl
 import os
-import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,9 +19,10 @@ _LOOK_S: Final = 0.2
 def wait_for_turn(stack: ExitStack) -> None:
     """Wait for a place; the stack gives it back, and so does the end of the process."""
     names = [f"pykafkalog-cluster-{os.getuid()}-{number}.lock" for number in range(_PLACES)]
+    # Not TMPDIR, which each run of the tests has for itself.
     while True:
         for name in names:
-            file = (Path(tempfile.gettempdir()) / name).open("wb")
+            file = (Path("/tmp") / name).open("wb")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

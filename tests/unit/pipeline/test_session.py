@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,32 @@ def test_the_log_has_a_name_that_nobody_can_foresee(
     assert first != second
     assert first.resolve() == first
     assert stat.S_IMODE(first.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_log_goes_with_the_process_unless_a_failure_has_named_it(
+    named: bool, tmp_path: Path
+) -> None:
+    name = "session.log_of(Session())" if named else ""
+    program = f"""
+from pipeline import session
+log = session._new_log("app")
+class Session:
+    class conf:
+        get = lambda name: str(log)
+{name}
+print(log)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    log = Path(ran.stdout.strip())
+    assert log.parent == tmp_path
+    assert log.exists() is named
 
 
 @pytest.mark.parametrize("before", [None, "", "x"])
@@ -61,3 +89,12 @@ def test_a_connector_that_there_is_not_is_one_sentence() -> None:
         f"there is no network, or there is none for Spark {pyspark.__version__} "
         "(there is for pyspark==4.0.0; log: /log)"
     )
+
+
+def test_the_jvm_counts_times_in_utc_whatever_the_users_options_are() -> None:
+    """In its own zone, the kafka source gives times before 1900 with other minutes."""
+    user = {"spark.driver.extraJavaOptions": "-Xss4m"}
+    settings = session._settings("app", "local[*]", (), user)
+    for process in ("driver", "executor"):
+        assert settings[f"spark.{process}.defaultJavaOptions"] == "-Duser.timezone=UTC"
+    assert settings["spark.driver.extraJavaOptions"] == "-Xss4m"

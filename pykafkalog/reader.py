@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         ScanError,
         ScanPlan,
         ScanTask,
+        TimestampOutOfRange,
         UnknownTopic,
     )
 
@@ -103,6 +104,7 @@ __all__ = [
     "NoLogDirectory",
     "RecordsGone",
     "CorruptLog",
+    "TimestampOutOfRange",
     "RecordsError",
     "CheckpointError",
     "CorruptIndex",

@@ -82,9 +82,10 @@ def _position(place: Place) -> Position:
 class TopicReader:
     """Records of topics as Arrow data (needs pyarrow: the extras `sql` and `spark` have it).
 
-    Columns are `SCHEMA`'s, those of Spark's kafka source; control records are no rows. Every method
+    Columns are `SCHEMA`'s, those of Spark's kafka source; control records are no rows. Where it is
+    named, there is `timestampMs`, too: any timestamp of Kafka's, in milliseconds. Every method
     reads the directories anew, and raises `ScanError` (`UnknownTopic`, `CorruptLog`,
-    `RecordsGone`, …), CheckpointError, OSError.
+    `RecordsGone`, `TimestampOutOfRange`, …), CheckpointError, OSError.
     """
 
     def __init__(self, request: ScanRequest, fs: FileSystem | None = None) -> None:
@@ -123,6 +124,9 @@ class TopicReader:
         A filter by partition or offset skips batches that cannot match, one by `timestamp` batches
         that are too old. Batches after the end of a range of times are skipped only if
         `lateness_ms` is given: no record is older than one before it by more than that.
+
+        It has a column more, `timestampMs`: any timestamp exactly, where `timestamp` may raise
+        `TimestampOutOfRange`.
         """
         from storage.reader.arrow.dataset import LogDataset
 

@@ -20,9 +20,9 @@ EXAMPLES = """examples:
       from \\"web-orders\\" group by 1" --log-dirs /copies/logs --format csv
 
 Each topic is a table: key, value (bytes), topic, partition, offset, timestamp,
-timestampType, headers. The SQL is DuckDB's. Conditions on partition, offset and
-timestamp decide which parts of the log are read; how much that was stands on
-standard error.
+timestampType, headers, and timestampMs, which holds any timestamp of Kafka. The
+SQL is DuckDB's. Conditions on partition, offset, timestamp and timestampMs decide
+which parts of the log are read; how much that was stands on standard error.
 
 exit code: 0 done; 1 the query or a log is wrong, standard error says what; 2
 wrong arguments"""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from tools.clock import WallClock
 from tools.errors import CommandError
 from tools.magnitudes import size_of
 
@@ -39,6 +40,7 @@ class Engine:
                 topics=(topic,),
                 isolation=IsolationLevel(isolation),
                 lateness_ms=lateness_ms,
+                now_ms=WallClock().wall_ms(),
             )
             self.topics[topic] = LogDataset(request)
             self._connection.register(topic, self.topics[topic])
@@ -56,6 +58,8 @@ class Engine:
             raise self._complaint(error) from None
 
     def _rows(self, batches: Iterator[Any]) -> Iterator[tuple[Any, ...]]:
+        from tools.sql.values import python_values
+
         while True:
             try:
                 batch = next(batches, None)
@@ -63,7 +67,7 @@ class Engine:
                 raise self._complaint(error) from None
             if batch is None:
                 return
-            yield from zip(*[column.to_pylist() for column in batch.columns], strict=True)
+            yield from zip(*map(python_values, batch.columns), strict=True)
 
     def _complaint(self, error: Exception) -> Exception:
         for dataset in self.topics.values():

@@ -2,10 +2,10 @@
 
     for batch in read_task(task, ["offset", "value"]): ...
 
-The columns are those of Spark's kafka source (`SCHEMA`). Records are not handled one by one in
-Python, except headers and old formats: see `chunks`, `batches` and `legacy`. Needs pyarrow, which
-comes with the extras that read logs by columns. `dataset` shows a topic as an Arrow dataset; it is
-imported separately, because that takes longer.
+The columns are those of Spark's kafka source (`SCHEMA`), and `timestampMs`. Records are not handled
+one by one in Python, except headers and old formats: see `chunks`, `batches` and `legacy`. Needs
+pyarrow, which comes with the extras that read logs by columns. `dataset` shows a topic as an Arrow
+dataset; it is imported separately, because that takes longer.
 """
 
 try:

@@ -15,9 +15,9 @@ import pyarrow as pa
 from protocol.records.batch import TIMESTAMP_TYPE_BIT
 from protocol.records.record import read_headers
 from storage.reader.arrow.chunks import LocatedRecords
-from storage.reader.arrow.schema import HEADERS, schema_of
+from storage.reader.arrow.schema import HEADERS, LEAST_MS, MOST_MS, schema_of
 from storage.reader.columns import Ints
-from storage.reader.scan import ScanTask
+from storage.reader.scan import ScanTask, TimestampOutOfRange
 
 
 class Assembler:
@@ -28,7 +28,10 @@ class Assembler:
         self.schema = schema_of(columns)
 
     def batch(self, found: LocatedRecords) -> pa.RecordBatch:
-        """Return the records in the task's range of offsets and times; may be empty."""
+        """Return the records in the task's range of offsets and times; may be empty.
+
+        Raises TimestampOutOfRange.
+        """
         times = _timestamps(found)
         rows = _rows(found.offsets, times, self._task)
         arrays = [_MAKERS[name](self._task, found, times, rows) for name in self.schema.names]
@@ -42,7 +45,7 @@ def _counted(rows: int) -> pa.RecordBatch:
 
 
 def _timestamps(found: LocatedRecords) -> Ints:
-    """Return the timestamp of each record, ms, shape (records,)."""
+    """Return the timestamp of each record, ms, shape (records,); a sum wraps as in Java."""
     batches, owners = found.batches, found.owners
     times: Ints = batches["base_timestamp"][owners] + found.fields.timestamp_deltas
     by_log = (batches["attributes"] & TIMESTAMP_TYPE_BIT) != 0
@@ -125,13 +128,25 @@ def _offset(task: ScanTask, found: LocatedRecords, times: Ints, rows: Ints | Non
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
 
-def dated(times: Ints) -> pa.Array:
-    """Convert milliseconds to timestamps of microseconds. Overflow wraps, as in Spark."""
+def dated(task: ScanTask, offsets: Ints, times: Ints) -> pa.Array:
+    """Convert milliseconds to timestamps of microseconds.
+
+    Raises TimestampOutOfRange for the first record whose time does not fit.
+    """
+    if len(times) and (times.min() < LEAST_MS or times.max() > MOST_MS):
+        first = int(np.flatnonzero((times < LEAST_MS) | (times > MOST_MS))[0])
+        raise TimestampOutOfRange(task.topic_partition, int(offsets[first]), int(times[first]))
     return pa.Array.from_buffers(_TIMESTAMP, len(times), [None, pa.py_buffer(times * 1000)])
 
 
 def _timestamp(task: ScanTask, found: LocatedRecords, times: Ints, rows: Ints | None) -> pa.Array:
-    return dated(_of(times, rows))
+    return dated(task, _of(found.offsets, rows), _of(times, rows))
+
+
+def _timestamp_ms(
+    task: ScanTask, found: LocatedRecords, times: Ints, rows: Ints | None
+) -> pa.Array:
+    return pa.array(_of(times, rows))
 
 
 def _timestamp_type(
@@ -188,4 +203,5 @@ _MAKERS: Final[dict[str, Callable[[ScanTask, LocatedRecords, Ints, "Ints | None"
     "timestamp": _timestamp,
     "timestampType": _timestamp_type,
     "headers": _headers,
+    "timestampMs": _timestamp_ms,
 }

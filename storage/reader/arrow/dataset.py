@@ -6,6 +6,8 @@ fragment that guarantees its topic, partition, offsets and times, by which Arrow
 filter. The remaining tasks are read in the order of offsets and filtered row by row.
 """
 
+import operator
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NoReturn
@@ -19,7 +21,7 @@ from storage.filesystem import FileSystem
 from storage.os_filesystem import OsFileSystem
 from storage.reader.arrow.metering import MeteredFileSystem
 from storage.reader.arrow.reading import read_task
-from storage.reader.arrow.schema import SCHEMA, schema_of
+from storage.reader.arrow.schema import LEAST_MS, MOST_MS, WITH_MS, schema_of
 from storage.reader.scan import IsolationLevel, ScanPlan, ScanRequest, ScanTask, plan
 
 GRAIN: Final = 8 * 1024 * 1024
@@ -71,8 +73,8 @@ class LogDataset(ds.Dataset):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """`SCHEMA`."""
-        return SCHEMA
+        """`WITH_MS`."""
+        return WITH_MS
 
     @property
     def partition_expression(self) -> Any:
@@ -167,15 +169,15 @@ class LogScanner:
 
     @property
     def dataset_schema(self) -> pa.Schema:
-        """`SCHEMA`."""
-        return SCHEMA
+        """`WITH_MS`."""
+        return WITH_MS
 
     @property
     def projected_schema(self) -> pa.Schema:
         """The schema of the result."""
         if not isinstance(self._columns, Mapping):
-            return schema_of(self._columns)
-        nothing = ds.InMemoryDataset(SCHEMA.empty_table())
+            return WITH_MS if self._columns is None else schema_of(self._columns)
+        nothing = ds.InMemoryDataset(WITH_MS.empty_table())
         return nothing.scanner(columns=self._columns).projected_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -219,17 +221,15 @@ def _needed(columns: Columns, condition: Any) -> list[str]:
     """Return the columns that must be decoded, and perhaps more: expressions are not parsed, but
     searched for the names of columns."""
     if columns is None:
-        return list(SCHEMA.names)
-    words = [str(one) for one in columns.values()] if isinstance(columns, Mapping) else []
-    words += [] if condition is None else [str(condition)]
-    plain = set(columns) if not isinstance(columns, Mapping) else set()
-    names = [n for n in SCHEMA.names if n in plain or any(n in word for word in words)]
-    return names or ["offset"]
+        return list(WITH_MS.names)
+    texts = [str(one) for one in columns.values()] if isinstance(columns, Mapping) else []
+    texts += [] if condition is None else [str(condition)]
+    named = set(columns) if not isinstance(columns, Mapping) else set()
+    named.update(*(re.findall(r"\w+", text) for text in texts))
+    return [name for name in WITH_MS.names if name in named] or ["offset"]
 
 
-_STAMP: Final = SCHEMA.field("timestamp").type
-_MOST_MS: Final = 1 << 52
-"""Milliseconds that fit into an int64 as microseconds; later times are not compared."""
+_STAMP: Final = WITH_MS.field("timestamp").type
 
 
 def _surviving(tasks: Sequence[ScanTask], condition: Any) -> list[int]:
@@ -239,7 +239,7 @@ def _surviving(tasks: Sequence[ScanTask], condition: Any) -> list[int]:
         form.make_fragment(str(index), nowhere, partition_expression=_guarantee(task))
         for index, task in enumerate(tasks)
     ]
-    found = ds.FileSystemDataset(fragments, SCHEMA, form, nowhere).get_fragments(condition)
+    found = ds.FileSystemDataset(fragments, WITH_MS, form, nowhere).get_fragments(condition)
     return sorted(int(fragment.path) for fragment in found)
 
 
@@ -251,8 +251,9 @@ def _guarantee(task: ScanTask) -> Any:
         & (pc.field("offset") >= task.start_offset)
         & (pc.field("offset") < task.end_offset)
     )
-    if task.newest is not None and abs(task.newest) < _MOST_MS:
-        true = true & (pc.field("timestamp") <= pa.scalar(task.newest * 1000, _STAMP))
-    if task.oldest is not None and abs(task.oldest) < _MOST_MS:
-        true = true & (pc.field("timestamp") >= pa.scalar(task.oldest * 1000, _STAMP))
+    for bound, holds in ((task.newest, operator.le), (task.oldest, operator.ge)):
+        if bound is not None and bound >= -(2**63):  # a long lateness goes below
+            true = true & holds(pc.field("timestampMs"), bound)
+            if LEAST_MS <= bound <= MOST_MS:
+                true = true & holds(pc.field("timestamp"), pa.scalar(bound * 1000, _STAMP))
     return true

@@ -19,7 +19,10 @@ from storage.reader.scan import ScanTask
 def legacy_batch(
     frames: Frames, task: ScanTask, columns: Sequence[str] | None, complain: Complain
 ) -> pa.RecordBatch:
-    """Return the records of a chunk that belong to the task. Raises what `complain` makes."""
+    """Return the records of a chunk that belong to the task.
+
+    Raises what `complain` makes, and TimestampOutOfRange.
+    """
     rows: list[tuple[int, int, int, bytes | None, bytes | None]] = []
     for at in frames.starts:
         try:
@@ -48,9 +51,10 @@ def legacy_batch(
         "topic": lambda: repeated(task.topic, len(rows)),
         "partition": lambda: pa.array([task.partition] * len(rows), pa.int32()),
         "offset": lambda: pa.array(offsets, pa.int64()),
-        "timestamp": lambda: dated(np.array(times, np.int64)),
+        "timestamp": lambda: dated(task, np.array(offsets), np.array(times, np.int64)),
         "timestampType": lambda: pa.array(kinds, pa.int32()),
         "headers": lambda: pa.nulls(len(rows), schema.field("headers").type),
+        "timestampMs": lambda: pa.array(times, pa.int64()),
     }
     return pa.RecordBatch.from_arrays([arrays[name]() for name in schema.names], schema=schema)
 

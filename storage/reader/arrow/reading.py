@@ -37,8 +37,9 @@ def read_task(
     records of a few megabytes of log; no batch is empty.
 
     Raises CorruptLog at a batch that cannot be read or has a wrong checksum (after the records
-    before it were yielded), RecordsGone if retention has removed records (unless the task is
-    lenient), ValueError for an unknown column, OSError.
+    before it were yielded), TimestampOutOfRange if the column `timestamp` is requested and cannot
+    hold that of a record (`timestampMs` can), RecordsGone if retention has removed records (unless
+    the task is lenient), ValueError for an unknown column, OSError.
     """
     reader = _TaskReader(ReadOnlyFileSystem(OsFileSystem() if fs is None else fs), task, columns)
     for batch in reader.batches():

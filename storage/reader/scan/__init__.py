@@ -12,6 +12,7 @@ from storage.reader.scan.errors import (
     NoLogDirectory,
     RecordsGone,
     ScanError,
+    TimestampOutOfRange,
     UnknownTopic,
 )
 from storage.reader.scan.planning import plan
@@ -42,6 +43,7 @@ __all__ = [
     "ScanPlan",
     "ScanRequest",
     "ScanTask",
+    "TimestampOutOfRange",
     "UnknownTopic",
     "partitions_in",
     "plan",

@@ -8,7 +8,6 @@ has a high watermark of 0, as in Kafka.
 
 from dataclasses import dataclass
 
-from protocol.records.header import HEADER_UP_TO_MAGIC
 from protocol.types import TopicPartition
 from storage.filesystem import FileSystem
 from storage.log.scan import Ended, Walk
@@ -91,9 +90,7 @@ def _log_end(
         end = last.base_offset
         for _, header, _, _ in walk:
             end = header.next_offset
-        # Zeros up to the magic are space that was allocated, not a batch.
-        nonsense = walk.ended is Ended.NONSENSE
-        if nonsense and file.pread(HEADER_UP_TO_MAGIC, walk.position).strip(b"\0"):
+        if walk.ended is Ended.NONSENSE:
             if high_watermark is None:
                 raise CorruptLog(where, end, view.path, walk.position, "no batch begins here")
             return max(end, high_watermark)  # a reader that gets there reports the damage

@@ -53,6 +53,20 @@ class RecordsGone(ScanError):
         self.first_offset = first
 
 
+class TimestampOutOfRange(ScanError):
+    """A record is dated so that a column of microseconds cannot hold its time."""
+
+    def __init__(self, where: TopicPartition, offset: int, timestamp_ms: int) -> None:
+        super().__init__(
+            f"{where}, offset {offset}: its timestamp, {timestamp_ms} ms, is of a year that the "
+            "column timestamp cannot hold; read the column timestampMs instead, which has it "
+            "exactly (does a producer count other units than milliseconds?)"
+        )
+        self.topic_partition = where
+        self.offset = offset
+        self.timestamp_ms = timestamp_ms
+
+
 class CorruptLog(ScanError):
     """Bytes of a record file are not valid batches."""
 

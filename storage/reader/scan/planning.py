@@ -18,7 +18,7 @@ from storage.reader.read_only import ReadOnlyFileSystem
 from storage.reader.scan.bounds import Bounds, CheckpointReader, bounds_of
 from storage.reader.scan.errors import ScanError
 from storage.reader.scan.request import IsolationLevel, Kind, Position, ScanRequest
-from storage.reader.scan.seek import SegmentSeeker
+from storage.reader.scan.seek import MOST, SegmentSeeker
 from storage.reader.scan.segments import SegmentPlace, segments_of
 from storage.reader.scan.selecting import select
 from storage.reader.scan.tasks import PartitionRange, ScanPlan, ScanTask
@@ -145,8 +145,8 @@ class PartitionPlanner:
     ) -> list[ScanTask]:
         tasks: list[ScanTask] = []
         _, before = self._request.timestamps
-        lateness = self._request.lateness_ms
-        newest = -1
+        lateness, now = self._request.lateness_ms, self._now
+        newest: int | None = None
         for place in segments:
             low = max(start, place.base_offset)
             high = end if place.until is None else min(end, place.until)
@@ -155,27 +155,31 @@ class PartitionPlanner:
             if low >= high and lateness is None:
                 continue
             with self._seeker(place) as seeker:
-                times = lateness is not None or self._request.with_times
-                seen = (seeker.newest_seen() if times else None) or -1
                 if lateness is not None and before is not None:
-                    if newest - lateness >= before:
+                    if newest is not None and newest - lateness >= before:
                         break  # no later record is dated so early
-                    reached = seeker.reached(before + lateness)
+                    reached = seeker.reached(before + lateness, now)
                     high = high if reached is None else min(high, reached)
                 found = self._tasks_of(seeker, low, high, transactions)
                 tasks += [self._timed(seeker, task, newest) for task in found]
-                newest = max(newest, seen)
+                if lateness is not None:
+                    newest = _later(newest, seeker.newest_seen(now))
         return tasks
 
-    def _timed(self, seeker: SegmentSeeker, task: ScanTask, newest_before: int) -> ScanTask:
+    @property
+    def _now(self) -> int:
+        now = self._request.now_ms
+        return MOST if now is None else now
+
+    def _timed(self, seeker: SegmentSeeker, task: ScanTask, newest_before: int | None) -> ScanTask:
         """Return the task, with its times if requested. `newest_before`: of earlier segments."""
         request = self._request
         if not request.with_times:
             return task
         oldest = None
         if request.lateness_ms is not None:
-            below = max(seeker.newest_below(task.start_offset) or -1, newest_before)
-            oldest = below - request.lateness_ms if below >= 0 else None
+            below = _later(seeker.newest_below(task.start_offset, self._now), newest_before)
+            oldest = None if below is None else below - request.lateness_ms
         newest = seeker.newest_up_to(task.end_offset - 1)
         return replace(task, newest=newest, oldest=oldest)
 
@@ -233,3 +237,9 @@ class PartitionPlanner:
             found = seeker.find(first) if first > low else None
             position = start_position if found is None else found.position
             yield first, last, position, seeker.end_of(last - 1) if last < high else end_position
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)

@@ -92,6 +92,9 @@ class ScanRequest:
     So segments after the range can be left out. None: no order is assumed, and all segments after
     the first record of the range are read.
     """
+    now_ms: int | None = None
+    """For `lateness_ms`: a record dated later was dated by a wrong clock, and says nothing of how
+    old those after it are. None: all are believed."""
     with_times: bool = False
     """Whether tasks get the time range of their records, if it is known."""
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED

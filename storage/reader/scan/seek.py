@@ -29,6 +29,8 @@ from storage.reader.segment import SegmentView
 Ints = npt.NDArray[np.int64]
 
 _MISSING: Final = np.empty(0, np.int64)
+MOST: Final = 2**63 - 1
+"""The greatest timestamp, or offset."""
 
 
 class SegmentSeeker:
@@ -178,16 +180,19 @@ class SegmentSeeker:
         slot = int(np.searchsorted(timestamps, timestamp, side="left")) - 1
         return int(offsets[slot]) + 1 if slot >= 0 else self.place.base_offset
 
-    def reached(self, timestamp: int) -> int | None:
-        """Return an offset below which a record is dated `timestamp` or later; None if unknown."""
-        timestamps, offsets = self._times()
-        slot = int(np.searchsorted(timestamps, timestamp, side="left"))
-        return int(offsets[slot]) + 1 if slot < len(timestamps) else None
+    def reached(self, timestamp: int, now: int = MOST) -> int | None:
+        """Return an offset below which a record is dated from `timestamp` to `now`.
 
-    def newest_seen(self) -> int | None:
-        """Return the last timestamp in the time index; None if it has no entry."""
-        timestamps, _ = self._times()
-        return int(timestamps[-1]) if len(timestamps) else None
+        None if unknown.
+        """
+        timestamps, offsets = self._times()
+        slot = int(np.searchsorted(timestamps, min(timestamp, MOST), side="left"))
+        there = slot < len(timestamps) and timestamp <= timestamps[slot] <= now
+        return int(offsets[slot]) + 1 if there else None
+
+    def newest_seen(self, now: int = MOST) -> int | None:
+        """Return the last timestamp in the time index that is not after `now`; None if none is."""
+        return self.newest_below(MOST, now)
 
     def newest_up_to(self, offset: int) -> int | None:
         """Return a time after which no record up to `offset` is dated; None if unknown."""
@@ -195,10 +200,14 @@ class SegmentSeeker:
         slot = int(np.searchsorted(offsets, offset, side="left"))
         return int(timestamps[slot]) if slot < len(offsets) else self.newest_timestamp()
 
-    def newest_below(self, offset: int) -> int | None:
-        """Return the last indexed timestamp of a record below `offset`; None if there is none."""
+    def newest_below(self, offset: int, now: int = MOST) -> int | None:
+        """Return the last indexed timestamp of a record below `offset`, and not after `now`.
+
+        None if there is none.
+        """
         timestamps, offsets = self._times()
-        slot = int(np.searchsorted(offsets, offset, side="left")) - 1
+        below = np.searchsorted(offsets, offset, side="left")
+        slot = int(min(below, np.searchsorted(timestamps, now, side="right"))) - 1
         return int(timestamps[slot]) if slot >= 0 else None
 
     def offset_of(self, timestamp: int, start_offset: int) -> int | None:

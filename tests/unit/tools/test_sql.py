@@ -22,9 +22,16 @@ BEGIN = 1_700_000_000_000
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     """`web-orders-0`: a batch of two records a minute, in segments of some minutes."""
-    builder = LogBuilder(segment_bytes=4000, index_interval_bytes=200)
+    return written(tmp_path)
+
+
+def written(tmp_path: Path, misdated: int = -1) -> Path:
+    """`misdated`: the minute whose records are dated in microseconds."""
+    builder = LogBuilder(
+        segment_bytes=4000, index_interval_bytes=200, message_timestamp_after_max_ms=2**63 - 1
+    )
     for minute in range(60):
-        at = BEGIN + minute * 60_000
+        at = (BEGIN + minute * 60_000) * (1000 if minute == misdated else 1)
         rows = [(at, b"k%d" % minute, json.dumps({"minute": minute}).encode() + b" " * 80, ())] * 2
         builder.log.append_as_leader(build_batch(rows), leader_epoch=0)
     builder.log.update_high_watermark(120)
@@ -81,6 +88,16 @@ def test_conditions_decide_what_is_read(log_dir: Path, capsys: pytest.CaptureFix
     assert count == "2" and "1 of 5 parts" in said
     count, said = left_out("partition = 3")
     assert count == "0" and "0 of 5 parts" in said
+
+
+def test_a_record_dated_in_the_future_does_not_hide_those_behind_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By that record, all later ones are more than `--lateness` late."""
+    query = """select count(*) from "web-orders" where timestamp
+        between timestamptz '2023-11-14 22:20:00Z' and timestamptz '2023-11-14 23:10:00Z'"""
+    assert asked(query, written(tmp_path, misdated=20), "--format", "csv") == 0
+    assert capsys.readouterr().out.split()[1] == "98"
 
 
 def test_pre_sized_indexes_are_not_told_as_read(

@@ -360,3 +360,38 @@ def test_a_range_of_times_reads_its_segments_only(tmp_path: Path) -> None:
         [row.offset for row in read_plan(one, log.fs)] for one in (exact, bounded, by_offsets)
     ]
     assert offsets[0] == offsets[1] == offsets[2] == list(range(60, 66))
+
+
+def test_a_time_in_the_future_does_not_hide_what_is_behind_it() -> None:
+    """One record is dated in microseconds: by it, all later ones would be too late to be read."""
+    begin = 1_700_000_000_000
+    log = in_memory(cleanup_policy=frozenset({"delete"}), message_timestamp_after_max_ms=2**63 - 1)
+    for number in range(24):
+        at = begin * 1000 if number == 6 else begin + number
+        log.log.append_as_leader(build_batch([(at, b"k", b"x" * 100, ())]), leader_epoch=0)
+    log.log.update_high_watermark(24)
+    options: dict[str, Any] = {"lateness_ms": 0, "with_times": True}
+
+    def seen(now_ms: int | None, *times: int) -> list[int]:
+        found = planned(log, timestamps=times, now_ms=now_ms, **options)
+        return [row.offset for row in read_plan(found, log.fs) if row.timestamp < begin * 1000]
+
+    assert max(seen(None, begin + 5, begin + 20)) < 12
+    assert seen(begin + 99, begin + 5, begin + 20) == [5, *range(7, 20)]
+    tasks = planned(log, now_ms=begin + 99, split_bytes=150, **options).tasks
+    assert len({task.base_offset for task in tasks}) < len(tasks)  # several parts of a segment
+    assert all(task.oldest is None or begin <= task.oldest < begin + 24 for task in tasks)
+    assert tasks[-1].oldest is not None
+
+
+@pytest.mark.parametrize(("before", "offsets"), [(-5000, []), (-4000, [0]), (1, [0, 1, 2])])
+def test_times_before_1970_end_a_range_as_others_do(
+    tmp_path: Path, before: int, offsets: list[int]
+) -> None:
+    batches = [
+        build_batch([(time, b"k", b"v", ())], base_offset=number)
+        for number, time in enumerate((-5000, -4000, 0))
+    ]
+    request = written(tmp_path, *batches)
+    found = replace(request, timestamps=(None, before), lateness_ms=0)
+    assert [row.offset for row in scanned(found)] == offsets

@@ -54,6 +54,10 @@ def test_a_record_that_a_time_is_reached_at(tmp_path: Path) -> None:
         assert found.reached(20) == 103
         assert found.reached(21) == 106
         assert found.reached(81) is None
+        # From the present on, times are not believed; and no index has one beyond 64 bits.
+        assert found.reached(51, now=80) == 109
+        assert found.reached(51, now=79) is None
+        assert found.reached(2**63 + 1) is None
 
 
 def test_the_first_record_dated_at_least(tmp_path: Path) -> None:
@@ -70,6 +74,8 @@ def test_newest_by_offsets(tmp_path: Path) -> None:
             80,
         ]
         assert [found.newest_below(offset) for offset in (102, 103, 105, 106)] == [None, 20, 20, 50]
+        assert [found.newest_below(109, now) for now in (19, 20, 79, 80)] == [None, 20, 50, 80]
+        assert [found.newest_seen(now) for now in (19, 20, 79, 80)] == [None, 20, 50, 80]
 
 
 def test_newest_is_not_known_while_a_segment_is_written_to(tmp_path: Path) -> None:

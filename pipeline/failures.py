@@ -29,7 +29,7 @@ def as_sentence(error: BaseException, log: Path | None = None) -> PipelineError:
     """Return a PipelineError with the innermost reason; a PipelineError is returned unchanged."""
     if isinstance(error, PipelineError):
         return error
-    reasons = list(_reasons(error))
+    reasons = list(reasons_of(error))
     sentence = _known(reasons) or _innermost(reasons) or type(error).__name__
     told = PipelineError(sentence if log is None else f"{sentence} (log: {log})")
     told.__cause__ = error
@@ -73,13 +73,13 @@ def _first_line(reason: str) -> str:
     return _STATE.sub("", line)[:600]
 
 
-def _reasons(error: BaseException) -> Iterator[str]:
+def reasons_of(error: BaseException) -> Iterator[str]:
     """Yield `Class: message` of the error and of its causes, outermost first."""
     origin = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     if origin is None:
         yield f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         if error.__cause__ is not None:
-            yield from _reasons(error.__cause__)
+            yield from reasons_of(error.__cause__)
         return
     yield from _java_reasons(origin)
 

@@ -64,6 +64,10 @@ _QUIET: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     f"spark.executorEnv.{_SAFE_PATH}": "1",
+    # The kafka source goes through Java's calendar of the JVM's zone, where old times have other
+    # minutes. Not `extraJavaOptions`: those are the user's.
+    "spark.driver.defaultJavaOptions": "-Duser.timezone=UTC",
+    "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC",
 }
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _UNRESOLVED: Final = re.compile(r"^.*unresolved dependency: ([^:]+)#([^;]+);([^:\s]+)", re.M)

@@ -2,7 +2,9 @@
 
 `command` parses, `archiving` runs the query, `values` decodes (`avro_values`), `tables/` writes one
 batch into Parquet, Iceberg or Delta, `written` counts what was written. `place` has the paths,
-`description` what a table was begun as, and `compacting` merges small files.
+`description` what a table was begun as, `topics` what the topics are, and `compacting` merges small
+files. `batch_ranges` has the offsets of a batch for `pipeline.exact_rows`, which reads what Spark's
+kafka source cannot.
 
 No field of a value is lost without a word: `evolving` looks at each batch (`unknown` finds the
 fields that Spark would leave out) and lets the schema grow, by `growth` for JSON and `avro_growth`

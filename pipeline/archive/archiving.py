@@ -1,4 +1,9 @@
-"""Runs the streaming query: decodes each batch of the kafka source and appends it to the table."""
+"""Runs the streaming query: decodes each batch of the kafka source and appends it to the table.
+
+A batch with a timestamp that the source cannot read, or not exactly, is read again without it
+(`pipeline.exact_rows`). Then a timestamp that no table holds is an error of the record, like a
+value that is not as declared.
+"""
 
 import contextlib
 from collections.abc import Callable
@@ -8,11 +13,22 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from pipeline.archive.batch_ranges import batch_ranges
 from pipeline.archive.evolving import Evolving
+from pipeline.archive.files import Files
 from pipeline.archive.place import Place
 from pipeline.archive.tables.table import LakeTable
-from pipeline.archive.values import ERROR, refusing
+from pipeline.archive.values import ERROR, TIME_ERROR, refusing
 from pipeline.archive.written import News, Written
+from pipeline.exact_rows import (
+    exact_rows,
+    exactly_dated,
+    is_held,
+    is_refused_time,
+    out_of_range,
+    whole_topics,
+)
+from pipeline.java_clients import java_admin
 
 COLUMNS: Final = (
     "topic",
@@ -26,6 +42,9 @@ COLUMNS: Final = (
     "date",
 )
 """The columns of a table in the lake, in order; `date` is the timestamp's day in UTC."""
+FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
+"""`date` of earlier and of later timestamps. It names directories, and of other years they would be
+no dates for pandas and DuckDB; nor can pandas read a table with directories for null."""
 REASON: Final = "reason"
 """An additional column of dead letters, whose key and value are bytes."""
 _QUERY_ID: Final = "sql.streaming.queryId"
@@ -67,6 +86,25 @@ class Source:
             **subscription,
         }
 
+    def settings(self) -> dict[str, str]:
+        """Return the settings of a Java client."""
+        level = "read_committed" if self.read_committed else "read_uncommitted"
+        return {
+            "isolation.level": level,
+            "auto.offset.reset": "none" if self.fail_on_data_loss else "earliest",
+            **self.client,
+            "bootstrap.servers": self.bootstrap,
+        }
+
+    def names(self, session: Any) -> list[str]:
+        """Return the topics, of a pattern those that match it now."""
+        if self.pattern is None:
+            return list(self.topics)
+        pattern = session._jvm.java.util.regex.Pattern.compile(self.pattern)
+        with java_admin(session, self.settings()) as admin:
+            there = admin.listTopics().names().get()
+            return sorted(name for name in there if pattern.matcher(name).matches())
+
     def stream(self, session: Any) -> Any:
         """Return the source as a streaming frame."""
         reader = session.readStream.format("kafka").options(**self.options())
@@ -75,8 +113,18 @@ class Source:
     def sample(self, session: Any, most: int) -> list[str]:
         """Return at most `most` values as texts."""
         frame = session.read.format("kafka").options(**self.options()).load()
-        values = frame.where("value IS NOT NULL").select(F.col("value").cast("string"))
-        return [row[0] for row in values.limit(most).collect()]
+        try:
+            return _texts(frame, most)
+        except Exception as error:
+            if not is_refused_time(error):
+                raise
+        texts: list[str] = []
+        everything = whole_topics(session, self.settings(), self.names(session))
+        for rows in exact_rows(session, self.settings(), everything):
+            texts += _texts(rows, most - len(texts))
+            if len(texts) >= most:
+                break
+        return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +194,47 @@ class Archiving:
             raise
 
     def _append(self, frame: Any, number: int) -> None:
-        parts = self._parts
         writer = str(frame.sparkSession.sparkContext.getLocalProperty(_QUERY_ID))
+        try:
+            latest_ms = self._parts.table.latest_ms
+            self._write(exactly_dated(frame, latest_ms), writer, number)
+        except Exception as error:
+            if not is_refused_time(error):
+                raise
+            aside = f"{self._parts.place.staging}/exact"
+            self._write(self._read_exactly(number, aside), writer, number)
+            Files(self._session).delete(aside)
+        self.written.batches += 1
+        self._parts.after_batch(self.written, writer, number)
+
+    def _read_exactly(self, number: int, aside: str) -> Any:
+        """Return a batch with every timestamp as it is, or with the reason why it cannot be."""
+        parts, session = self._parts, self._session
+        files = Files(session)
+        files.delete(aside)  # of a start that was killed
+        ranges = batch_ranges(files, parts.place.checkpoint, number)
+        for rows in exact_rows(session, parts.source.settings(), ranges):
+            rows.coalesce(1).write.mode("append").parquet(aside)
+        # As the source does it: a partition's records in one task, in order.
+        places = ("topic", "partition")
+        rows = session.read.parquet(aside).repartition(max(len(ranges), 1), *places)
+        held = is_held(parts.table.latest_ms)
+        return rows.sortWithinPartitions(*places, "offset").withColumns(
+            {
+                "timestamp": F.when(held, F.timestamp_micros(F.col("millis") * 1000)),
+                TIME_ERROR: F.when(~held, out_of_range()),
+            }
+        )
+
+    def _write(self, frame: Any, writer: str, number: int) -> None:
+        parts = self._parts
         twice = parts.dead_letters is not None or parts.values.decoding.may_grow
         if twice:
             frame = frame.persist()
         try:
             dated = frame.withColumns(
                 {
-                    "date": F.to_date("timestamp"),
+                    "date": _day(frame),
                     "raw_key": F.col("key"),
                     "raw_value": F.col("value"),
                 }
@@ -178,5 +258,17 @@ class Archiving:
         finally:
             if twice:
                 frame.unpersist()
-        self.written.batches += 1
-        parts.after_batch(self.written, writer, number)
+
+
+def _day(frame: Any) -> Any:
+    first, last = (F.lit(day).cast("date") for day in (FIRST_DAY, LAST_DAY))
+    day = F.greatest(first, F.least(last, F.to_date("timestamp")))
+    if "millis" in frame.columns:  # of a dead letter, too
+        without = F.when(F.col("millis") < 0, first).otherwise(last)
+        day = F.when(F.col("timestamp").isNull(), without).otherwise(day)
+    return day
+
+
+def _texts(frame: Any, most: int) -> list[str]:
+    values = frame.where("value IS NOT NULL").select(F.col("value").cast("string"))
+    return [row[0] for row in values.limit(most).collect()]

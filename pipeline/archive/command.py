@@ -119,6 +119,7 @@ def run(args: argparse.Namespace) -> int:
     from pipeline.archive.schemas import values_of
     from pipeline.archive.tables.opening import open_table, requirements
     from pipeline.archive.tables.parquet import ParquetTable
+    from pipeline.archive.topics import TopicsFile
 
     _check(args)
     source = _source(args)
@@ -133,10 +134,14 @@ def run(args: argparse.Namespace) -> int:
         dead = None
         if args.dead_letter:
             dead = ParquetTable(session, Place.of(args.dead_letter))
+        topics = TopicsFile(session, source, place.topics)
+        if problem := topics.refresh():
+            print(problem, file=sys.stderr)
         told = _Telling(args)
 
         def after_batch(written: "Written", writer: str, batch: int) -> None:
             told.batch(written, batch)
+            topics.refresh()
             if args.compact and (batch + 1) % args.compact_each == 0:
                 # Spark may repeat this batch, but not the one before it.
                 table.compact(int(args.target_mb * MB), batch - 1, writer)
@@ -189,10 +194,12 @@ def _source(args: argparse.Namespace) -> "Source":
         matching(partitions_of_topics(args.bootstrap_server), args.topic, args.pattern)
     where = args.starting_offsets
     starting = {"startingOffsets": where}
-    if where.isdigit():
+    if where.isdecimal() and int(where) < 2**63:
         starting = {"startingTimestamp": where, "startingOffsetsByTimestampStrategy": "latest"}
     elif where not in ("earliest", "latest") and not where.startswith("{"):
-        raise PipelineError(f"--starting-offsets {where}: earliest, latest, milliseconds or JSON")
+        raise PipelineError(
+            f"--starting-offsets {where}: earliest, latest, JSON, or milliseconds below 2^63"
+        )
     return Source(
         bootstrap=args.bootstrap_server,
         topics=tuple(args.topic),

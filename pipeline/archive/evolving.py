@@ -20,7 +20,7 @@ from pipeline.archive import avro_values
 from pipeline.archive.avro_growth import grown_avro
 from pipeline.archive.growth import MOST_FIELDS, grown, too_many
 from pipeline.archive.unknown import unknown_fields
-from pipeline.archive.values import ERROR, Decoding, Known, inferred
+from pipeline.archive.values import ERROR, TIME_ERROR, Decoding, Known, inferred
 from pipeline.archive.written import News
 
 NAMED: Final = 20
@@ -54,10 +54,12 @@ class Evolving:
 
     def decoded(self, frame: Any) -> tuple[Any, News]:
         """Return the decoded batch (`Decoding.apply`), and its news. Raises PipelineError."""
+        # A record that is not taken anyway brings no column.
+        taken = frame.where(F.col(TIME_ERROR).isNull()) if TIME_ERROR in frame.columns else frame
         if self.decoding.value == "json":
-            known, news = self._json(frame)
+            known, news = self._json(taken)
         elif self.decoding.registry is not None:
-            known, news = self._avro(frame)
+            known, news = self._avro(taken)
         else:
             known, news = Known(), News()
         return self.decoding.apply(frame, known), news
@@ -77,7 +79,7 @@ class Evolving:
             return Known(strictly=row["odd"] > 0, drops=True), News()
         if self._choice is NewFields.REFUSE:
             return Known(), News()
-        # A value that is not taken anyway brings no column.
+        # Nor does a value that is not taken.
         taken = self.decoding.apply(
             frame.select(
                 "key",

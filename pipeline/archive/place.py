@@ -5,6 +5,7 @@
         checkpoint/                 Spark's: offsets and commits of batches
         staging/                    files of the batch in work, not yet whole
         archive.json                format of the table and of the values, with their schema
+        topics.json                 partitions and configs of the topics
         lock                        held while an archive or a compaction runs
 
 Paths are local, or of any file system that Hadoop knows (`s3a://…`, `hdfs://…`).
@@ -70,6 +71,11 @@ class Place:
     def description(self) -> str:
         """The path of `archive.json` (`pipeline.archive.description`)."""
         return f"{self.state}/archive.json"
+
+    @property
+    def topics(self) -> str:
+        """The path of `topics.json` (`pipeline.archive.topics`)."""
+        return f"{self.state}/topics.json"
 
     @contextmanager
     def lock(self, patience_s: float = 20) -> Iterator[int]:

@@ -29,6 +29,8 @@ from pipeline.errors import PipelineError
 
 FORMATS: Final = ("bytes", "text", "json", "avro")
 ERROR: Final = "value_error"
+TIME_ERROR: Final = "time_error"
+"""A column of a batch that was read exactly: why its timestamp is null, or null."""
 NO_COLUMNS: Final = "has fields that are no columns of the table: "
 _CORRUPT: Final = "_not_as_declared"
 _UNKNOWN_ID: Final = "has no schema id of this registry in front"
@@ -82,6 +84,8 @@ class Decoding:
             decoded = decoded.withColumns({"key": key})
         value, error = self._columns(known or Known())
         wrong = F.coalesce(wrong_key, F.when(F.col("value").isNotNull(), error))
+        if TIME_ERROR in frame.columns:
+            wrong = F.coalesce(F.col(TIME_ERROR), wrong)
         return decoded.withColumns({"value": value, ERROR: wrong})
 
     def _columns(self, known: "Known") -> tuple[Any, Any]:

@@ -1,8 +1,8 @@
 """Restores a table of the lake, or any table, to topics: each row once, in order, despite kills.
 
 `command` parses, `reading` turns a table into records, `preparing` numbers the rows of a table
-without offsets, `topics` makes topics and reads progress, `restoring` is the Spark job, `sending`
-produces.
+without offsets, `wanted` says how topics are made, `topics` makes them and reads progress,
+`restoring` is the Spark job, `sending` produces, `refusals` names the row that a broker refused.
 
 Why each row is sent once:
 

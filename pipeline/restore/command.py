@@ -3,6 +3,8 @@
 import argparse
 import hashlib
 import os
+import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.arguments import (
@@ -16,6 +18,7 @@ from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     from pipeline.archive.place import Place
+    from pipeline.archive.topics import Topic
     from pipeline.restore.job import SendJob
     from pipeline.restore.restoring import Outcome
 
@@ -55,6 +58,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--compression", default="lz4", choices=("none", "gzip", "snappy", "lz4", "zstd")
     )
     group.add_argument("--keep-offset-header", metavar="NAME", help="a header with the old offset")
+    group.add_argument(
+        "--date-0-as",
+        type=int,
+        metavar="MS",
+        help="the timestamp of rows dated 0 (1970-01-01), which the client cannot send: 1, or -1"
+        " for none (default: such a row is refused)",
+    )
     group.add_argument("--append", action="store_true", help="to topics that hold records")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_broker_arguments(parser)
@@ -75,7 +85,12 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_targets(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("topics")
+    group = parser.add_argument_group(
+        "topics", "An archive keeps partitions and configs of its topics, the empty ones included."
+    )
+    group.add_argument(
+        "--archive-state", metavar="PATH", help="as given to archive as --state (default: beside)"
+    )
     group.add_argument("--topic", help="of all rows, where the table names none")
     group.add_argument("--topic-prefix", default="")
     group.add_argument("--rename", action="append", default=[], metavar="OLD=NEW")
@@ -86,7 +101,7 @@ def _add_targets(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="of topics that are made (default: retention.ms=-1)",
+        help="of topics that are made, before the archived ones; KEY= leaves one to the broker",
     )
 
 
@@ -105,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
         records_per_transaction=args.records_per_transaction,
         compression=args.compression,
         offset_header=args.keep_offset_header,
+        date_0_as=args.date_0_as,
         client=dict(pairs(args.kafka_option)),
     )
     existing = partitions_of_topics(args.bootstrap_server, job.client)
@@ -135,9 +151,46 @@ def _format(args: argparse.Namespace) -> str:
     if not is_local(path):
         raise PipelineError(f"{args.table} is not on this machine: say its --format")
     if not os.path.exists(path):
-        raise PipelineError(f"there is no {args.table}")
+        archive = _archive(args)
+        if archive is None or not os.path.exists(archive.topics):
+            raise PipelineError(f"there is no {args.table}")
+        return "parquet"  # an archive of topics without records: there is nothing to read
     names = os.listdir(path) if os.path.isdir(path) else [os.path.basename(path)]
     return format_of(names)
+
+
+def _archive(args: argparse.Namespace) -> "Place | None":
+    """Return the place of the archive that the table may be of; None if it can be none's."""
+    from pipeline.archive.place import Place
+
+    try:
+        return Place.of(args.table, args.archive_state)
+    except PipelineError:
+        return None
+
+
+def _archived(args: argparse.Namespace, session: Any) -> "dict[str, Topic] | None":
+    """Return the topics that the archive describes, by the names of their targets."""
+    from pipeline.archive.files import Files
+    from pipeline.archive.topics import parsed
+    from pipeline.restore.wanted import targets_of
+
+    archive = _archive(args)
+    text = None if archive is None else Files(session).read(archive.topics)
+    if archive is None or text is None:
+        return None
+    topics = parsed(text, archive.topics)
+    return targets_of(topics, pairs(args.rename), args.topic_prefix, args.topic)
+
+
+def _undescribed(args: argparse.Namespace) -> str:
+    archive = _archive(args)
+    return (
+        f"{args.table} comes without a description of its topics"
+        + (f" ({archive.topics}; the next run of archive writes it)" if archive else "")
+        + ": they get the partitions that have rows (--partitions), and the broker's configs"
+        " (--topic-config)"
+    )
 
 
 def _restore(
@@ -148,33 +201,50 @@ def _restore(
     job: "SendJob",
     existing: dict[str, int],
 ) -> None:
+    from pipeline.archive.files import Files
+    from pipeline.restore.job import TopicLimits
     from pipeline.restore.restoring import extents, outcomes_of, send
     from pipeline.restore.topics import Targets
+    from pipeline.restore.wanted import differences_in_words, made_in_words, wanted_topics
     from pipeline.showing import StatusLine
 
     with StatusLine("reading the table …") as line:
-        rows = _rows(args, session, place, table_format, job)
-        found = extents(rows)
-        if not found:
+        archived = _archived(args, session)
+        is_empty = archived is not None and not Files(session).entries(place.table)
+        rows = None if is_empty else _rows(args, session, place, table_format, job)
+        found = [] if rows is None else extents(rows)
+        described = archived or {}
+        if args.where:  # which is not asked of topics without rows
+            with_rows = {one.topic for one in found}
+            described = {name: one for name, one in described.items() if name in with_rows}
+        given = pairs(args.topic_config)
+        wanted = wanted_topics(found, described, args.partitions or 1, given)
+        if not wanted:
             raise PipelineError(f"{args.table} has no rows")
-        wanted: dict[str, int] = {}
-        for extent in found:
-            most = max(wanted.get(extent.topic, args.partitions or 1), extent.partition + 1)
-            wanted[extent.topic] = most
         targets = Targets(job)
-        made = targets.ensure(wanted, existing, pairs(args.topic_config), args.replication_factor)
-        clock = targets.log_append_time(list(wanted))
-        progress = targets.begin(wanted, args.append)
+        made = targets.ensure(wanted, existing, args.replication_factor)
+        configs = targets.configs(wanted)
+        said = [made_in_words(topic, wanted[topic]) for topic in made]
+        if archived is None and not args.topic:
+            said.insert(0, _undescribed(args))
+        for topic in sorted(wanted.keys() - set(made)):
+            words = differences_in_words(topic, wanted[topic], existing[topic], configs[topic])
+            said += [words] if words else []
+        said += [
+            f"{topic} has LogAppendTime: its records get the broker's time, not their own"
+            for topic, of_it in configs.items()
+            if of_it.get("message.timestamp.type") == "LogAppendTime"
+        ]
+        for sentence in said:
+            print(sentence, file=sys.stderr)
+        counts = {topic: one.partitions for topic, one in wanted.items()}
+        progress = targets.begin(counts, args.append)
         line.say(f"sending to {', '.join(wanted)} …")
-        results = send(session, rows, progress, len(found), job)
+        limits = {topic: TopicLimits.of(of_it) for topic, of_it in configs.items()}
+        job = replace(job, limits=limits)
+        results = send(session, rows, progress, len(found), job) if found else []
     outcomes = outcomes_of(found, progress, results)
     _show(args, job, outcomes)
-    if not args.json:
-        kept = "retention.ms" not in pairs(args.topic_config)
-        for topic in made:
-            print(f"made {topic}" + (" with retention.ms=-1" if kept else ""))
-        for topic in clock:
-            print(f"{topic} has LogAppendTime: its records got the broker's time, not their own")
     behind = [one for one in outcomes if one.next_now <= one.last]
     if behind:
         raise PipelineError(f"{behind[0].topic}-{behind[0].partition} is not complete; run again")

@@ -6,12 +6,14 @@ It runs in Spark's Python workers; it uses Kafka's client and not Spark.
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from pipeline.errors import PipelineError
-from pipeline.restore.job import SendJob
+from pipeline.restore.job import SendJob, TopicLimits
+from pipeline.restore.refusals import FailedRow, dated, guilty, refusal
 
 TIMEOUT_S: Final = 60.0
 PATIENCE_S: Final = 180.0
@@ -115,7 +117,8 @@ class PartitionSender:
     def __init__(self, job: SendJob, topic: str, partition: int) -> None:
         self._job = job
         self._place = (topic, partition)
-        self._failed: list[tuple[int, Any]] = []
+        self._limits = job.limits.get(topic) or TopicLimits.of({})
+        self._failed: list[FailedRow] = []
         self._waiting: list[Item] = []
         self._waiting_bytes = 0
         self._last = -1
@@ -125,6 +128,7 @@ class PartitionSender:
                 "compression.type": job.compression,
                 "linger.ms": 20,
                 "message.max.bytes": 1_000_000_000,  # so that the topic's own limit decides
+                "batch.size": self._limits.batch_bytes,
                 **job.client,
                 "bootstrap.servers": job.bootstrap,
                 "transactional.id": job.transactional_id(topic, partition),
@@ -136,7 +140,10 @@ class PartitionSender:
         self.next_position = _committed(self._consumer, [self._place]).get(self._place, 0)
 
     def add(self, item: Item) -> None:
-        """Queue a row for the next transaction. Raises PipelineError if it is out of order."""
+        """Queue a row for the next transaction.
+
+        Raises PipelineError if it is out of order, or if the client cannot send its timestamp.
+        """
         if item.position <= self._last:
             raise PipelineError(
                 f"two rows of {item.topic}-{item.partition} have the position {item.position}"
@@ -145,8 +152,16 @@ class PartitionSender:
         if item.position < self.next_position:
             self.skipped += 1
             return
+        if item.timestamp == 0:  # for librdkafka, the present
+            if self._job.date_0_as is None:
+                raise PipelineError(
+                    f"{self._where()}, position {item.position}: the row is dated {dated(0)}, for"
+                    " which librdkafka would send the present. --date-0-as 1 dates such rows a"
+                    " millisecond later (-1: not at all); run the same restore with it: it goes on"
+                )
+            item = item._replace(timestamp=self._job.date_0_as)
         self._waiting.append(item)
-        self._waiting_bytes += len(item.key or b"") + len(item.value or b"")
+        self._waiting_bytes += _size(item.key, item.value)
         if (
             len(self._waiting) >= self._job.records_per_transaction
             or self._waiting_bytes >= self._job.bytes_per_transaction
@@ -191,11 +206,11 @@ class PartitionSender:
             if not reason.txn_requires_abort():
                 raise PipelineError(f"{self._where()}: {reason.str()}") from None
             _patiently(lambda: producer.abort_transaction(TIMEOUT_S))
-            if self._failed and not _may_pass(self._failed[0][1]):
-                position, reason = self._failed[0]
-                raise PipelineError(
-                    f"{self._where()}, position {position}: {reason.str()}"
-                ) from None
+            failed = guilty(self._failed)
+            if failed and not _may_pass(failed[0].error):
+                topic, now_ms = self._place[0], time.time_ns() // 1_000_000
+                said = refusal(failed, reason, topic, self._limits, now_ms)
+                raise PipelineError(f"{self._where()}, {said}") from None
             return False
         return True
 
@@ -204,11 +219,12 @@ class PartitionSender:
         if self._job.offset_header is not None:
             number = str(item.position).encode()
             headers = [*(headers or ()), (self._job.offset_header, number)]
-        position = item.position
 
         def delivered(error: Any, _message: Any) -> None:
             if error is not None:
-                self._failed.append((position, error))
+                size = _size(item.key, item.value, *chain(*(headers or ())))
+                failed = FailedRow(item.position, item.timestamp, size, item.key is not None, error)
+                self._failed.append(failed)
 
         more: dict[str, Any] = {} if item.timestamp is None else {"timestamp": item.timestamp}
         while True:
@@ -229,6 +245,10 @@ class PartitionSender:
 
     def _where(self) -> str:
         return f"{self._place[0]}-{self._place[1]}"
+
+
+def _size(*parts: bytes | str | None) -> int:
+    return sum(len(part or b"") for part in parts)
 
 
 def send_all(items: Iterable[Item], job: SendJob) -> Iterator[Sent]:

@@ -1,11 +1,12 @@
 """The target topics: creates them with the partitions that rows need, and checks them first."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from pipeline.errors import PipelineError
 from pipeline.restore.job import SendJob
 from pipeline.restore.sending import committed_positions
+from pipeline.restore.wanted import WantedTopic
 
 TIMEOUT_S: Final = 30.0
 
@@ -21,42 +22,37 @@ class Targets:
         self._admin = AdminClient(self._settings)
 
     def ensure(
-        self,
-        wanted: Mapping[str, int],
-        existing: Mapping[str, int],
-        configs: Mapping[str, str],
-        replication: int,
+        self, wanted: Mapping[str, WantedTopic], existing: Mapping[str, int], replication: int
     ) -> list[str]:
-        """Create missing topics; return their names. `wanted` has the least number of partitions.
-
-        A new topic keeps its records (`retention.ms=-1`) unless `configs` says otherwise: retention
-        uses the records' own timestamps and would delete old ones at once.
+        """Create missing topics; return their names. `existing` has numbers of partitions.
 
         Raises PipelineError if a topic has too few partitions or cannot be created.
         """
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import NewTopic
 
-        for topic, partitions in wanted.items():
-            if topic in existing and existing[topic] < partitions:
+        for topic, one in wanted.items():
+            if existing.get(topic, one.partitions) < one.partitions:
                 raise PipelineError(
-                    f"{topic} has {existing[topic]} partitions, and the table has rows of"
-                    f" {partitions}: pykafkalog topics --alter {topic} --partitions {partitions}"
+                    f"{topic} has {existing[topic]} partitions, and the archived topic, or what it"
+                    f" has rows of, {one.partitions}: add them (pykafkalog topics --alter {topic}"
+                    f" --partitions {one.partitions}), or restore to another topic (--rename,"
+                    " --topic-prefix)"
                 )
         missing = [topic for topic in wanted if topic not in existing]
-        settings = {"retention.ms": "-1", **configs}
-        made = (
-            self._admin.create_topics(
-                [NewTopic(topic, wanted[topic], replication, config=settings) for topic in missing]
-            )
-            if missing
-            else {}
-        )
-        for topic, done in made.items():
+        new = [
+            NewTopic(topic, one.partitions, replication, config=dict(one.configs))
+            for topic, one in wanted.items()
+            if topic in missing
+        ]
+        for topic, done in self._admin.create_topics(new).items() if new else ():
             try:
                 done.result(TIMEOUT_S)
             except KafkaException as error:
-                raise PipelineError(f"{topic} cannot be made: {error.args[0].str()}") from None
+                raise PipelineError(
+                    f"{topic} cannot be made: {error.args[0].str()}"
+                    " (--topic-config NAME=VALUE makes it with another config, NAME= without it)"
+                ) from None
         return missing
 
     def begin(self, places: Mapping[str, int], append: bool) -> dict[tuple[str, int], int]:
@@ -93,14 +89,21 @@ class Targets:
             consumer.close()
         return {**dict.fromkeys(new, 0), **progress}
 
-    def log_append_time(self, topics: list[str]) -> list[str]:
-        """Return the topics whose records get the broker's time instead of their own."""
+    def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        """Return the configs of each topic. Raises PipelineError if they cannot be read."""
+        from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource, ResourceType
 
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-        found = []
+        found = {}
         for resource, done in self._admin.describe_configs(resources).items():
-            entry: Any = done.result(TIMEOUT_S).get("message.timestamp.type")
-            if entry is not None and entry.value == "LogAppendTime":
-                found.append(resource.name)
+            try:
+                entries = done.result(TIMEOUT_S)
+            except KafkaException as error:
+                raise PipelineError(
+                    f"the configs of {resource.name} cannot be read: {error.args[0].str()}"
+                ) from None
+            found[resource.name] = {
+                name: entry.value for name, entry in entries.items() if entry.value is not None
+            }
         return found

@@ -26,6 +26,8 @@ TYPES: Final[dict[str, Any]] = {
     "timestampType": IntegerType(),
     "headers": ArrayType(_HEADER),
 }
+_NAMED: Final[dict[str, Any]] = {**TYPES, "timestampMs": LongType()}
+"""Those that a job's schema can name: `timestampMs` holds any timestamp of Kafka's exactly."""
 
 
 def full_schema(*, headers: bool) -> StructType:
@@ -38,9 +40,9 @@ def full_schema(*, headers: bool) -> StructType:
 def columns_of(schema: StructType) -> list[str]:
     """Return the names in a job's schema. Raises BadOption for a column that is not ours."""
     for wanted in schema.fields:
-        kind = TYPES.get(wanted.name)
+        kind = _NAMED.get(wanted.name)
         if kind is None:
-            raise BadOption(f"there is no column {wanted.name}; there are {', '.join(TYPES)}")
+            raise BadOption(f"there is no column {wanted.name}; there are {', '.join(_NAMED)}")
         if wanted.dataType.simpleString() != kind.simpleString():
             raise BadOption(
                 f"the column {wanted.name} is {kind.simpleString()}, "

@@ -246,10 +246,10 @@ def _bound(get: Any, prefix: str, default: Position = LATEST) -> Bound:
     """Parse one end by the kafka source's three options, in its order: one time, times, offsets."""
     name = f"{prefix}Timestamp"
     if (time := get(name)) is not None:
-        return Bound(Position.timestamp(_number(name, time, 0)))
+        return Bound(_time(name, _number(name, time, 0)))
     name = f"{prefix}OffsetsByTimestamp"
     if (text := get(name)) is not None:
-        times = {where: Position.timestamp(ms) for where, ms in _table(name, text).items()}
+        times = {where: _time(name, ms) for where, ms in _table(name, text).items()}
         return Bound(default, times, name)
     name = f"{prefix}Offsets"
     text = get(name)
@@ -268,6 +268,12 @@ def _bound(get: Any, prefix: str, default: Position = LATEST) -> Bound:
         if position.value < 0 or (position == EARLIEST and prefix == "ending"):
             raise BadOption(f"{name}: {where} has no such offset")
     return Bound(default, offsets, name)
+
+
+def _time(name: str, ms: int) -> Position:
+    if not -(2**63) <= ms < 2**63:
+        raise BadOption(f"{name}: {ms} is no timestamp of Kafka, which has 64 bits")
+    return Position.timestamp(ms)
 
 
 def _table(name: str, text: str) -> dict[TopicPartition, int]:

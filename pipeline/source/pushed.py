@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from protocol.types import TopicPartition
 from storage.reader.scan import PartitionRange
+from storage.reader.scan.seek import MOST
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBERS: Final = ("partition", "offset", "timestamp")
@@ -53,15 +54,19 @@ class Pushed:
 
     @property
     def times(self) -> tuple[int | None, int | None]:
-        """Records are dated from the first on and before the second, ms."""
-        return self.numbers["timestamp"].low, self.numbers["timestamp"].high
+        """Records are dated from the first on and before the second, ms of 64 bits."""
+        low, high = self.numbers["timestamp"].low, self.numbers["timestamp"].high
+        if low is not None and low > MOST:
+            return MOST, MOST  # none is
+        return low, None if high is not None and high > MOST else high
 
     def add(self, conditions: Iterable[Any]) -> None:
         """Add Spark's `Filter` objects (`pyspark.sql.datasource`, from 4.1 on)."""
         for one in conditions:
             column: tuple[str, ...] = getattr(one, "attribute", ())
             if len(column) == 1:
-                self._add(type(one).__name__, column[0], getattr(one, "value", None))
+                name = "timestamp" if column[0] == "timestampMs" else column[0]
+                self._add(type(one).__name__, name, getattr(one, "value", None))
 
     def _add(self, kind: str, column: str, value: Any) -> None:
         one_of = {"In": value, "EqualTo": (value,), "EqualNullSafe": (value,)}.get(kind)

@@ -1,5 +1,7 @@
 """Statistics of the records in a frame that has the columns of Spark's kafka source.
 
+A time is `timestampMs` where the frame has that column, as the direct reader's can.
+
 One pass reads the records and keeps the place, time, key and three lengths of each, in the memory
 or on the disks of the executors. Everything else is computed from that. Keys are counted exactly,
 by a shuffle of all distinct ones; with `exact_keys=False` they are estimated.
@@ -73,7 +75,9 @@ def _measured(frame: DataFrame) -> DataFrame:
         "topic",
         "partition",
         "offset",
-        F.unix_millis("timestamp").alias("at"),
+        (
+            F.col("timestampMs") if "timestampMs" in frame.columns else F.unix_millis("timestamp")
+        ).alias("at"),
         "key",
         F.col("value").isNull().alias("is_null"),
         (length("key") + length("value") + headers).alias("size"),
@@ -115,12 +119,13 @@ def _sizes(records: DataFrame) -> DataFrame:
 
 def _throughput(records: DataFrame, widths: dict[str, int]) -> DataFrame:
     pairs = [F.lit(part) for pair in widths.items() for part in pair]
-    width = F.create_map(*pairs)[F.col("topic")]
-    begin = (F.floor(F.col("at") / width) * width).cast("bigint")
+    # In whole numbers, because a double rounds times of 64 bits; `step * width` can overflow.
+    step = F.expr("at div width - int(at < 0 AND at % width != 0)")
     return (
-        records.groupBy("topic", begin.alias("begin"))
+        records.withColumn("width", F.create_map(*pairs)[F.col("topic")])
+        .groupBy("topic", step.alias("step"))
         .agg(F.count("*").alias("records"), F.sum("size").alias("bytes"))
-        .orderBy("begin")
+        .orderBy("step")
     )
 
 
@@ -160,7 +165,9 @@ def _topic(
         partitions=partitions,
         sizes=sizes_of(counts, total),
         interval_ms=throughput[0],
-        throughput=tuple((row.begin, row.records, row.bytes) for row in throughput[1]),
+        throughput=tuple(
+            (row.step * throughput[0], row.records, row.bytes) for row in throughput[1]
+        ),
         keys=Keys(exact=False, distinct=estimated) if exact is None else exact.keys(name),
         compaction=None if exact is None else exact.compaction(name, without_key),
     )

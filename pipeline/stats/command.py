@@ -29,6 +29,11 @@ Of a broker, records are read as consumers see them. Of log directories (--log-d
 copy) they are read without a broker, and there is more to tell: batches, bytes on the disk, and how
 transactions ended."""
 
+_COLUMNS: Final = (
+    "topic STRING, partition INT, offset BIGINT, timestampMs BIGINT, key BINARY, value BINARY,"
+    " headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+)
+
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's parser."""
@@ -81,6 +86,7 @@ def run(args: argparse.Namespace) -> None:
 def of_broker(session: Any, args: argparse.Namespace) -> "Stats":
     """Collect statistics with Spark's kafka source."""
     from pipeline.broker import matching, partitions_of_topics
+    from pipeline.exact_rows import first_refused, is_refused_time
     from pipeline.stats.collecting import collect
 
     there = partitions_of_topics(args.bootstrap_server, pairs(args.kafka_option))
@@ -95,9 +101,15 @@ def of_broker(session: Any, args: argparse.Namespace) -> "Stats":
             **{f"kafka.{key}": value for key, value in pairs(args.kafka_option).items()},
         }
     )
-    return collect(
-        reader.load(), f"topics at {args.bootstrap_server}", exact_keys=not args.approximate_keys
-    )
+    said = f"topics at {args.bootstrap_server}"
+    try:
+        return collect(reader.load(), said, exact_keys=not args.approximate_keys)
+    except Exception as error:
+        if not is_refused_time(error):
+            raise
+        client = {**pairs(args.kafka_option), "bootstrap.servers": args.bootstrap_server}
+        named = first_refused(session, client, topics) or "a record has a timestamp beyond Spark's"
+        raise PipelineError(f"{named}; with --log-dirs such records count, too") from error
 
 
 def of_files(session: Any, args: argparse.Namespace) -> "Stats":
@@ -129,6 +141,7 @@ def of_files(session: Any, args: argparse.Namespace) -> "Stats":
     chosen = {"subscribe": ",".join(of_topic)}
     frame = (
         session.read.format("pykafkalog")
+        .schema(_COLUMNS)
         .options(**{"log.dirs": ",".join(directories), "includeHeaders": "true", **chosen})
         .load()
     )

@@ -45,6 +45,8 @@ STYLE: Final[Any] = {
 WIDE: Final = (10.4, 2.9)
 HALF: Final = (5.1, 2.9)
 MOST_BARS: Final = 60
+DATED: Final = range(-30_610_224_000_000, 221_845_392_000_000)
+"""Years 1000 to 8999, in ms: the plot's margins, too, must be dates of Python."""
 FEW_LABELS: Final = 4
 """Intervals of a horizontal axis with labels like `500.0 MB`, so that they do not overlap."""
 
@@ -52,16 +54,22 @@ FEW_LABELS: Final = 4
 def throughput(topic: TopicStats) -> str:
     """Plot bytes per second over time."""
     width_ms = topic.interval_ms
-    begins = [datetime.fromtimestamp(at / 1000, UTC) for at, _, _ in topic.throughput]
+    times = [at for at, _, _ in topic.throughput]
     rates = [size * 1000 / width_ms for _, _, size in topic.throughput]
 
     def draw(axes: Any) -> None:
-        axes.bar(begins, rates, width=width_ms / 86_400_000, align="edge", color=BLUE, linewidth=0)
         axes.set_title(f"Throughput, bytes a second ({interval_in_words(width_ms)} each)")
         slow = max(rates) < 10  # bytes a second
         axes.yaxis.set_major_formatter(
             lambda value, _: f"{value:.1f} B" if slow else size_of(value)
         )
+        bars: Any = {"align": "edge", "color": BLUE, "linewidth": 0}
+        if not (times[0] in DATED and times[-1] in DATED):
+            axes.bar([float(at) for at in times], rates, width=width_ms, **bars)
+            axes.set_xlabel("milliseconds since 1970")
+            return
+        begins = [datetime.fromtimestamp(at / 1000, UTC) for at in times]
+        axes.bar(begins, rates, width=width_ms / 86_400_000, **bars)
         ticks = _DATES.AutoDateLocator(minticks=3, maxticks=8)
         axes.xaxis.set_major_locator(ticks)
         axes.xaxis.set_major_formatter(_DATES.ConciseDateFormatter(ticks))

@@ -148,11 +148,11 @@ def span(topic: TopicStats) -> tuple[int, int]:
 
 
 def moment(timestamp_ms: int) -> str:
-    """Return UTC to the second; a number if the time is out of range."""
+    """Return UTC to the second, or the milliseconds where Python has no such year."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, OSError, ValueError):
-        return str(timestamp_ms)
+        return f"{timestamp_ms} ms"
 
 
 def interval_in_words(width_ms: int) -> str:

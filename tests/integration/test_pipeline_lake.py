@@ -2,17 +2,34 @@
 
 import argparse
 import json
+import os
+import re
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from datetime import date
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka
+import duckdb
+import pandas
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType
 
 from pipeline.archive import command
@@ -24,15 +41,19 @@ from pipeline.archive.registry import Registry
 from pipeline.archive.tables import delta, parquet
 from pipeline.archive.tables.opening import open_table, requirements
 from pipeline.archive.tables.parquet import ParquetTable
+from pipeline.archive.topics import TopicsFile, parsed
 from pipeline.archive.values import Decoding, infer_json_schema
 from pipeline.archive.written import Written
 from pipeline.errors import PipelineError
 from pipeline.failures import as_sentence
+from pipeline.restore import command as restoring
 from pipeline.restore.job import SendJob
 from pipeline.restore.reading import Columns, read_table, records
 from pipeline.restore.restoring import extents, send
 from pipeline.restore.topics import Targets
+from pipeline.restore.wanted import WantedTopic
 from pipeline.session import AVRO, DELTA, ICEBERG, KAFKA, end_jvm, start_session
+from storage.reader.arrow.schema import LEAST_MS, MOST_MS
 
 FORMATS = ("parquet", "iceberg", "delta")
 DAY_MS = 86_400_000
@@ -71,15 +92,22 @@ def place(lake: Path, topic: str) -> Place:
     return Place.of(str(lake / topic.replace("-", "_")))
 
 
-def create(bootstrap: str, topic: str, partitions: int = 2) -> None:
+def create(bootstrap: str, topic: str, partitions: int = 2, **configs: str) -> None:
     """A topic whose old records stay."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    new = NewTopic(topic, partitions, 1, config={"retention.ms": "-1"})
+    config = {name.replace("_", "."): value for name, value in configs.items()}
+    new = NewTopic(topic, partitions, 1, config={"retention.ms": "-1", **config})
     admin.create_topics([new])[topic].result(30)
 
 
 def produce(bootstrap: str, topic: str, values: list[bytes | None], **more: Any) -> None:
-    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "message.max.bytes": 10_000_000,
+            "batch.size": 40_000,
+        }
+    )
     for value in values:
         producer.produce(topic, value, **more)
     assert producer.flush(30) == 0
@@ -727,7 +755,7 @@ def test_a_restore_goes_on_and_keeps_all_of_a_record(
     columns = Columns().found_in(frame.columns)
     rows = records(frame, columns, target)
     targets = Targets(job)
-    assert targets.ensure({target: 2}, {}, {}, 1) == [target]
+    assert targets.ensure({target: WantedTopic(2, {"retention.ms": "-1"})}, {}, 1) == [target]
 
     def restore(some: Callable[[Any], Any]) -> int:
         progress = targets.begin({target: 2}, append=False)
@@ -748,3 +776,227 @@ def test_a_restore_goes_on_and_keeps_all_of_a_record(
     other = Targets(SendJob(f"another-{topic}", bootstrap))
     with pytest.raises(PipelineError, match="holds records that this restore knows nothing of"):
         other.begin({target: 2}, append=False)
+
+
+EVER = str(2**63 - 1)
+TAKES_ANY_TIME = {
+    "message_timestamp_after_max_ms": EVER,
+    "message_timestamp_before_max_ms": EVER,
+}
+HELD = [LEAST_MS, -13_000_000_000_000, -1, 253_402_300_800_000, MOST_MS - 1, MOST_MS]
+"""Of all years, and before 1582 such as Spark's kafka source shifts."""
+DAYS = ["0001-01-01", "1558-01-18", "1969-12-31", "9999-12-31", "9999-12-31", "9999-12-31"]
+NOT_HELD = [LEAST_MS - 1, MOST_MS + 1, 1_795_803_382_261_000_000, 2**63 - 1, -(2**63)]
+
+
+@pytest.mark.parametrize(
+    "table_format",
+    ["parquet", *(pytest.param(one, marks=pytest.mark.slow) for one in FORMATS[1:])],
+)
+def test_any_time_is_archived_exactly_or_its_record_is_named(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place, table_format: str
+) -> None:
+    create(bootstrap, topic, **TAKES_ANY_TIME)
+    transactions(bootstrap, topic, 3)  # one of which is aborted
+    for at in (*NOT_HELD, *HELD):
+        produce(bootstrap, topic, [str(at).encode()], partition=1, timestamp=at)
+    latest = MOST_MS - 1 if table_format == "delta" else MOST_MS
+    first = read_topic(bootstrap, topic)[-len(HELD) - len(NOT_HELD)]
+    with pytest.raises(Exception) as failure:
+        archive(spark, bootstrap, topic, place, table_format, max_offsets=16)
+    said = str(as_sentence(failure.value))
+    place_of_it = f"the value in topic {topic}, partition 1, offset {first[1]} "
+    assert said.startswith(f"{place_of_it}has the timestamp {first[4]} ms")
+    assert "--dead-letter" in said
+
+    def wanted() -> list[Row]:
+        return [row for row in read_topic(bootstrap, topic) if LEAST_MS <= row[4] <= latest]
+
+    def rows() -> list[Row]:
+        frame = read_table(spark, place.table, table_format)
+        dated = frame.withColumn("timestamp", F.unix_millis("timestamp"))
+        return sorted(
+            (
+                *(row[name] for name in ("partition", "offset", "key", "value", "timestamp")),
+                row["headers"] and [(one["key"], one["value"]) for one in row["headers"]],
+            )
+            for row in dated.toArrow().to_pylist()
+        )
+
+    dead = Place.of(f"{place.table}_dead")
+    run = {"dead": dead, "max_offsets": 16}
+    written = archive(spark, bootstrap, topic, place, table_format, **run)
+    assert rows() == wanted()
+    assert len(commits(place)) > 1
+    assert written.dead_letters == len(HELD) + len(NOT_HELD) + 12 - len(wanted())
+    letters = spark.read.parquet(dead.table).orderBy("offset").collect()
+    for row, at in zip(letters, NOT_HELD, strict=False):
+        assert (bytes(row["value"]), row["timestamp"]) == (str(at).encode(), None)
+        assert row["reason"].startswith(f"has the timestamp {at} ms")
+    assert not Path(place.staging, "exact").exists()
+    # The driver died before the checkpoint had the batch.
+    commits(place)[-1].unlink()
+    archive(spark, bootstrap, topic, place, table_format, **run)
+    assert rows() == wanted()
+    for at in (MOST_MS, -13_000_000_000_000):  # alone in its batch
+        produce(bootstrap, topic, [b"alone"], partition=1, timestamp=at)
+        archive(spark, bootstrap, topic, place, table_format, **run)
+        assert rows() == wanted()
+    far = read_table(spark, place.table, table_format).where("timestamp > '+9999-12-31 23:59:59'")
+    assert far.count() == len([row for row in wanted() if row[4] >= HELD[3]])
+    if table_format == "parquet":
+        frame = pandas.read_parquet(place.table)
+        days = [frame.date[frame.value == str(at).encode()].item() for at in HELD]
+        assert days == DAYS
+        query = f"select max(date), max(epoch_ms(timestamp)) from '{place.table}/*/*/*.parquet'"
+        assert duckdb.sql(query).fetchall() == [(date(9999, 12, 31), MOST_MS)]
+
+
+def test_a_schema_is_inferred_from_values_of_any_time_and_grows_by_those_of_the_table(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place
+) -> None:
+    create(bootstrap, topic, 1, **TAKES_ANY_TIME)
+    values = [b'{"id": 1}', None, b'{"id": 2, "x": 1}']
+    produce(bootstrap, topic, values, timestamp=2**63 - 1)
+    first, last = (value.decode() for value in values if value)
+    assert Source(bootstrap, (topic,)).sample(spark, 1) == [first]
+    assert Source(bootstrap, pattern=f"{topic}|x").sample(spark, 9) == [first, last]
+    produce(bootstrap, topic, [b'{"id": 3, "y": 1}'])
+    decoding = Decoding("json", schema=infer_json_schema(spark, [first]))
+    dead = Place.of(f"{place.table}_dead")
+    written = archive(spark, bootstrap, topic, place, decoding=decoding, dead=dead)
+    assert (written.dead_letters, written.new_columns) == (3, ["y BIGINT"])
+
+
+def called(spark: SparkSession, module: Any, *words: str) -> None:
+    """`pykafkalog pipeline …`, in the session that there is."""
+    parser = argparse.ArgumentParser()
+    module.add_parser(parser.add_subparsers())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "session_of", lambda *_: nullcontext(spark))
+        try:
+            module.run(parser.parse_args(words))
+        except Exception as error:  # noqa: BLE001 - as `session_of` does
+            raise as_sentence(error) from None
+
+
+def restore(spark: SparkSession, bootstrap: str, place: Place, *words: str) -> None:
+    called(spark, restoring, "restore", place.table, "-b", bootstrap, *words)
+
+
+def described(bootstrap: str, topic: str) -> tuple[int, dict[str, str]]:
+    """The partitions of a topic, and what was set on it."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    entries = admin.describe_configs([resource])[resource].result(30)
+    source = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return len(admin.list_topics(topic, timeout=30).topics[topic].partitions), {
+        name: entry.value for name, entry in entries.items() if entry.source == source
+    }
+
+
+def test_topics_come_back_with_partitions_and_configs_and_the_empty_ones_too(
+    spark: SparkSession,
+    bootstrap: str,
+    topic: str,
+    place: Place,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[TopicsFile] = []
+    look = TopicsFile.refresh
+    monkeypatch.setattr(TopicsFile, "refresh", lambda self: looked.append(self) or look(self))
+    empty, small = f"{topic}-empty", f"{topic}-small"
+    create(bootstrap, topic, 6, max_message_bytes="4000000", **TAKES_ANY_TIME)
+    create(bootstrap, empty, 5, cleanup_policy="compact", min_insync_replicas="2")
+    create(bootstrap, small, 1, max_message_bytes="50000")
+    produce(bootstrap, small, [os.urandom(1000) for _ in range(100)])
+    ahead = round(time.time() * 1000) + 2 * DAY_MS
+    for number in (0, 2, 3):
+        produce(bootstrap, topic, [b"v"], partition=number, timestamp=ahead)
+    produce(bootstrap, topic, [os.urandom(3_000_000)], partition=3, timestamp=MOST_MS)
+    state = f"{place.table}-state"
+    place = Place.of(place.table, state)
+    words = ("--to", place.table, "--state", state, "-b", bootstrap, "--available-now")
+    called(spark, command, "archive", topic, empty, small, *words)
+    assert len(looked) == 1 + len(commits(place))  # at its start, and after each batch
+    back_to = ("--topic-prefix", "back-", "--archive-state", state)
+    restore(spark, bootstrap, place, *back_to)
+    said = capsys.readouterr().err
+    assert f"made back-{topic} with 6 partitions\n" in said
+    assert "min.insync.replicas left to the broker (archived: 2)" in said
+    assert len(read_topic(bootstrap, f"back-{small}", 1)) == 100
+    partitions, configs = described(bootstrap, f"back-{topic}")
+    assert (partitions, configs["max.message.bytes"]) == (6, "4000000")
+    assert configs["message.timestamp.after.max.ms"] == EVER
+    partitions, configs = described(bootstrap, f"back-{empty}")
+    assert (partitions, configs["cleanup.policy"]) == (5, "compact")
+    assert "min.insync.replicas" not in configs
+    wanted = [(row[0], *row[2:]) for row in read_topic(bootstrap, topic, 6)]
+    back = read_topic(bootstrap, f"back-{topic}", 6)
+    assert [(row[0], *row[2:]) for row in back] == wanted
+
+    # The same again sends nothing and has nothing to say.
+    restore(spark, bootstrap, place, *back_to)
+    assert capsys.readouterr().err == ""
+    assert read_topic(bootstrap, f"back-{topic}", 6) == back
+
+    # A later run of the archive finds more partitions; a topic that is gone stays known.
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_partitions([NewPartitions(topic, 8)])[topic].result(30)
+    called(spark, command, "archive", topic, empty, small, *words)
+    assert TopicsFile(spark, Source(bootstrap, (topic,)), place.topics).refresh() is None
+    topics = parsed(Path(place.topics).read_text(), place.topics)
+    assert (topics[topic].partitions, topics[empty].partitions) == (8, 5)
+    with pytest.raises(PipelineError, match=r"has 6 partitions, .* 8: add them"):
+        restore(spark, bootstrap, place, *back_to)
+    some = ("--topic-prefix", "w-", "--archive-state", state, "--where", "partition = 2")
+    restore(spark, bootstrap, place, *some)
+    there = admin.list_topics(timeout=30).topics
+    assert f"w-{topic}" in there and f"w-{empty}" not in there
+
+
+def test_an_archive_of_an_empty_topic_brings_it_back(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place
+) -> None:
+    create(bootstrap, topic, 3)
+    words = ("--to", place.table, "-b", bootstrap, "--available-now")
+    called(spark, command, "archive", topic, *words)
+    assert not Path(place.table).exists()
+    restore(spark, bootstrap, place, "--rename", f"{topic}=back-{topic}")
+    assert described(bootstrap, f"back-{topic}")[0] == 3
+
+
+def test_a_row_that_a_topic_refuses_is_named_with_the_config_and_goes_on_after_it(
+    spark: SparkSession,
+    bootstrap: str,
+    topic: str,
+    place: Place,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """From an archive without a description: the topic is made with the broker's configs."""
+    create(bootstrap, topic, 1, **TAKES_ANY_TIME)
+    ahead = round(time.time() * 1000) + 2 * DAY_MS
+    produce(bootstrap, topic, [b"a", b"b"])
+    produce(bootstrap, topic, [b"guilty"], timestamp=ahead)
+    produce(bootstrap, topic, [b"c"])
+    archive(spark, bootstrap, topic, place)
+    back = ("--topic-prefix", "back-")
+    with pytest.raises(PipelineError) as refused:
+        restore(spark, bootstrap, place, *back)
+    assert re.search(
+        rf"back-{topic}-0, position 2: the row is dated .* \({ahead} ms\).*"
+        rf"--topic back-{topic} --add message\.timestamp\.after\.max\.ms={EVER}",
+        str(refused.value),
+    )
+    assert "comes without a description of its topics" in capsys.readouterr().err
+    assert read_topic(bootstrap, f"back-{topic}", 1) == []
+    config = ConfigEntry(
+        "message.timestamp.after.max.ms", EVER, incremental_operation=AlterConfigOpType.SET
+    )
+    resource = ConfigResource(ResourceType.TOPIC, f"back-{topic}", incremental_configs=[config])
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(30)
+    restore(spark, bootstrap, place, *back)
+    wanted = [row[2:] for row in read_topic(bootstrap, topic, 1)]
+    assert [row[2:] for row in read_topic(bootstrap, f"back-{topic}", 1)] == wanted

@@ -14,7 +14,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pipeline.command import add_parser
 from pipeline.errors import PipelineError
 from pipeline.stats.command import of_broker, of_files
-from pipeline.stats.values import TopicStats
+from pipeline.stats.page import page
+from pipeline.stats.values import Stats, TopicStats
+from protocol.records.builder import build_batch
 from tests.support.broker_process import BrokerProcess
 
 BEGIN = 1_700_000_000_000
@@ -179,3 +181,37 @@ def test_what_is_not_there_is_named(spark: Any, broker: BrokerProcess, tmp_path:
         of_files(spark, asked("--log-dirs", str(tmp_path / "gone")))
     with pytest.raises(PipelineError, match="no records"):
         of_broker(spark, asked("empty", "--bootstrap-server", broker.bootstrap))
+
+
+def test_any_time_counts_in_files_and_names_its_record_at_a_broker(
+    spark: Any, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    times = (-(2**63), 1_795_803_382_261_000_000, 2**63 - 1)
+    (tmp_path / "odd-0").mkdir()
+    batches = [build_batch([(at, None, b"v", ())], base_offset=n) for n, at in enumerate(times)]
+    (tmp_path / "odd-0" / f"{0:020}.log").write_bytes(b"".join(batches))
+    (found,) = of_files(spark, asked("--log-dirs", str(tmp_path))).topics
+    assert (found.partitions[0].first_timestamp, found.partitions[0].last_timestamp) == (
+        times[0],
+        times[2],
+    )
+    assert [count for _, count, _ in found.throughput] == [1, 1, 1]
+    for (begin, _, _), at in zip(found.throughput, times, strict=True):
+        assert begin <= at < begin + found.interval_ms and begin % found.interval_ms == 0
+    page(Stats(source="odd", topics=(found,)), "now")
+
+    create(bootstrap, topic)
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    for at in (1_700_000_000_000, times[1]):
+        producer.produce(topic, b"v", timestamp=at)
+        assert producer.flush(30) == 0
+    with pytest.raises(PipelineError, match=f"{topic}-0, offset 1 .* {times[1]} ms.*--log-dirs"):
+        of_broker(spark, asked(topic, "--bootstrap-server", bootstrap))
+
+
+def create(bootstrap: str, topic: str) -> None:
+    """A topic that takes any timestamp and keeps it."""
+    ever = {f"message.timestamp.{end}.max.ms": str(2**63 - 1) for end in ("before", "after")}
+    new = NewTopic(topic, 1, 1, config={"retention.ms": "-1", **ever})
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([new])[topic].result(30)

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.source.streaming import SupportsTriggerAvailableNow
+from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from tests.support.broker_process import BrokerProcess
 from tests.support.spark_source import SETTINGS, checkpointed, create, wait_until
@@ -311,3 +312,35 @@ def test_what_is_wrong_is_said(spark: SparkSession, broker: BrokerProcess, tmp_p
         tmp_path / "copy",
         subscribe="rows-none",
     )
+
+
+def test_any_timestamp_is_exact_or_names_its_record(spark: SparkSession, tmp_path: Path) -> None:
+    far = 1_795_803_382_261_000
+    times = (far, 2**63 - 1, -(2**63), -13_000_000_000_000)
+    (tmp_path / "odd-0").mkdir()
+    batches = [build_batch([(at, None, b"v", ())], base_offset=n) for n, at in enumerate(times)]
+    (tmp_path / "odd-0" / f"{0:020}.log").write_bytes(b"".join(batches))
+    source = spark.read.format("pykafkalog").option("log.dirs", str(tmp_path))
+    source = source.option("subscribe", "odd")
+    exact = source.schema("offset long, timestampMs long").load()
+    assert [row.timestampMs for row in exact.orderBy("offset").collect()] == list(times)
+    for offset, at in ((0, far), (3, -13_000_000_000_000)):
+        one = spark.read.format("pykafkalog").option("log.dirs", str(tmp_path))
+        one = one.option("assign", '{"odd":[0]}').schema("timestamp timestamp")
+        one = one.option("startingOffsets", f'{{"odd":{{"0":{offset}}}}}')
+        one = one.option("endingOffsets", f'{{"odd":{{"0":{offset + 1}}}}}')
+        assert one.load().select(F.unix_millis("timestamp")).first() == (at,)
+    named = r"odd-0, offset 1: its timestamp, 92.*timestampMs"
+    with pytest.raises(Exception, match=named) as failed:
+        source.schema("offset long, timestamp timestamp").load().collect()
+    assert "Traceback" not in str(failed.value)
+    if PUSHES:
+        spark.conf.set(PUSHDOWN, "true")
+        pushing = source.option("pushDownPredicate", "true").schema("offset long, timestampMs long")
+        for condition, offsets in (
+            ("timestampMs = 9223372036854775807", [1]),
+            ("timestampMs > 9223372036854775807", []),
+            ("timestampMs <= -13000000000000", [2, 3]),
+        ):
+            assert [row.offset for row in pushing.load().where(condition).collect()] == offsets
+        spark.conf.set(PUSHDOWN, "false")

@@ -8,6 +8,7 @@ from typing import Any, Final
 from pipeline.archive.files import Files
 from pipeline.archive.place import Place
 from pipeline.archive.tables.table import PARTITIONED_BY, Compaction, WrittenFile
+from storage.reader.arrow.schema import MOST_MS
 
 SETTINGS: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -22,6 +23,9 @@ _COMMIT: Final = re.compile(r"^(\d{20})\.json$")
 
 class DeltaTable:
     """The table at a path."""
+
+    # Delta adds a millisecond to the latest of a file, and readers would fail if that overflowed.
+    latest_ms: Final = MOST_MS - 1
 
     def __init__(self, session: Any, place: Place) -> None:
         self._session = session

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pipeline.archive.files import Files
 from pipeline.archive.place import Place
 from pipeline.archive.tables.table import PARTITIONED_BY, Compaction, WrittenFile
+from storage.reader.arrow.schema import MOST_MS
 
 CATALOG: Final = "lake"
 WRITER: Final = "pykafkalog.writer"
@@ -49,6 +50,8 @@ def settings(place: Place) -> dict[str, str]:
 
 class IcebergTable:
     """The table at a path, for a session with `settings`."""
+
+    latest_ms: Final = MOST_MS
 
     def __init__(self, session: Any, place: Place) -> None:
         self._session = session

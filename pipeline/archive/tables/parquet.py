@@ -35,6 +35,7 @@ from pipeline.archive.files import Entry, Files
 from pipeline.archive.place import Place, is_local
 from pipeline.archive.tables.table import Compaction, WrittenFile
 from pipeline.errors import PipelineError
+from storage.reader.arrow.schema import MOST_MS
 
 NAME: Final = re.compile(r"^([0-9a-f]{8})-(\d{10})-(\d{5})\.parquet$")
 _LEAF: Final = re.compile(r"/topic=([^/]+)/date=([^/]+)/p=(\d+)/[^/]+$")
@@ -50,6 +51,8 @@ def file_name(writer: str, batch: int, partition: int) -> str:
 
 class ParquetTable:
     """A directory of Parquet files that holds each record once, appended to batch by batch."""
+
+    latest_ms: Final = MOST_MS
 
     def __init__(self, session: Any, place: Place) -> None:
         self._session = session

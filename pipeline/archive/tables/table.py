@@ -32,6 +32,10 @@ class LakeTable(Protocol):
     """A table with the columns of an archive, partitioned by topic and date."""
 
     @property
+    def latest_ms(self) -> int:
+        """The latest timestamp that it takes, in milliseconds."""
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is no table yet, or nothing was ever written to it."""
 

@@ -89,3 +89,12 @@ def test_a_connector_that_there_is_not_is_one_sentence() -> None:
         f"there is no network, or there is none for Spark {pyspark.__version__} "
         "(there is for pyspark==4.0.0; log: /log)"
     )
+
+
+def test_the_jvm_counts_times_in_utc_whatever_the_users_options_are() -> None:
+    """In its own zone, the kafka source gives times before 1900 with other minutes."""
+    user = {"spark.driver.extraJavaOptions": "-Xss4m"}
+    settings = session._settings("app", "local[*]", (), user)
+    for process in ("driver", "executor"):
+        assert settings[f"spark.{process}.defaultJavaOptions"] == "-Duser.timezone=UTC"
+    assert settings["spark.driver.extraJavaOptions"] == "-Xss4m"

@@ -96,3 +96,21 @@ def test_transactions(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert TOPIC.log is not None
     topic = replace(TOPIC, log=replace(TOPIC.log, committed=most, aborted=most // 3))
     assert labels_apart(plots.transactions, topic, monkeypatch) >= LEAST_GAP
+
+
+@pytest.mark.parametrize(
+    ("times", "is_dated"),
+    [
+        ((0, 60_000), True),
+        ((plots.DATED.start, plots.DATED.stop - 1), True),
+        ((plots.DATED.start - 1, 0), False),
+        ((0, plots.DATED.stop), False),
+        ((-(2**63), 2**63 - 1), False),
+        ((1_795_803_382_261_000, 1_795_803_382_262_000), False),
+    ],
+)
+def test_any_times_have_a_plot(times: tuple[int, int], is_dated: bool) -> None:
+    """Python's dates, and so a plot's, end with the year 9999."""
+    width = max((times[1] - times[0]) // 100, 1)
+    topic = replace(TOPIC, interval_ms=width, throughput=tuple((at, 1, 9) for at in times))
+    assert ("milliseconds since 1970" in plots.throughput(topic)) is not is_dated

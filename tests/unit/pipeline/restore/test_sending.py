@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from pipeline.errors import PipelineError
 from pipeline.restore import sending
-from pipeline.restore.job import SendJob
+from pipeline.restore.job import SendJob, TopicLimits
 from pipeline.restore.sending import Item, send_all
 
 
@@ -20,6 +20,9 @@ class Broker:
         self.positions: dict[tuple[str, int], int] = {}
         self.failures: dict[str, list[KafkaException]] = {}
         self.transactional_ids: list[str] = []
+        self.batch_sizes: list[int] = []
+        self.refused: dict[bytes, int] = {}
+        """Codes of the errors with which records of these values are not delivered."""
 
     def fail(self, call: str) -> None:
         failures = self.failures.get(call)
@@ -31,6 +34,7 @@ class FakeProducer:
     def __init__(self, broker: Broker, settings: dict[str, Any]) -> None:
         self.broker = broker
         self.id = settings["transactional.id"]
+        broker.batch_sizes.append(settings["batch.size"])
         self.open: list[dict[str, Any]] = []
         self.offsets: list[TopicPartition] = []
 
@@ -42,7 +46,9 @@ class FakeProducer:
         assert not self.open and not self.offsets
 
     def produce(self, topic: str, **record: Any) -> None:
-        record.pop("on_delivery")
+        delivered = record.pop("on_delivery")
+        if record["value"] in self.broker.refused:
+            delivered(KafkaError(self.broker.refused[record["value"]], "as told"), None)
         self.open.append({"topic": topic, **record})
 
     def poll(self, _timeout: float) -> None:
@@ -156,3 +162,41 @@ def test_the_old_offset_becomes_a_header_where_asked(broker: Broker) -> None:
     item = rows("t", 0, 7)[0]._replace(headers=[("h", None)])
     list(send_all([item], job(offset_header="was-at")))
     assert broker.records[0]["headers"] == [("h", None), ("was-at", b"7")]
+
+
+def test_a_row_that_is_refused_is_named_among_those_that_failed_with_it(broker: Broker) -> None:
+    different = KafkaError._INVALID_DIFFERENT_RECORD
+    broker.refused = {b"1": different, b"2": KafkaError.INVALID_RECORD, b"3": different}
+    broker.failures["commit"] = [failure(KafkaError.INVALID_TIMESTAMP, abort=True)]
+    with pytest.raises(
+        PipelineError, match=r"^t-0, position 2: the row is dated 1970-01-01 00:00:01"
+    ):
+        list(send_all(rows("t", 0, 1, 2, 3), job()))
+    assert broker.records == []
+
+
+def test_rows_that_only_failed_with_others_are_sent_again(broker: Broker) -> None:
+    """The client purges what waits when a transaction is aborted."""
+    broker.refused = {b"1": KafkaError._PURGE_QUEUE}
+    broker.failures["commit"] = [failure(KafkaError._TIMED_OUT, abort=True)]
+    (sent,) = send_all(rows("t", 0, 1), job())
+    assert sent.sent == 1
+
+
+def test_a_batch_has_room_in_its_topic(broker: Broker) -> None:
+    limits = {"t": TopicLimits.of({"max.message.bytes": "50000"})}
+    list(send_all([*rows("t", 0, 1), *rows("u", 0, 1)], job(limits=limits)))
+    assert broker.batch_sizes == [50_000, 1_000_000]
+
+
+def test_a_row_dated_0_is_refused_unless_there_is_a_word_for_it(broker: Broker) -> None:
+    """The client takes 0 for the present, so the row would lose its time."""
+    (item,) = rows("t", 0, 7)
+    for timestamp in (-1, 1):
+        list(send_all([item._replace(timestamp=timestamp)], job()))
+        broker.positions.clear()
+    zero = item._replace(timestamp=0)
+    with pytest.raises(PipelineError, match=r"t-0, position 7: .* 1970-01-01 .* --date-0-as 1"):
+        list(send_all([zero], job()))
+    list(send_all([zero], job(date_0_as=-1)))
+    assert [record["timestamp"] for record in broker.records] == [-1, 1, -1]

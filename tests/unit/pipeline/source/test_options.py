@@ -57,6 +57,8 @@ def test_offsets_and_times_of_partitions() -> None:
     assert parsed(
         startingTimestamp="7", startingOffsetsByTimestamp='{"t":{"0":5}}'
     ).start.default == (Position.timestamp(7))
+    for edge in (2**63 - 1, -(2**63)):
+        assert parsed(startingTimestamp=str(edge)).start.default == Position.timestamp(edge)
     with pytest.raises(BadOption, match=r"lacks t-1; it names u-0"):
         parsed(startingOffsets='{"t":{"0":23},"u":{"0":1}}').start.positions([T0, T1])
 
@@ -97,6 +99,9 @@ def test_offsets_and_times_of_partitions() -> None:
         ({"kafka_auto_offset_reset": "earliest"}, "not supported: startingOffsets says"),
         ({"KAFKA_value_deserializer": "x"}, "not supported: values are bytes"),
         ({"kafka_isolation_levle": "read_committed"}, r"is kafka\.isolation\.level meant"),
+        ({"startingTimestamp": str(2**63)}, "startingTimestamp: 9223372036854775808 is no"),
+        ({"endingTimestamp": str(-(2**63) - 1)}, "endingTimestamp: -9223372036854775809 is no"),
+        ({"startingOffsetsByTimestamp": '{"t":{"0":9223372036854775808}}'}, "which has 64 bits"),
     ],
 )
 def test_what_makes_no_sense_is_an_error(options: dict[str, str], why: str) -> None:
@@ -118,6 +123,7 @@ def test_columns_are_arrow_s_and_a_schema_chooses_among_them() -> None:
     from pyspark.sql.types import StructType
 
     assert columns_of(StructType().add("offset", "long").add("key", "binary")) == ["offset", "key"]
+    assert columns_of(StructType().add("timestampMs", "long")) == ["timestampMs"]
     with pytest.raises(BadOption, match="no column ofset"):
         columns_of(StructType().add("ofset", "long"))
     with pytest.raises(BadOption, match="the column value is binary, not string"):

@@ -107,6 +107,25 @@ def test_conditions_on_the_timestamp_are_milliseconds() -> None:
     assert pushed(("GreaterThan", "timestamp", before)).times == (0, None)
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "times"),
+    [
+        ("EqualTo", 5, (5, 6)),
+        ("EqualTo", 2**63 - 1, (2**63 - 1, None)),
+        ("LessThanOrEqual", 2**63 - 1, (None, None)),
+        ("LessThan", 2**63 - 1, (None, 2**63 - 1)),
+        ("GreaterThan", 2**63 - 2, (2**63 - 1, None)),
+        ("GreaterThan", 2**63 - 1, (2**63 - 1, 2**63 - 1)),
+        ("LessThan", -(2**63), (None, -(2**63))),
+        ("GreaterThanOrEqual", -(2**63), (-(2**63), None)),
+    ],
+)
+def test_conditions_on_the_milliseconds_of_a_timestamp_keep_to_64_bits(
+    kind: str, value: int, times: tuple[int | None, int | None]
+) -> None:
+    assert pushed((kind, "timestampMs", value)).times == times
+
+
 def test_a_column_within_another_is_not_ours() -> None:
     found = Pushed()
     found.add([type("EqualTo", (Condition,), {})(("headers", "offset"), 3), object()])

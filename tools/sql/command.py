@@ -21,7 +21,7 @@ EXAMPLES = """examples:
 
 Each topic is a table: key, value (bytes), topic, partition, offset, timestamp,
 timestampType, headers, and timestampMs, which holds any timestamp of Kafka. The
-SQL is DuckDB's. Conditions on partition, offset, timestamp and timestampMs decide
+SQL is DuckDB's. Conditions on partition, offset and the timestamps decide
 which parts of the log are read; how much that was stands on standard error.
 
 exit code: 0 done; 1 the query or a log is wrong, standard error says what; 2

@@ -17,12 +17,12 @@ from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.frames.valid import Names, records
 from tests.fuzz.findings import error_codes
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import SHORT_LIVED
+from tests.support.produce_requests import one_batch
 from tests.support.wire_client import read_response, request_frame
 
 SETTINGS: Final = {
@@ -167,12 +167,7 @@ class Side:
 
     def write(self, names: Names) -> Any:
         """A batch into partition 0."""
-        data = [PartitionProduceData(index=0, records=records(names))]
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=5_000,
-            topic_data=[TopicProduceData(name=names.topic, partition_data=data)],
-        )
+        request = one_batch(names.topic, records(names))
         return eventually(lambda: _fine(self.call(ApiKey.PRODUCE, 9, request)))
 
     def own(self, names: Names) -> Names:

@@ -19,13 +19,13 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from tests.answers.accepted import Asked
 from tests.answers.pair import Outcome, Pair, Side, eventually
 from tests.answers.run import Comparison
 from tests.frames.valid import Names
 from tests.fuzz.findings import error_codes
+from tests.support.produce_requests import one_batch
 
 MAX_WAIT_S: Final = 1.0
 AT_ONCE_S: Final = 0.7
@@ -158,11 +158,5 @@ def _add_to_transaction(side: Side, owner: Names) -> None:
 
 def _append(side: Side, size: int, transactional_id: str | None = None, **producer: Any) -> None:
     batch = build_batch([(1_700_000_000_000, b"k", bytes(size), ())], **producer)
-    data = [PartitionProduceData(index=0, records=batch)]
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=5_000,
-        transactional_id=transactional_id,
-        topic_data=[TopicProduceData(name=_TOPIC, partition_data=data)],
-    )
+    request = one_batch(_TOPIC, batch, transactional_id=transactional_id)
     eventually(lambda: error_codes(side.call(ApiKey.PRODUCE, 9, request)) <= {0})

@@ -33,11 +33,12 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.produce import ProduceRequest
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
 from protocol.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from tests.support.apache_kafka import ApacheKafka
+from tests.support.produce_requests import one_batch
 
 pytestmark = pytest.mark.conformance
 
@@ -110,10 +111,7 @@ async def _create(client: Client) -> None:
 
 async def _produce(client: Client, batch: bytes) -> None:
     """Append a batch. Kafka answers CreateTopics before the broker leads the new partition."""
-    data = PartitionProduceData(index=0, records=batch)
-    request = ProduceRequest(
-        acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])]
-    )
+    request = one_batch(TOPIC, batch)
     with trio.fail_after(60):
         while (code := await _append(client, request)) in NOT_YET:
             await trio.sleep(0.1)

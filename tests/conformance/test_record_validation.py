@@ -21,7 +21,6 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.batch import crc_of, read_header
 from protocol.records.builder import assemble_batch, encode_record
 from protocol.records.compression import CompressionType, compress
@@ -29,6 +28,7 @@ from protocol.records.varint import encode_varint, read_varint
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import SHORT_LIVED
+from tests.support.produce_requests import one_batch
 from tests.support.wire_client import WireClient, read_response, request_frame
 
 pytestmark = pytest.mark.conformance
@@ -119,20 +119,7 @@ class Answers:
         """Produce a batch; return the error, and the max timestamp of the batch as stored."""
         deadline = time.monotonic() + 30
         while True:
-            reply = self.ask(
-                ApiKey.PRODUCE,
-                9,
-                ProduceRequest(
-                    acks=-1,
-                    timeout_ms=30_000,
-                    topic_data=[
-                        TopicProduceData(
-                            name="t",
-                            partition_data=[PartitionProduceData(index=0, records=records)],
-                        )
-                    ],
-                ),
-            )
+            reply = self.ask(ApiKey.PRODUCE, 9, one_batch("t", records))
             found = reply.responses[0].partition_responses[0]  # type: ignore[attr-defined]
             code = ErrorCode(found.error_code)
             if code not in NOT_YET or time.monotonic() > deadline:

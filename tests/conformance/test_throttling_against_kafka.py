@@ -19,9 +19,10 @@ from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.produce import ProduceRequest
 from protocol.records.builder import build_batch
 from tests.answers.pair import Pair, Side, eventually
+from tests.support.produce_requests import one_batch
 from tests.support.quota_calls import alteration, described, description, entity
 from tests.support.wire_client import WireClient, request_frame
 
@@ -60,8 +61,7 @@ def set_quotas(side: Side, client_id: str, **values: float) -> None:
 
 def production(size: int, acks: int = -1, topic: str = TOPIC) -> ProduceRequest:
     batch = build_batch([(1_700_000_000_000, None, b"x" * size, ())])
-    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(records=batch)])]
-    return ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=data)
+    return one_batch(topic, batch, acks=acks)
 
 
 def fetching(max_bytes: int, **fields: Any) -> FetchRequest:

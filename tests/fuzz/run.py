@@ -34,7 +34,6 @@ from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.registry import request_codec, response_codec
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
@@ -44,6 +43,7 @@ from tests.fuzz.frames import Frame, FrameSource
 from tests.fuzz.watch import Hands, LogWatch, TurnWatch, greatest_rss, rss
 from tests.support.memory_client import HOST, PORT, MemoryClient, receive_frame
 from tests.support.memory_transport import MemoryTransport
+from tests.support.produce_requests import one_batch
 from tests.support.virtual_time import Timeline
 from tests.support.whole_broker import WholeBroker
 
@@ -315,15 +315,7 @@ class _Part:
 
     async def _produce(self, client: MemoryClient, topic: str) -> Any:
         batch = build_batch([(client.wall_ms(), None, b"v", ())])
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=1_000,
-            topic_data=[
-                TopicProduceData(
-                    name=topic, partition_data=[PartitionProduceData(index=0, records=batch)]
-                )
-            ],
-        )
+        request = one_batch(topic, batch, timeout_ms=1_000)
         answer = await client.call(ApiKey.PRODUCE, 9, request)
         return answer.responses[0].partition_responses[0]
 

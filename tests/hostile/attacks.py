@@ -23,7 +23,7 @@ from protocol.messages.list_offsets import (
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.support.produce_requests import one_batch
 from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient
 
@@ -91,13 +91,7 @@ def offsets_of(port: int, group: str, topic: str, partitions: int) -> None:
 
 def produce(port: int, topic: str, batch: bytes, *, version: int = 9) -> ErrorCode | None:
     """One batch for partition 0; None when the broker closed the connection."""
-    data = PartitionProduceData(index=0, records=batch)
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=30_000,
-        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
-    )
-    answer = ask(port, ApiKey.PRODUCE, version, request)
+    answer = ask(port, ApiKey.PRODUCE, version, one_batch(topic, batch))
     if answer is None:
         return None
     return ErrorCode(answer.responses[0].partition_responses[0].error_code)

@@ -18,8 +18,8 @@ from typing import Any
 
 from protocol.api_keys import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
+from tests.support.produce_requests import one_batch
 from tests.support.wire_client import WireClient
 
 PERIOD_S = 0.02
@@ -29,12 +29,7 @@ SLOWEST = 5
 
 def _produce(topic: str, number: int) -> Any:
     batch = build_batch([(int(time.time() * 1000), None, str(number).encode(), ())])
-    data = PartitionProduceData(index=0, records=batch)
-    return ProduceRequest(
-        acks=-1,
-        timeout_ms=30_000,
-        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
-    )
+    return one_batch(topic, batch)
 
 
 def _stop_asked_for(wait_s: float) -> bool:

@@ -13,12 +13,12 @@ from protocol.messages.add_partitions_to_txn import (
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_transactions import ListTransactionsRequest
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from tests.hostile.attacks import ask, create_topic
 from tests.hostile.pipeline import answers, exchange_frames
 from tests.hostile.watch import watched
 from tests.support.broker_process import BrokerProcess
+from tests.support.produce_requests import one_batch
 from tests.support.waiting import wait_until
 from tests.support.wire_client import request_frame
 
@@ -84,13 +84,7 @@ def _batches_of_many_producers(count: int) -> Iterator[bytes]:
             producer_epoch=0,
             base_sequence=0,
         )
-        data = PartitionProduceData(index=0, records=batch)
-        request = ProduceRequest(
-            acks=1,
-            timeout_ms=30_000,
-            topic_data=[TopicProduceData(name="many", partition_data=[data])],
-        )
-        yield request_frame(ApiKey.PRODUCE, 3, request)
+        yield request_frame(ApiKey.PRODUCE, 3, one_batch("many", batch, acks=1))
 
 
 def test_half_a_million_producers_and_rolls(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.compression import CompressionType
 from tests.hostile.attacks import create_topic, produce
 from tests.hostile.bombs import honest_records, one_large_value
 from tests.hostile.squatters import reader_that_stops, squatting, trickling_frame
 from tests.support.broker_process import BrokerProcess
+from tests.support.produce_requests import one_batch
 from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient
 
@@ -23,12 +23,7 @@ PATIENCE_S = 300
 
 def produce_s(client: WireClient, batch: bytes) -> float:
     """How long it takes."""
-    data = [PartitionProduceData(index=0, records=batch)]
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=30_000,
-        topic_data=[TopicProduceData(name=TOPIC, partition_data=data)],
-    )
+    request = one_batch(TOPIC, batch)
     began = time.monotonic()
     answer = client.call(ApiKey.PRODUCE, 9, request)
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from protocol.api_keys import ApiKey
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.registry import SPECS, request_api
 from tests.support.broker_process import BrokerProcess
 from tests.support.kernel_queues import unread_bytes
+from tests.support.produce_requests import one_batch
+from tests.support.socket_reset import reset_socket
 from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient, request_frame
 
@@ -90,9 +91,7 @@ def throw(port: int, data: bytes) -> None:
 
 def valid_frames() -> list[bytes]:
     """One request of every declared API and version, with default values."""
-    partition = PartitionProduceData(index=0, records=bytes(100))
-    topic = TopicProduceData(name="bad", topic_id=bytes(16), partition_data=[partition])
-    produce = ProduceRequest(acks=1, timeout_ms=10, topic_data=[topic])
+    produce = one_batch("bad", bytes(100), acks=1, timeout_ms=10)
     frames = []
     for key, spec in SPECS.items():
         for version in range(spec.min_version, spec.max_version + 1):
@@ -221,13 +220,11 @@ def test_a_client_that_reads_nothing_does_not_hold_the_others_up(broker: BrokerP
 
 
 def test_connections_reset_in_every_state(broker: BrokerProcess) -> None:
-    linger_zero = struct.pack("ii", 1, 0)
     with GoodClient(broker.port):
         for number in range(200):
             client = socket.create_connection(("127.0.0.1", broker.port), 10)
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_zero)
             client.sendall(request_frame(ApiKey.METADATA, 9)[: number % 40] or b"\0")
-            client.close()
+            reset_socket(client)
 
 
 def test_the_broker_ends_cleanly_after_all_this(tmp_path: Path) -> None:

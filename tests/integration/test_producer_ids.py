@@ -11,11 +11,11 @@ import pytest
 
 from protocol.api_keys import ApiKey
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from tests.integration.test_transactions import make_topic
 from tests.integration.test_transactions_wire import Peer, patiently
 from tests.support.broker_process import BrokerProcess
+from tests.support.produce_requests import one_batch
 from tests.support.wire_client import WireClient
 
 
@@ -33,15 +33,7 @@ def new_id(broker: BrokerProcess) -> int:
             producer_epoch=0,
             base_sequence=0,
         )
-        produce = ProduceRequest(
-            acks=-1,
-            timeout_ms=10_000,
-            topic_data=[
-                TopicProduceData(
-                    name="t", partition_data=[PartitionProduceData(index=0, records=batch)]
-                )
-            ],
-        )
+        produce = one_batch("t", batch)
         codes = []
 
         def ask() -> int:

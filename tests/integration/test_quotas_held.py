@@ -10,9 +10,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from protocol.api_keys import ApiKey
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.produce import ProduceRequest
 from protocol.records.builder import build_batch
 from tests.support.broker_process import BrokerProcess
+from tests.support.produce_requests import one_batch
 from tests.support.quota_calls import alteration, entity
 from tests.support.wire_client import WireClient
 
@@ -125,8 +126,7 @@ def test_s_qta_3_ten_consumers_are_held_within_a_twentieth(broker: BrokerProcess
 
 def production(topic: str, size: int) -> ProduceRequest:
     batch = build_batch([(1_700_000_000_000, None, bytes(size), ())])
-    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(records=batch)])]
-    return ProduceRequest(acks=1, timeout_ms=10_000, topic_data=data)
+    return one_batch(topic, batch, acks=1)
 
 
 def percentile_ms(broker: BrokerProcess, topic: str) -> float:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from protocol.api_keys import ApiKey
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from tests.support.command_in_process import in_process
+from tests.support.produce_requests import one_batch
 from tests.support.raw_transactions import RawTransaction
 from tests.support.wire_client import WireClient
 
@@ -100,13 +100,7 @@ def test_one_that_hangs_is_found_explained_and_aborted(bootstrap: str, made: str
         base_sequence=0,
         transactional=True,
     )
-    data = PartitionProduceData(index=1, records=batch)
-    request = ProduceRequest(
-        transactional_id="nobody",
-        acks=-1,
-        timeout_ms=10_000,
-        topic_data=[TopicProduceData(name=made, partition_data=[data])],
-    )
+    request = one_batch(made, batch, partition=1, transactional_id="nobody")
     with WireClient(int(bootstrap.rpartition(":")[2])) as client:
         answer = client.call(ApiKey.PRODUCE, 9, request)
     assert answer.responses[0].partition_responses[0].error_code == 0

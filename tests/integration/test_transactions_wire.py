@@ -28,7 +28,6 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -42,6 +41,7 @@ from protocol.messages.write_txn_markers import (
 )
 from protocol.records.builder import build_batch
 from tests.integration.test_transactions import committed, make_topic, uncommitted
+from tests.support.produce_requests import one_batch
 from tests.support.wire_client import WireClient
 
 PATIENCE_S = 20
@@ -117,17 +117,7 @@ class Peer:
             base_sequence=sequence,
             transactional=True,
         )
-        request = ProduceRequest(
-            transactional_id=self.name,
-            acks=-1,
-            timeout_ms=10_000,
-            topic_data=[
-                TopicProduceData(
-                    name=topic,
-                    partition_data=[PartitionProduceData(index=partition, records=batch)],
-                )
-            ],
-        )
+        request = one_batch(topic, batch, partition=partition, transactional_id=self.name)
 
         def ask() -> int:
             response = self.wire.call(ApiKey.PRODUCE, version, request)

@@ -15,6 +15,7 @@ from protocol.messages import (
 )
 from tests.support.begun import begin
 from tests.support.broker_bench import batch, context
+from tests.support.produce_requests import one_batch
 from tests.support.real_bench import RealBench
 
 INT64 = st.sampled_from((0, 1, 2, 5, -1, -2, -3, -4, -5, -6, -7, 2**63 - 1, -(2**63), 10**12))
@@ -70,17 +71,12 @@ def test_produce(data, version, torn):
     else:
         records = bytearray(records)
         records[torn % len(records)] ^= data.draw(st.integers(1, 255))
-    message = produce.ProduceRequest(
+    message = one_batch(
+        data.draw(TOPIC),
+        records,
+        partition=data.draw(INT32),
         acks=data.draw(INT16),
         timeout_ms=data.draw(INT32),
-        topic_data=[
-            produce.TopicProduceData(
-                name=data.draw(TOPIC),
-                partition_data=[
-                    produce.PartitionProduceData(index=data.draw(INT32), records=records)
-                ],
-            )
-        ],
     )
     asked_of(produce, version, message, bench.produce_handler)
     still_serves(bench)

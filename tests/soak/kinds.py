@@ -5,7 +5,6 @@ timeout) if the broker does not answer.
 """
 
 import socket
-import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,8 +25,10 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.produce import ProduceRequest
 from tests.support.heavy_batches import of_each_kind
+from tests.support.produce_requests import one_batch
+from tests.support.socket_reset import reset_socket
 from tests.support.wire_client import WireClient, read_response, request_frame
 
 PATIENCE_S: Final = 120
@@ -54,9 +55,7 @@ class Batches:
     by_kind: dict[str, bytes]
 
     def produce(self, kind: str, acks: int = 1) -> ProduceRequest:
-        data = PartitionProduceData(index=0, records=self.by_kind[kind])
-        topics = [TopicProduceData(name=TOPIC, partition_data=[data])]
-        return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=topics)
+        return one_batch(TOPIC, self.by_kind[kind], acks=acks)
 
 
 BATCHES: Final = Batches(of_each_kind(now_ms()))
@@ -99,8 +98,7 @@ def frame(kind: str, acks: int) -> bytes:
 
 
 def reset(one: WireClient) -> None:
-    one.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    one.close()
+    reset_socket(one.socket)
 
 
 def sends_and_goes(

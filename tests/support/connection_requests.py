@@ -6,7 +6,7 @@ from broker.request import RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.support.produce_requests import one_batch
 from tests.support.wire_client import request_frame
 
 HEARTBEAT, FETCH, PRODUCE = ApiKey.HEARTBEAT, ApiKey.FETCH, ApiKey.PRODUCE
@@ -23,9 +23,7 @@ def echo(ctx: RequestContext, request: Any) -> Any:
 
 
 def produce_frame(payload: bytes, correlation_id: int = 1) -> bytes:
-    partition = PartitionProduceData(index=0, records=payload)
-    topic = TopicProduceData(name="t", partition_data=[partition])
-    request = ProduceRequest(acks=1, timeout_ms=1, topic_data=[topic])
+    request = one_batch("t", payload, acks=1, timeout_ms=1)
     return request_frame(PRODUCE, 9, request, correlation_id=correlation_id)
 
 

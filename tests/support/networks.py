@@ -13,7 +13,6 @@ In memory no real time passes: when all tasks wait, time jumps to the next deadl
 """
 
 import socket
-import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -27,6 +26,7 @@ from broker.world.transport import Stream, Transport
 from broker.world.workers import InlineWorkers, Workers
 from tests.support.memory_stream import MemoryStream
 from tests.support.memory_transport import MemoryNetwork, MemoryTransport
+from tests.support.socket_reset import reset_socket
 from tests.support.trio_clock import TrioClock
 
 LONGEST_S = 20
@@ -93,9 +93,7 @@ class SocketNet:
         stream.source.shutdown(socket.SHUT_WR)
 
     def reset(self, stream: SocketStream) -> None:
-        no_lingering = struct.pack("ii", 1, 0)
-        stream.source.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
-        stream.close()
+        reset_socket(stream.source)
 
     async def settle(self) -> None:
         await trio.testing.wait_all_tasks_blocked(0.02)

@@ -25,13 +25,13 @@ from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
 from protocol.records.builder import build_batch
+from tests.support.produce_requests import one_batch
 from tests.support.wire_client import WireClient
 
 PATIENCE_S = 30
@@ -91,12 +91,12 @@ class RawTransaction:
             base_sequence=sequence,
             transactional=True,
         )
-        data = PartitionProduceData(index=partition, records=batch)
-        request = ProduceRequest(
-            transactional_id=self.transactional_id,
-            acks=-1,
+        request = one_batch(
+            topic,
+            batch,
+            partition=partition,
             timeout_ms=10_000,
-            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+            transactional_id=self.transactional_id,
         )
 
         def code(answer: Any) -> int:

@@ -20,12 +20,7 @@ from protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from protocol.messages.produce import ProduceRequest, ProduceResponse
 from protocol.records.record import iter_records
 from storage.log.looking import look_here
 from storage.waits import at_once
@@ -34,6 +29,7 @@ from tests.support.broker_bench import Bench, context
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
+from tests.support.produce_requests import one_batch
 from tests.support.transaction_harness import TransactionHarness
 
 
@@ -77,12 +73,7 @@ class RealBench(Bench):
         return produced(await driver.run(self._produce(records, version, **how)), version)
 
     def _produce(self, records, version, *, topic="t", index=0, acks=-1):
-        data = PartitionProduceData(index=index, records=records)
-        message = ProduceRequest(
-            acks=acks,
-            timeout_ms=1000,
-            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
-        )
+        message = one_batch(topic, records, partition=index, acks=acks, timeout_ms=1000)
         codec = ProduceRequest.codec(version)
         request = codec.parse(bytearray(codec.build(message)))
         return self.produce_handler(context(version), request)

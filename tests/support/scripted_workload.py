@@ -19,7 +19,6 @@ from protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -28,6 +27,7 @@ from protocol.messages.write_txn_markers import (
 from protocol.records.batch import ATTRIBUTES_OFFSET, CRC_OFFSET, crc_of
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
+from tests.support.produce_requests import one_batch
 from tests.support.wire_client import WireClient
 
 PRODUCE_VERSION = 11
@@ -162,13 +162,7 @@ def make_topics(bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
 
 def produce(client: WireClient, send: Send) -> tuple[str, int, int, int]:
     """Send one batch; return (topic, error code, base offset, log start offset)."""
-    data = PartitionProduceData(index=0, records=send.batch)
-    request = ProduceRequest(
-        transactional_id=send.transactional_id,
-        acks=-1,
-        timeout_ms=30_000,
-        topic_data=[TopicProduceData(name=send.topic, partition_data=[data])],
-    )
+    request = one_batch(send.topic, send.batch, transactional_id=send.transactional_id)
     response = client.call(ApiKey.PRODUCE, PRODUCE_VERSION, request)
     answer = response.responses[0].partition_responses[0]
     return send.topic, answer.error_code, answer.base_offset, answer.log_start_offset

@@ -24,10 +24,10 @@ from protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from tests.support.memory_transport import MemoryNetwork
 from tests.support.memory_zookeeper import MemoryTree, MemoryZooKeeper
+from tests.support.produce_requests import one_batch
 from tests.support.virtual_time import Timeline
 from tests.support.whole_broker import WholeBroker, dotted
 
@@ -167,16 +167,7 @@ class WholeCluster:
         """Write one batch with acks=all through a broker; return the code of the answer."""
         now_ms = self.clock.wall_ms()
         records = build_batch([(now_ms, None, value.encode(), ()) for value in values])
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=10_000,
-            topic_data=[
-                TopicProduceData(
-                    name=topic,
-                    partition_data=[PartitionProduceData(index=index, records=records)],
-                )
-            ],
-        )
+        request = one_batch(topic, records, partition=index, timeout_ms=10_000)
         client = self[broker_id].client("producer")
         answer = await client.call(ApiKey.PRODUCE, 8, request)
         client.close()

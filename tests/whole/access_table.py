@@ -20,7 +20,6 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.answers.access_facts import facts
 from tests.answers.access_grants import MAY, NOT, GrantSet, all_rules, host_of
 from tests.answers.access_requests import TOPICS, ZERO, Form, merged_requests
@@ -34,6 +33,7 @@ from tests.answers.access_run import (
     leave_out_others,
 )
 from tests.frames.valid import Names, records, valid_request
+from tests.support.produce_requests import one_batch
 from tests.support.whole_broker import LOG_DIR, WholeBroker
 
 K = ApiKey
@@ -98,10 +98,7 @@ class AccessTable:
         assert topic is not None
         about = Names(topic=name, topic_id=topic.topic_id, directory=LOG_DIR)
         for _ in range(3):
-            data = [PartitionProduceData(index=0, records=records(about))]
-            topic_data = [TopicProduceData(name=name, partition_data=data)]
-            request = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=topic_data)
-            await self._admin.call(K.PRODUCE, 9, request)
+            await self._admin.call(K.PRODUCE, 9, one_batch(name, records(about)))
         return topic.topic_id
 
     async def _own(self, about: list[Names]) -> list[Names]:

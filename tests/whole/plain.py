@@ -3,13 +3,13 @@
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.record import Record, iter_records
 from tests.anomalies.workload.clients import split
 from tests.support.memory_client import MemoryClient
+from tests.support.produce_requests import one_batch
 
 _PRODUCE, _FETCH = 9, 11
 
@@ -31,20 +31,8 @@ async def produced_pairs(
     now = client.wall_ms() if at_ms is None else at_ms
     records = [(now, _raw(name), _raw(value), ()) for name, value in pairs]
     batch = build_batch(records, codec=codec)
-    answer = await client.call(
-        ApiKey.PRODUCE,
-        _PRODUCE,
-        ProduceRequest(
-            acks=-1,
-            timeout_ms=10_000,
-            topic_data=[
-                TopicProduceData(
-                    name=topic,
-                    partition_data=[PartitionProduceData(index=partition, records=batch)],
-                )
-            ],
-        ),
-    )
+    request = one_batch(topic, batch, partition=partition, timeout_ms=10_000)
+    answer = await client.call(ApiKey.PRODUCE, _PRODUCE, request)
     (part,) = answer.responses[0].partition_responses
     assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
     return int(part.base_offset)

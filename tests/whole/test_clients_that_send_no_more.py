@@ -16,9 +16,9 @@ from protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from tests.support.heavy_batches import odd_sizes
+from tests.support.produce_requests import one_batch
 from tests.support.slow_workers import SlowWorkers
 from tests.support.whole_broker import WholeBroker, run_whole_broker, whole_broker
 
@@ -26,12 +26,6 @@ NOW_MS: Final = 1_700_000_000_000
 HEAVY_RECORDS: Final = 21_000
 LATEST: Final = -1
 PRODUCE, FETCH = 9, 11
-
-
-def produce(batch: bytes, acks: int) -> ProduceRequest:
-    data = PartitionProduceData(index=0, records=batch)
-    topics = [TopicProduceData(name="t", partition_data=[data])]
-    return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=topics)
 
 
 def batch_of(size: int) -> bytes:
@@ -55,7 +49,7 @@ def test_what_was_sent_before_the_close_is_appended_while_the_broker_is_muted(ac
 
     async def scenario(broker: WholeBroker) -> None:
         await broker.create_topic("t")
-        request = produce(batch_of(80_000), acks)
+        request = one_batch("t", batch_of(80_000), acks=acks)
 
         async def send_and_close() -> None:
             client = broker.client()
@@ -80,7 +74,7 @@ def test_a_heavy_batch_without_acknowledgement_and_what_is_behind_it_are_appende
         await broker.create_topic("t")
         client = broker.client()
         for batch in (odd_sizes(HEAVY_RECORDS, NOW_MS), *[batch_of(10)] * 20):
-            await client.send_only(ApiKey.PRODUCE, PRODUCE, produce(batch, 0))
+            await client.send_only(ApiKey.PRODUCE, PRODUCE, one_batch("t", batch, acks=0))
         client.close()
         await broker.clock.sleep(60)
         assert await log_end(broker) == HEAVY_RECORDS + 20
@@ -93,7 +87,7 @@ def test_a_heavy_batch_of_a_client_that_sends_no_more_is_acknowledged() -> None:
         await broker.create_topic("t")
         client = broker.client()
         await client.send_only(
-            ApiKey.PRODUCE, PRODUCE, produce(odd_sizes(HEAVY_RECORDS, NOW_MS), 1)
+            ApiKey.PRODUCE, PRODUCE, one_batch("t", odd_sizes(HEAVY_RECORDS, NOW_MS), acks=1)
         )
         client.send_no_more()
         answer = await client.receive(ApiKey.PRODUCE, PRODUCE)
@@ -111,7 +105,7 @@ async def test_requests_behind_a_parked_one_are_carried_out(broker: WholeBroker)
     client = broker.client()
     await client.send_only(ApiKey.FETCH, FETCH, fetch)
     await broker.clock.sleep(1)
-    await client.send_only(ApiKey.PRODUCE, PRODUCE, produce(batch_of(10), 1))
+    await client.send_only(ApiKey.PRODUCE, PRODUCE, one_batch("t", batch_of(10), acks=1))
     client.send_no_more()
     waiting = await client.receive(ApiKey.FETCH, FETCH)
     assert not waiting.responses[0].partitions[0].records

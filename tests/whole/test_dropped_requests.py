@@ -29,12 +29,12 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.filled_requests import filled
 from tests.support.heavy_batches import of_each_kind
 from tests.support.held import Held
 from tests.support.largest_requests import arrays, largest
 from tests.support.memory_client import MemoryClient
+from tests.support.produce_requests import one_batch
 from tests.support.slow_workers import SlowWorkers
 from tests.support.whole_broker import WholeBroker, run_whole_broker
 
@@ -47,9 +47,7 @@ Call = tuple[ApiKey, int, Any]
 
 
 def produce(kind: str, acks: int = 1) -> Call:
-    data = PartitionProduceData(index=0, records=BATCHES[kind])
-    topics = [TopicProduceData(name="t", partition_data=[data])]
-    return ApiKey.PRODUCE, 9, ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=topics)
+    return ApiKey.PRODUCE, 9, one_batch("t", BATCHES[kind], acks=acks)
 
 
 def fetch(version: int, *, offset: int = 0, min_bytes: int = 1) -> Call:

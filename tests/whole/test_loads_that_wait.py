@@ -9,9 +9,9 @@ import pytest
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.heavy_batches import of_each_kind
 from tests.support.memory_client import MemoryClient
+from tests.support.produce_requests import one_batch
 from tests.support.slow_workers import SlowWorkers
 from tests.support.whole_broker import WholeBroker, run_whole_broker
 
@@ -35,10 +35,8 @@ def test_each_kind_of_batch_is_appended_beside_the_others(
     answered: dict[str, int] = dict.fromkeys(batches, 0)
 
     async def produce(client: MemoryClient, kind: str) -> None:
-        data = PartitionProduceData(index=0, records=batches[kind])
-        topic = TopicProduceData(name="t", partition_data=[data])
         for _ in range(TURNS):
-            request = ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic])
+            request = one_batch("t", batches[kind], acks=1)
             answer = await client.call(ApiKey.PRODUCE, PRODUCE, request)
             assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
             answered[kind] += 1

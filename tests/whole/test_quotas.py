@@ -23,10 +23,11 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.produce import ProduceRequest
 from protocol.records.builder import build_batch
 from tests.support.memory_client import HOST, PORT, MemoryClient, receive_frame
 from tests.support.memory_transport import MemoryTransport
+from tests.support.produce_requests import one_batch
 from tests.support.quota_calls import alteration, described, description, entity
 from tests.support.whole_broker import WholeBroker, whole_broker
 from tests.support.wire_client import request_frame
@@ -54,8 +55,7 @@ async def make_topic(broker: WholeBroker) -> None:
 
 def production(size: int = BATCH, acks: int = -1) -> ProduceRequest:
     batch = build_batch([(0, None, b"x" * size, ())])
-    data = [TopicProduceData(name="t", partition_data=[PartitionProduceData(records=batch)])]
-    return ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=data)
+    return one_batch("t", batch, acks=acks)
 
 
 async def produce(client: MemoryClient, size: int = BATCH) -> int:

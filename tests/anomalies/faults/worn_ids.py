@@ -16,8 +16,8 @@ from broker.coordinator.transaction.state import LAST_EPOCH, TransactionValue
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
+from tests.support.produce_requests import one_batch
 from tests.support.wire_client import WireClient, read_response, request_frame
 
 TOPIC: Final = "__transaction_state"
@@ -66,16 +66,7 @@ def _make_topic(client: WireClient, name: str) -> None:
 
 
 def _append(client: WireClient, partition: int, batch: bytes) -> None:
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=5000,
-        topic_data=[
-            TopicProduceData(
-                name=TOPIC,
-                partition_data=[PartitionProduceData(index=partition, records=batch)],
-            )
-        ],
-    )
+    request = one_batch(TOPIC, batch, partition=partition, timeout_ms=5000)
     client.send(request_frame(ApiKey.PRODUCE, _PRODUCE, request, client_id=_ADMIN))
     _, answer = read_response(ApiKey.PRODUCE, _PRODUCE, client.receive_frame())
     code = answer.responses[0].partition_responses[0].error_code

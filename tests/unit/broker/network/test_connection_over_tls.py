@@ -19,7 +19,6 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.heartbeat import HeartbeatResponse
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFileSystem
@@ -29,6 +28,7 @@ from tests.support.fake_handlers import AsyncClient, Parking, running_server
 from tests.support.memory_client import HOST, PORT
 from tests.support.memory_transport import MemoryTransport
 from tests.support.networks import Net, wait_until
+from tests.support.produce_requests import one_batch
 from tests.support.tls_network import TlsNet, client_end, shake
 from tests.support.whole_broker import WholeBroker, whole_broker
 from tests.support.wire_client import request_frame
@@ -231,7 +231,7 @@ async def test_a_whole_broker_serves_over_tls(broker: WholeBroker) -> None:
     batch = build_batch([(now, None, random.randbytes(10_000), ()) for _ in range(30)])
     assert len(batch) > 300_000
     for number in range(2):
-        answer = await client.call(ApiKey.PRODUCE, 9, produce_request(batch))
+        answer = await client.call(ApiKey.PRODUCE, 9, one_batch("t", batch))
         (part,) = answer.responses[0].partition_responses
         assert (part.error_code, part.base_offset) == (ErrorCode.NONE, number * 30)
     for start in (0, 30):
@@ -254,7 +254,7 @@ async def test_a_whole_broker_answers_what_is_pipelined_over_tls_in_order(
     frames: list[bytes] = []
     for number in range(0, 60, 3):
         frames += (
-            request_frame(ApiKey.PRODUCE, 9, produce_request(batch), correlation_id=number),
+            request_frame(ApiKey.PRODUCE, 9, one_batch("t", batch), correlation_id=number),
             request_frame(ApiKey.API_VERSIONS, 2, correlation_id=number + 1),
             request_frame(ApiKey.FETCH, 11, fetch_request(0, 1), correlation_id=number + 2),
         )
@@ -269,12 +269,6 @@ async def test_a_whole_broker_answers_what_is_pipelined_over_tls_in_order(
             assert len(answer.responses[0].partitions[0].records) == len(batch)
     client.close()
     assert await broker.stop()
-
-
-def produce_request(batch: bytes) -> ProduceRequest:
-    partition = PartitionProduceData(index=0, records=batch)
-    topic = TopicProduceData(name="t", partition_data=[partition])
-    return ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
 
 
 def fetch_request(start: int, most: int) -> FetchRequest:

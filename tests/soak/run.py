@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from protocol.api_keys import ApiKey
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -69,6 +69,15 @@ class Broker:
         state: dict[str, Any] = json.loads(self._state.read_text())
         return state
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
     def stop(self) -> float:
         """Stop it; return the seconds that it took."""
         began = time.monotonic()
@@ -121,7 +130,11 @@ class Soak:
 
 def soak(minutes: float, directory: Path) -> list[str]:
     """Run it; return what went wrong."""
-    broker = Broker(directory)
+    with Broker(directory) as broker:
+        return _soak(minutes, broker)
+
+
+def _soak(minutes: float, broker: Broker) -> list[str]:
     with WireClient(broker.port) as admin:
         topics = [
             CreatableTopic(name=name, num_partitions=1, replication_factor=1)

@@ -53,6 +53,11 @@ def socket_families(
             "Connections closed because their request came too slowly",
             statistics.overdue_closed,
         ),
+        (
+            "unread_connections_killed_count",
+            "Connections closed because their client took no reply and all kept too much",
+            statistics.unread_closed,
+        ),
     ):
         yield CounterMetricFamily(CONFLUENT + name, text, value=value)
     yield from _memory(statistics)
@@ -121,6 +126,11 @@ def _memory(statistics: SocketServerStatistics) -> Iterator[Family]:
     for name, text, value in (
         ("incomplete_request_bytes", "Bytes of unfinished requests", frames.held),
         ("muted_connections", "Connections not read, for want of memory", frames.waiting),
+        (
+            "backlog_bytes",
+            "Bytes of replies and requests that wait for clients",
+            statistics.backlog_bytes,
+        ),
         ("memorypoolused", "Bytes of receive buffers in use", buffers.bytes_in_use),
         ("memorypoolavailable", "Bytes of receive buffers kept free", buffers.bytes_free),
     ):

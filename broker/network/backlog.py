@@ -42,6 +42,11 @@ class Backlog:
         """Whether connections keep so much that each takes only what is next."""
         return not self.turn_bytes
 
+    @property
+    def excess(self) -> int:
+        """Bytes above what is ever kept; 0 or less: none."""
+        return self.bytes - self.most_ever
+
     def add(self, change: int) -> None:
         """A connection keeps `change` bytes more, or fewer."""
         self.bytes = now = self.bytes + change

@@ -318,11 +318,6 @@ class Connection:
         return activity.state is State.SENDING and now - activity.last >= patience_s
 
     @property
-    def last_progress(self) -> float:
-        """When something last happened, in monotonic seconds: `Activity.last`."""
-        return self._state.activity.last
-
-    @property
     def ending(self) -> Ending | None:
         """Why it handles no further request; None if it does, or was aborted."""
         return self._state.activity.ending

@@ -136,12 +136,14 @@ class ReceiveBuffer:
 
     def shrink_cut(self, position: int) -> int:
         """The connection's turn ended before the bytes after `position` were handled; return where
-        they begin now. While many connections hold a buffer, only those bytes are kept."""
+        they begin now. While many connections hold a buffer, only those bytes are kept, if a buffer
+        of half the size holds them."""
+        rest = self.have - position
         crowded = self._pool.crowded or self.backlog.is_long
-        if crowded and len(self.view) >= STANDARD_BYTES:
+        if crowded and len(self.view) >= max(STANDARD_BYTES, 2 * rest):
             self._pool.release(self._packed(position, 1))
             position = 0
-        self.keep(self.have - position)
+        self.keep(rest)
         return position
 
     def keep(self, size: int) -> None:

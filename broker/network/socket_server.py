@@ -4,8 +4,8 @@ In this order (S-START-3): `bind` before the logs load, so that the port is know
 in the backlog; `serve` when all other components run; `close` before they stop: it accepts no new
 connections, ends idle and parked ones at once, and gives requests in work a deadline.
 
-* One task per listener, one for all connections (`connection_loop`), and a sweeper that ends idle
-  and stuck ones, so that a receive costs no timer (`connections.max.idle.ms`).
+* One task per listener, one for all connections (`connection_loop`), and one that ends those that
+  are idle or stuck (`sweeper`).
 * Connections are swept and closed in the order in which they came, so that a simulation is
   repeatable.
 """
@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
-from broker.fairness import Shares
-from broker.network.activity import Ending, State
-from broker.network.backlog import UNREAD_S, return_memory
+from broker.network.activity import State
 from broker.network.buffers import BufferPool, BufferStatistics
 from broker.network.connection import INCOMPLETE_BYTES, Connection, ConnectionServices
 from broker.network.connection_limits import (
@@ -32,11 +30,12 @@ from broker.network.connection_limits import (
     Limits,
 )
 from broker.network.connection_loop import ConnectionLoop
-from broker.network.frame_memory import PATIENCE_S, STALLED_S, FrameMemory, FrameMemoryStatistics
+from broker.network.frame_memory import FrameMemory, FrameMemoryStatistics
 from broker.network.late_closes import LateCloses
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory, RequestMemoryStatistics
 from broker.network.sender import DiskReader
+from broker.network.sweeper import Sweeper
 from broker.request import ConnectionInfo
 from broker.world.streams import accept_streams
 from broker.world.transport import (
@@ -49,7 +48,6 @@ from broker.world.transport import (
 )
 from config.listener import Listener
 from storage.seldom import Seldom
-from storage.waits import call
 
 if TYPE_CHECKING:
     from broker.network.handshakes import HandshakeStatistics
@@ -57,9 +55,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_SWEEPS_PER_IDLE_TIME = 10
-_LONGEST_SWEEP_S = 5.0
-_SHORTEST_SWEEP_S = 0.05
 _MOST_LATE_CLOSES = 1000
 LAST_REPLY_S = 2.0
 """Seconds that a client has, at the stop, to take its last reply."""
@@ -113,6 +108,10 @@ class SocketServerStatistics:
     frames: FrameMemoryStatistics
     overdue_closed: int
     """Connections closed because others waited for the memory of their unfinished requests."""
+    unread_closed: int
+    """Connections closed because their clients took no reply (`backlog`)."""
+    backlog_bytes: int
+    """Bytes that connections keep while they cannot go on."""
     strangers: int = 0
     """Connections that have yet to authenticate."""
     handshakes: "HandshakeStatistics | None" = None
@@ -182,13 +181,12 @@ class SocketServer:
         self._loop = ConnectionLoop(transport.readiness(), channel.driver, channel.clock.monotonic)
         self._listening: list[Listening] = []
         self._connections: dict[Connection, None] = {}
+        self._sweeper = Sweeper(self._connections, self._services, settings.max_idle_s)
         self._accepting = trio.CancelScope()
         self._last_one_gone = trio.Event()
         self._number = 0
         self._accepted: Counter[str] = Counter()
         self._refused = dict.fromkeys(ConnectionRefusal, 0)
-        self._idle_closed = 0
-        self._overdue_closed = 0
         self._accept_errors = 0
 
     @property
@@ -242,8 +240,7 @@ class SocketServer:
                     async with trio.open_nursery() as acceptors:
                         for listening in self._listening:
                             acceptors.start_soon(self._accept, listening)
-                        acceptors.start_soon(self._sweep)
-                        acceptors.start_soon(self._relieve)
+                        acceptors.start_soon(self._sweeper.run)
                         if self._strangers is not None:
                             acceptors.start_soon(self._strangers.run)
                         task_status.started()
@@ -275,13 +272,13 @@ class SocketServer:
 
     async def _let_read(self) -> None:
         """End connections whose clients do not take their last reply, until all are gone."""
-        replying: dict[Connection, float] = {}
+        since: dict[Connection, float] = {}
         while self._connections:
             now = self._clock.monotonic()
             sending = [c for c in self._connections if c.state is State.SENDING]
-            replying = {connection: replying.get(connection, now) for connection in sending}
-            for connection, since in replying.items():
-                if now - min(since, connection.last_progress) >= LAST_REPLY_S:
+            since = {connection: since.get(connection, now) for connection in sending}
+            for connection, began in since.items():
+                if now - began >= LAST_REPLY_S or connection.is_unread(now, LAST_REPLY_S):
                     connection.abort()
             with self._clock.timeout(_LOOK_AT_REPLIES_S):
                 await self._all_gone()
@@ -305,13 +302,15 @@ class SocketServer:
             accepted={name: self._accepted[name] for name in names},
             closed={name: self._accepted[name] - connections[name] for name in names},
             refused=dict(self._refused),
-            idle_closed=self._idle_closed,
+            idle_closed=self._sweeper.idle_closed,
             accept_errors=self._accept_errors,
             cold_reads=self._services.disk.cold_reads,
             buffers=self._services.buffers.statistics(),
             memory=None if memory is None else memory.statistics(),
             frames=self._services.frames.statistics(),
-            overdue_closed=self._overdue_closed,
+            overdue_closed=self._sweeper.overdue_closed,
+            unread_closed=self._sweeper.unread_closed,
+            backlog_bytes=self._services.backlog.bytes,
             strangers=0 if self._strangers is None else len(self._strangers),
             handshakes=None if self._secured is None else self._secured.statistics(),
         )
@@ -401,71 +400,3 @@ class SocketServer:
         self._limits.leave(connection.info.peer_host, connection.info.listener_name)
         if not self._connections:
             self._last_one_gone.set()
-
-    # ---- sweeping
-
-    async def _relieve(self) -> None:
-        frames = self._services.frames
-        while True:
-            await self._driver.run(frames.wait_short())
-            await self._clock.sleep(PATIENCE_S / 4)
-            self._note_overdue(frames.relieve(self._clock.monotonic()))
-
-    def _note_overdue(self, closed: int) -> None:
-        if closed:
-            self._overdue_closed += closed
-            logger.warning(
-                "Closed %d connections whose requests come too slowly: they hold memory that "
-                "others wait for (incomplete.request.max.bytes=%d)",
-                closed,
-                self._services.frames.limit,
-            )
-
-    def _end_unread(self, now: float) -> None:
-        """While connections keep far too much, close those whose clients have taken nothing for
-        `UNREAD_S`; first those of whoever keeps most."""
-        backlog = self._services.backlog
-        excess = backlog.bytes - backlog.most_ever
-        if excess <= 0:
-            return
-        keeps = Shares()
-        for connection in self._connections:
-            keeps.add(connection.info.client, connection.kept)
-        slow = [c for c in self._connections if c.is_unread(now, UNREAD_S)]
-        slow.sort(key=lambda connection: keeps.rank(connection.info.client), reverse=True)
-        closed = 0
-        for connection in slow:
-            if excess <= 0:
-                break
-            excess -= connection.kept
-            connection.push_out(Ending.UNREAD)
-            closed += 1
-        if closed:
-            logger.warning(
-                "Closed %d connections whose clients do not take their replies: all together "
-                "kept more than %d MB",
-                closed,
-                backlog.most_ever >> 20,
-            )
-
-    async def _sweep(self) -> None:
-        idle_s = self._settings.max_idle_s
-        period = _LONGEST_SWEEP_S
-        if idle_s is not None:
-            period = min(period, max(idle_s / _SWEEPS_PER_IDLE_TIME, _SHORTEST_SWEEP_S))
-        frames = self._services.frames
-        while True:
-            await self._clock.sleep(min(period, STALLED_S / 4) if frames.waited_for else period)
-            now = self._clock.monotonic()
-            waited_for = frames.waited_for
-            overdue = 0
-            for connection in list(self._connections):
-                if waited_for and connection.check_overdue(now):
-                    overdue += 1
-                elif idle_s is not None and connection.check_idle(now, idle_s):
-                    self._idle_closed += 1
-                    logger.debug("Closed idle connection %s", connection.info.connection_id)
-            self._note_overdue(overdue)
-            self._end_unread(now)
-            if self._services.backlog.is_over():
-                await self._driver.serve(call(return_memory))

@@ -155,6 +155,8 @@ def sources(**changes: Any) -> Sources:
             refused={ConnectionRefusal.IP_LIMIT: 1},
             idle_closed=0,
             overdue_closed=0,
+            unread_closed=0,
+            backlog_bytes=0,
             frames=FrameMemoryStatistics(held=7, waiting=0),
             accept_errors=0,
             cold_reads=0,

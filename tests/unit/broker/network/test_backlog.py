@@ -169,6 +169,7 @@ def test_beyond_the_limit_those_who_keep_most_and_take_nothing_are_closed() -> N
                 assert backlog_of(harness).bytes > 150_000
                 await trio.sleep(8)
                 assert harness.server.statistics().connections["PLAINTEXT"] == 2
+                assert harness.server.statistics().unread_closed == 1
                 await much.receive_until_closed()
                 for _ in range(enough):
                     await little.receive_frame()
@@ -183,7 +184,7 @@ def test_memory_is_returned_after_a_crowd_that_took_nothing(
     net = MemoryNet()
     returned: list[float] = []
     monkeypatch.setattr(
-        "broker.network.socket_server.return_memory", lambda: returned.append(trio.current_time())
+        "broker.network.sweeper.return_memory", lambda: returned.append(trio.current_time())
     )
 
     async def main() -> None:

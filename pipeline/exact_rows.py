@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from pipeline.errors import PipelineError
 from pipeline.failures import reasons_of
-from pipeline.java_clients import java_consumer
+from pipeline.java_clients import compiled, java_consumer
 from storage.reader.arrow.schema import LEAST_MS, MOST_MS
 
 PATIENCE_S: Final = 60.0
@@ -31,10 +31,14 @@ _COLUMNS: Final = (
     "topic STRING, partition INT, offset BIGINT, millis BIGINT, timestampType INT,"
     " key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
-_ROWS: Final = """
+_TAKE: Final = """
     java.util.List rows = new java.util.ArrayList();
-    for (java.util.Iterator each = records.iterator(); each.hasNext();) {
+    for (java.util.Iterator each = consumer.poll(java.time.Duration.ofSeconds(1)).iterator();
+            each.hasNext();) {
         ConsumerRecord r = (ConsumerRecord) each.next();
+        Number end = (Number) ends.get(new TopicPartition(r.topic(), r.partition()));
+        if (end == null || r.offset() >= end.longValue())
+            continue;
         Header[] headers = r.headers().toArray();
         Object[] pairs = new Object[headers.length];
         for (int n = 0; n < headers.length; n++)
@@ -44,11 +48,28 @@ _ROWS: Final = """
             r.key(), r.value(), pairs.length == 0 ? null : pairs
         }));
     }
-    return rows;
+    long sum = 0;
+    for (java.util.Iterator each = ends.entrySet().iterator(); each.hasNext();) {
+        java.util.Map.Entry entry = (java.util.Map.Entry) each.next();
+        TopicPartition place = (TopicPartition) entry.getKey();
+        long position = consumer.position(place);
+        sum += position;
+        if (position >= ((Number) entry.getValue()).longValue()) {
+            consumer.pause(java.util.Collections.singleton(place));
+            each.remove();
+        }
+    }
+    return new Object[] {rows, sum};
 """
-"""Makes rows of a poll's records. Spark compiles the code of its queries with the same compiler."""
+"""Polls; returns rows of the records before `ends` (by partition), and the sum of the positions.
+Partitions that are read to their ends are taken out of `ends`."""
+_PARAMETERS: Final = {
+    "consumer": "org.apache.kafka.clients.consumer.Consumer",
+    "ends": "java.util.Map",
+}
 _IMPORTED: Final = (
     "org.apache.kafka.clients.consumer.ConsumerRecord",
+    "org.apache.kafka.common.TopicPartition",
     "org.apache.kafka.common.header.Header",
     "org.apache.spark.sql.RowFactory",
 )
@@ -120,69 +141,46 @@ def first_refused(session: Any, settings: Mapping[str, str], topics: Iterable[st
 def exact_rows(
     session: Any, settings: Mapping[str, str], ranges: Iterable[OffsetRange]
 ) -> Iterator[DataFrame]:
-    """Yield the records of ranges, some megabytes at a time, in the order of offsets.
+    """Yield the records of ranges, some megabytes at a time, each partition's in order.
 
     The columns are those of the kafka source, but `millis` in place of `timestamp`. Raises
     PipelineError if the broker does not answer, and what the Java client raises.
     """
     jvm = session._jvm
     schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(_COLUMNS)
-    rows_of = _compiled(session)
+    take = compiled(session, _TAKE, "java.lang.Object", _PARAMETERS, _IMPORTED)
+    ends = jvm.java.util.LinkedHashMap()
     with java_consumer(session, {**_READING, **settings}) as consumer:
+        starts = []
         for each in ranges:
             place = jvm.org.apache.kafka.common.TopicPartition(each.topic, each.partition)
-            consumer.assign([place])
-            if each.start is None:
+            ends[place] = each.end
+            starts.append((place, each.start))
+        consumer.assign([place for place, _ in starts])
+        for place, start in starts:
+            if start is None:
                 consumer.seekToBeginning([place])
             else:
-                consumer.seek(place, each.start)
-            for polled in _polled(jvm, consumer, place, each):
-                made = session._jsparkSession.createDataFrame(rows_of(polled), schema)
-                yield DataFrame(made, session).where(F.col("offset") < each.end)
+                consumer.seek(place, start)
+        sum_before, since = -1, time.monotonic()
+        while ends:
+            rows, positions = take(consumer, ends)
+            if rows:
+                made = session._jsparkSession.createDataFrame(rows, schema)
+                yield DataFrame(made, session)
+            if rows or positions != sum_before:
+                sum_before, since = positions, time.monotonic()
+            elif time.monotonic() - since > PATIENCE_S:
+                place = next(iter(ends))
+                raise PipelineError(
+                    f"{place} cannot be read beyond offset {consumer.position(place)}: nothing"
+                    f" came for {PATIENCE_S:.0f} s"
+                )
 
 
 _READING: Final = {
     "enable.auto.commit": "false",
     "max.poll.records": "50000",
+    "fetch.max.bytes": "16000000",
     "max.partition.fetch.bytes": "16000000",
 }
-
-
-def _polled(jvm: Any, consumer: Any, place: Any, wanted: OffsetRange) -> Iterator[Any]:
-    second = jvm.java.time.Duration.ofSeconds(1)
-    at, since = consumer.position(place), time.monotonic()
-    while at < wanted.end:
-        polled = consumer.poll(second)
-        if polled.count():
-            yield polled
-        before, at = at, consumer.position(place)
-        if at > before:
-            since = time.monotonic()
-        elif time.monotonic() - since > PATIENCE_S:
-            raise PipelineError(
-                f"{wanted.topic}-{wanted.partition} cannot be read beyond offset {at}: nothing"
-                f" came for {PATIENCE_S:.0f} s"
-            )
-
-
-def _compiled(session: Any) -> Any:
-    """Return the function of `_ROWS`, from a poll's records to a list of rows."""
-    jvm, gateway = session._jvm, session.sparkContext._gateway
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-
-    def array(kind: Any, *values: Any) -> Any:
-        made = gateway.new_array(kind, len(values))
-        for number, value in enumerate(values):
-            made[number] = value
-        return made
-
-    script = jvm.org.codehaus.janino.ScriptEvaluator()
-    script.setParentClassLoader(loader)
-    script.setDefaultImports(array(jvm.java.lang.String, *_IMPORTED))
-    script.setReturnType(loader.loadClass("java.util.List"))
-    script.setParameters(
-        array(jvm.java.lang.String, "records"),
-        array(jvm.java.lang.Class, loader.loadClass("java.lang.Iterable")),
-    )
-    script.cook(_ROWS)
-    return lambda records: script.evaluate(array(jvm.java.lang.Object, records))

@@ -7,6 +7,7 @@ when it starts, and after each of its batches. A topic that is gone stays as it 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -14,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pipeline.archive.archiving import Source
 from pipeline.archive.files import Files
 from pipeline.errors import PipelineError
-from pipeline.java_clients import java_admin
+from pipeline.java_clients import compiled, java_admin
 
 DECIDING: Final = frozenset(
     {"cleanup.policy", "max.message.bytes", "message.timestamp.type"}
@@ -23,6 +24,44 @@ DECIDING: Final = frozenset(
 """These decide which records a topic takes and keeps, so they are kept also where a topic has them
 from its broker, which may not be the one that it is restored to."""
 _OF_TOPIC: Final = "DYNAMIC_TOPIC_CONFIG"
+_DESCRIBE: Final = """
+    java.util.List wanted = java.util.Arrays.asList(names.split(","));
+    java.util.List resources = new java.util.ArrayList();
+    for (java.util.Iterator each = wanted.iterator(); each.hasNext();)
+        resources.add(new ConfigResource(ConfigResource.Type.TOPIC, (String) each.next()));
+    java.util.Map counts = admin.describeTopics((java.util.Collection) wanted).topicNameValues();
+    java.util.Map configs = admin.describeConfigs(resources).values();
+    java.util.Map told = new java.util.LinkedHashMap();
+    for (int n = 0; n < resources.size(); n++) {
+        Object[] topic = new Object[3];
+        told.put(wanted.get(n), topic);
+        try {
+            Object described = ((KafkaFuture) counts.get(wanted.get(n))).get();
+            topic[0] = Integer.valueOf(((TopicDescription) described).partitions().size());
+            java.util.Map entries = new java.util.LinkedHashMap();
+            Config config = (Config) ((KafkaFuture) configs.get(resources.get(n))).get();
+            for (java.util.Iterator each = config.entries().iterator(); each.hasNext();) {
+                ConfigEntry entry = (ConfigEntry) each.next();
+                if (entry.value() != null)
+                    entries.put(entry.name(), new String[] {entry.value(), entry.source().name()});
+            }
+            topic[1] = entries;
+        } catch (java.util.concurrent.ExecutionException error) {
+            topic[2] = error.getCause().toString();
+        }
+    }
+    return new ObjectMapper().writeValueAsString(told);
+"""
+"""Tells of each topic, in JSON: [partitions, {config: [value, source]}, why one of both is null].
+"""
+_IMPORTED: Final = (
+    "com.fasterxml.jackson.databind.ObjectMapper",
+    "org.apache.kafka.clients.admin.Config",
+    "org.apache.kafka.clients.admin.ConfigEntry",
+    "org.apache.kafka.clients.admin.TopicDescription",
+    "org.apache.kafka.common.KafkaFuture",
+    "org.apache.kafka.common.config.ConfigResource",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,45 +121,27 @@ class TopicsFile:
 
     def _seen(self, known: Mapping[str, Topic]) -> tuple[dict[str, Topic], str | None]:
         seen, problem = dict(known), None
-        kinds = self._session._jvm.org.apache.kafka.common.config.ConfigResource
         with java_admin(self._session, self._source.settings()) as admin:
             names = self._source.names(self._session)
-            counts = admin.describeTopics(names).topicNameValues()
-            topic = kinds.Type.TOPIC
-            resources = {name: kinds(topic, name) for name in names}
-            configs = admin.describeConfigs(list(resources.values())).values()
-            for name, resource in resources.items():
-                before = known.get(name, Topic(0, {}))
-                partitions, why = _answer(counts[name])
-                if partitions is None:
-                    problem = (
-                        f"{name} cannot be described, so a restore makes it by its rows: {why}"
-                    )
-                    continue
-                found, why = _answer(configs[resource])
-                if found is None:
-                    problem = f"the configs of {name} cannot be kept for a restore: {why}"
-                of_it = before.configs if found is None else kept(_entries(found))
-                seen[name] = Topic(partitions.partitions().size(), of_it)
+            told = json.loads(self._describe(admin, ",".join(names))) if names else {}
+        for name, (partitions, configs, why) in told.items():
+            if partitions is None:
+                problem = f"{name} cannot be described, so a restore makes it by its rows: {why}"
+                continue
+            if configs is None:
+                problem = f"the configs of {name} cannot be kept for a restore: {why}"
+                of_it = known.get(name, Topic(0, {})).configs
+            else:
+                of_it = kept(configs)
+            seen[name] = Topic(partitions, of_it)
         return seen, problem
 
-
-def _answer(future: Any) -> tuple[Any, str]:
-    """Return (the result of a future, or None; why there is none)."""
-    try:
-        return future.get(), ""
-    except Py4JJavaError as error:
-        return None, _reason(error)
+    @cached_property
+    def _describe(self) -> Any:
+        parameters = {"admin": "org.apache.kafka.clients.admin.Admin", "names": "java.lang.String"}
+        return compiled(self._session, _DESCRIBE, "java.lang.String", parameters, _IMPORTED)
 
 
 def _reason(error: Py4JJavaError) -> str:
     thrown = error.java_exception
     return str((thrown.getCause() or thrown).toString())
-
-
-def _entries(config: Any) -> dict[str, tuple[str, str]]:
-    return {
-        entry.name(): (entry.value(), entry.source().name())
-        for entry in config.entries().toArray()
-        if entry.value() is not None
-    }

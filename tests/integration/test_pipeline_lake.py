@@ -7,6 +7,7 @@ import re
 import struct
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import date
@@ -45,6 +46,7 @@ from pipeline.archive.topics import TopicsFile, parsed
 from pipeline.archive.values import Decoding, infer_json_schema
 from pipeline.archive.written import Written
 from pipeline.errors import PipelineError
+from pipeline.exact_rows import OffsetRange, exact_rows
 from pipeline.failures import as_sentence
 from pipeline.restore import command as restoring
 from pipeline.restore.job import SendJob
@@ -850,6 +852,32 @@ def test_any_time_is_archived_exactly_or_its_record_is_named(
         assert days == DAYS
         query = f"select max(date), max(epoch_ms(timestamp)) from '{place.table}/*/*/*.parquet'"
         assert duckdb.sql(query).fetchall() == [(date(9999, 12, 31), MOST_MS)]
+
+
+def test_records_are_read_again_from_many_partitions_at_once(
+    spark: SparkSession, bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(bootstrap, topic, 4)
+    for partition in range(4):
+        values: list[bytes | None] = [f"{partition} {n}".encode() for n in range(7)]
+        produce(bootstrap, topic, values, partition=partition)
+    settings = {"bootstrap.servers": bootstrap}
+    wanted = {0: (2, 5), 1: (None, 3), 2: (6, 7), 3: (4, 4)}
+    ranges = [OffsetRange(topic, number, *bounds) for number, bounds in wanted.items()]
+    found: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
+    for rows in exact_rows(spark, settings, ranges):
+        for row in rows.collect():
+            found[row.partition].append((row.offset, bytes(row.value)))
+    assert found == {
+        number: [(at, f"{number} {at}".encode()) for at in range(start or 0, end)]
+        for number, (start, end) in wanted.items()
+        if start != end
+    }
+
+    monkeypatch.setattr("pipeline.exact_rows.PATIENCE_S", 0.5)
+    beyond = [OffsetRange(topic, 0, 5, 7), OffsetRange(topic, 1, 5, 8)]
+    with pytest.raises(PipelineError, match=f"^{topic}-1 cannot be read beyond offset 7: "):
+        list(exact_rows(spark, settings, beyond))
 
 
 def test_a_schema_is_inferred_from_values_of_any_time_and_grows_by_those_of_the_table(

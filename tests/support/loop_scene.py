@@ -41,6 +41,8 @@ class FakeReadiness:
         """How often it was asked."""
         self.later = 0
         """In how many looks connection 1 can be received from; 0: not."""
+        self.look: Callable[[], object] = bool
+        """Called in each look."""
         self.changed = trio.lowlevel.ParkingLot()
 
     def add(self, stream: int, mask: int) -> int:
@@ -57,6 +59,7 @@ class FakeReadiness:
 
     def poll(self, timeout: int, most: int, /) -> list[tuple[int, int]]:
         self.looks += 1
+        self.look()
         if self.later:
             self.later -= 1
             self.events[1] = 0 if self.later else IN

@@ -10,6 +10,7 @@ from broker.network.connection_loop import (
     DUE_PER_ROUND,
     LOOKS,
     LOOKS_PAY_S,
+    LOOKS_S,
     ClientGone,
     ConnectionEnded,
 )
@@ -56,6 +57,22 @@ def test_the_loop_looks_again_by_itself_if_it_was_woken_soon_the_last_time(
         scene.readiness.tell(1, IN)
         await wait_all_tasks_blocked()
         assert scene.readiness.looks == 2 + looks  # one finds it, and one nobody
+
+    play(scenario)
+
+
+def test_the_loop_looks_again_by_itself_for_a_bounded_time() -> None:
+    look_s = LOOKS_S / 10
+
+    async def scenario(scene: Scene) -> None:
+        scene.serve(1, scene.receiving(1))
+        await wait_all_tasks_blocked()
+        scene.readiness.looks = 0
+        scene.readiness.look = lambda: scene.clock.advance(look_s)
+        scene.clock.advance(LOOKS_PAY_S * 0.9)
+        scene.readiness.tell(1, IN)
+        await wait_all_tasks_blocked()
+        assert 2 + 9 <= scene.readiness.looks <= 2 + 11
 
     play(scenario)
 

@@ -12,7 +12,7 @@ would wait for it. Rules
 
 import trio
 
-from broker.network.unanswered import Unanswered, is_parked
+from broker.network.unanswered import Unanswered, is_asleep
 from broker.world.driver import Driver
 from broker.world.turns import wait_for_turn
 from storage.clock import Clock
@@ -65,7 +65,7 @@ class Asides:
 
     async def _go_on(self, work: Unanswered, gone_on: Signal[None]) -> None:
         try:
-            await work.go_on(self._driver, self._clock, is_parked, wait_for_turn)
+            await work.go_on(self._driver, self._clock, is_asleep, wait_for_turn)
             gone_on.fire()
         finally:
             if not gone_on.fired:

@@ -5,20 +5,18 @@ The request may be with a worker or a task aside, parked, or still to be parsed 
 """
 
 from collections.abc import Callable
-from contextlib import suppress
-
-import trio
 
 from broker.network.activity import State
 from broker.network.connection_state import ConnectionState
 from broker.network.large_messages import Room
+from broker.network.meanwhile import Meanwhile
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
 from broker.network.request_handling import RequestHandling
 from broker.network.unanswered import Unanswered, is_long, is_parked
 from broker.quotas.throttle import Throttle
 from broker.request import RequestContext
-from storage.waits import Wait
+from storage.waits import Signal, Wait
 
 
 class Finishing:
@@ -48,18 +46,14 @@ class Finishing:
         """
         state, replies = self._state, self._replies
         waiting: Unanswered = state.waiting
-        if replies.turn:
-            try:
-                if not replies.send_nowait(state.since):
-                    await replies.send(state.since)
-            except BaseException:
-                self._leave(waiting)
-                raise
+        gone_on = await self._send_before(waiting) if replies.turn else None
         state.waiting = None
         if state.incoming.kept:
             state.incoming.keep(0)
         span = waiting.span
         if span is None:
+            if gone_on is not None:
+                await self._aside(waiting, gone_on, None)
             return await self._answer(waiting, abort, None)
         large, incoming = self._channel.large, state.incoming
         most = waiting.route.most_elements_of(waiting.context)
@@ -67,16 +61,26 @@ class Finishing:
             await self._handling.handle_large(incoming.buffer, incoming.view, waiting, room, most)
             return await self._answer(waiting, abort, room)
 
-    def _leave(self, waiting: Unanswered) -> None:
-        """The client has gone before anybody went on with its request."""
-        if waiting.wait is None:
-            return
-        if waiting.route.ends_with_client or is_parked(waiting.wait):
-            waiting.close()
-        else:
-            waiting.leave(ends=False)
-            with suppress(trio.ClosedResourceError):  # the broker stops: the work is dropped
-                self._channel.asides.begin(waiting)
+    async def _send_before(self, waiting: Unanswered) -> Signal[None] | None:
+        """Send the replies before that to `waiting`.
+
+        Returns what fires when a task aside has gone on with its work; None if none is at it.
+        """
+        replies, since = self._replies, self._state.since
+        meanwhile = Meanwhile(waiting, self._channel.asides)
+        try:
+            if replies.send_nowait(since):
+                return None
+            meanwhile.begin()
+            await replies.send(since)
+        except BaseException:
+            meanwhile.leave()
+            raise
+        gone_on = meanwhile.end()
+        now = self._channel.clock.monotonic()
+        waiting.remote_s += now - waiting.since
+        waiting.since = now
+        return gone_on
 
     async def _answer(
         self, waiting: Unanswered, abort: Callable[[], None], room: Room | None
@@ -132,17 +136,21 @@ class Finishing:
             waiting.since = monotonic()
             waiting.local_s += waiting.since - waiting.started
         else:
-            gone_on = self._channel.asides.begin(waiting)
-            try:
-                if route.ends_with_client:
-                    await self._park(gone_on.parked(), waiting.context, room)
-                else:
-                    await gone_on
-            except BaseException:
-                waiting.leave(ends=route.ends_with_client)
-                raise
-            waiting.since = monotonic()
-            waiting.remote_s += waiting.since - since
+            await self._aside(waiting, self._channel.asides.begin(waiting), room)
+
+    async def _aside(self, waiting: Unanswered, gone_on: Signal[None], room: Room | None) -> None:
+        """Wait until a task aside has gone on with a request's work."""
+        ends_with_client = waiting.route.ends_with_client
+        try:
+            if ends_with_client:
+                await self._park(gone_on.parked(), waiting.context, room)
+            else:
+                await gone_on
+        except BaseException:
+            waiting.leave(ends=ends_with_client)
+            raise
+        since, waiting.since = waiting.since, self._channel.clock.monotonic()
+        waiting.remote_s += waiting.since - since
 
     async def _park(self, wait: Wait, context: RequestContext, room: Room | None) -> None:
         """Wait until it is fired. Raises ClientGone if the client resets it first.

@@ -44,6 +44,11 @@ def is_parked(wait: Wait | None) -> bool:
     return isinstance(wait, Until) and wait.parked
 
 
+def is_asleep(wait: Wait | None) -> bool:
+    """Whether work is parked and cannot go on yet."""
+    return isinstance(wait, Until) and wait.parked and not wait.signal.fired
+
+
 def is_long(wait: Wait) -> bool:
     """Whether work must not hold a handler worker any longer: it takes long, or waits."""
     return not isinstance(wait, Call) or wait.place is not Place.THREAD

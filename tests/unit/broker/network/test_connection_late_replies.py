@@ -16,10 +16,9 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.registry import SPECS
 from storage.waits import PAUSE, Call, Signal, Work, call, compute
-from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
+from tests.support.connection_requests import HEARTBEAT, echo, heartbeat
 from tests.support.fake_handlers import Parking, running_server
-from tests.support.memory_transport import BUFFER_BYTES
-from tests.support.networks import MemoryNet, Net, wait_until
+from tests.support.networks import Net, wait_until
 from tests.support.wire_client import request_frame
 
 LIST_OFFSETS, LEAVE_GROUP = ApiKey.LIST_OFFSETS, ApiKey.LEAVE_GROUP
@@ -174,40 +173,6 @@ def test_long_work_that_changes_nothing_ends_with_its_client(
                 await trio.sleep(0.02)
                 go.fire()
             await wait_until(lambda: ended == [not ends])
-
-    net.run(main)
-
-
-@pytest.mark.parametrize(("key", "ends"), [(LIST_OFFSETS, True), (LEAVE_GROUP, False)])
-def test_what_began_behind_a_reply_that_the_client_does_not_take_is_finished_too(
-    key: ApiKey, ends: bool
-) -> None:
-    """The work takes its first step in the turn of a reply that has to be sent before."""
-    net = MemoryNet()  # where no turn is over by the clock
-    seen: list[str] = []
-    reply = fetch_reply(bytes(60_000))  # less than a turn's; some of them fill the pipe
-
-    async def work(ctx: RequestContext, request: Any) -> Any:
-        seen.append("began")
-        try:
-            await compute(int)
-            seen.append("went on")
-        finally:
-            seen.append("ended")
-
-    async def main() -> None:
-        async with running_server(net, {FETCH: lambda c, r: reply, key: work}) as harness:
-            client = await harness.connect()
-            for _ in range(BUFFER_BYTES // 60_000):
-                await client.send(request_frame(FETCH, 12))
-                await net.settle()
-            await client.send(request_frame(FETCH, 12) + request_frame(key, SPECS[key].max_version))
-            await wait_until(lambda: seen == ["began"])
-            await net.settle()
-            assert seen == ["began"]
-            client.close()
-            await wait_until(lambda: seen[-1] == "ended")
-            assert ("went on" in seen) is not ends
 
     net.run(main)
 

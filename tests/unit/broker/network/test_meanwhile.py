@@ -1,0 +1,215 @@
+"""Requests behind a reply that their client does not take (`broker.network.meanwhile`)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import trio
+
+from broker.request import RequestContext
+from protocol.api_keys import ApiKey
+from protocol.messages.registry import SPECS, response_api
+from storage.waits import Signal
+from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
+from tests.support.fake_handlers import AsyncClient, Harness, running_server
+from tests.support.memory_transport import BUFFER_BYTES
+from tests.support.networks import MemoryNet, wait_until
+from tests.support.wire_client import request_frame
+
+LIST_OFFSETS, LEAVE_GROUP = ApiKey.LIST_OFFSETS, ApiKey.LEAVE_GROUP
+BEFORE = BUFFER_BYTES // 60_000 + 1
+"""Replies before that of the request."""
+PARKS = [(False, False), (False, True), (True, False), (True, True)]
+DONE = ["began", "went on", "went on", "ended"]
+
+
+@dataclass
+class Behind:
+    """Such a request, whose work waits for two signals, one after the other."""
+
+    harness: Harness
+    net: MemoryNet
+    client: AsyncClient
+    go: tuple[Signal[None], Signal[None]]
+    seen: list[str]
+
+    async def sees(self, *what: str) -> None:
+        """Wait until this has happened, and nothing else."""
+        await wait_until(lambda: len(self.seen) >= len(what))
+        await self.net.settle()
+        assert self.seen == list(what)
+
+    async def take_replies(self) -> None:
+        """Take the replies before that of the request."""
+        for _ in range(BEFORE):
+            await self.client.response(FETCH, 12)
+
+
+def play(
+    scenario: Callable[[Behind], Awaitable[None]],
+    parks: tuple[bool, bool],
+    key: ApiKey = LEAVE_GROUP,
+    *,
+    has_gone: bool = False,
+) -> None:
+    """`parks`: whether the request is parked for the first and for the second signal.
+
+    `has_gone`: the client has, before the request is handled.
+    """
+    net = MemoryNet()  # where no turn is over by the clock
+    go = Signal[None](), Signal[None]()
+    seen: list[str] = []
+    reply = fetch_reply(bytes(60_000))  # less than a turn's; some of them fill the pipe
+
+    async def work(ctx: RequestContext, request: Any) -> Any:
+        seen.append("began")
+        try:
+            for signal, is_parked in zip(go, parks, strict=True):
+                await (signal.parked() if is_parked else signal)
+                seen.append("went on")
+        finally:
+            seen.append("ended")
+        return response_api(key)(throttle_time_ms=7)
+
+    async def main() -> None:
+        handlers = {FETCH: lambda ctx, request: reply, HEARTBEAT: echo, key: work}
+        async with running_server(net, handlers) as harness:
+            client = await harness.connect()
+            for _ in range(BEFORE - 1):
+                await client.send(request_frame(FETCH, 12))
+                await net.settle()
+            frames = [request_frame(FETCH, 12), request_frame(key, SPECS[key].max_version)]
+            await client.send(b"".join(frames))
+            behind = Behind(harness, net, client, go, seen)
+            if has_gone:
+                net.reset(client.stream)
+            else:
+                await behind.sees("began")
+            await scenario(behind)
+            assert harness.channel.asides.working == 0
+
+    net.run(main)
+
+
+async def is_answered(behind: Behind, key: ApiKey = LEAVE_GROUP) -> None:
+    """Take its reply and that of one request more."""
+    answer = await behind.client.response(key, SPECS[key].max_version)
+    assert answer.throttle_time_ms == 7
+    await behind.client.send(heartbeat(2, 5))
+    assert (await behind.client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5
+
+
+@pytest.mark.parametrize("key", [LEAVE_GROUP, LIST_OFFSETS])
+@pytest.mark.parametrize("parks", PARKS)
+def test_its_work_is_done_before_its_client_takes_a_reply(
+    parks: tuple[bool, bool], key: ApiKey
+) -> None:
+    async def scenario(behind: Behind) -> None:
+        for done, signal in enumerate(behind.go, 2):
+            signal.fire()
+            await behind.sees(*DONE[: done if done == 2 else None])
+        await behind.take_replies()
+        await is_answered(behind, key)
+
+    play(scenario, parks, key)
+
+
+@pytest.mark.parametrize("parks", PARKS)
+@pytest.mark.parametrize("fired", [0, 1])
+def test_its_connection_goes_on_with_it_when_the_replies_are_taken(
+    fired: int, parks: tuple[bool, bool]
+) -> None:
+    async def scenario(behind: Behind) -> None:
+        for signal in behind.go[:fired]:
+            signal.fire()
+        await behind.sees(*DONE[: 1 + fired])
+        await behind.take_replies()
+        await behind.net.settle()
+        assert behind.client.has_nothing()
+        assert behind.harness.channel.asides.working == (not parks[fired])
+        for signal in behind.go[fired:]:
+            signal.fire()
+        await behind.sees(*DONE)
+        await is_answered(behind)
+
+    play(scenario, parks)
+
+
+@pytest.mark.parametrize("key", [LEAVE_GROUP, LIST_OFFSETS])
+@pytest.mark.parametrize("parks", PARKS)
+@pytest.mark.parametrize("fired", [0, 1])
+def test_it_ends_with_its_client_if_it_is_parked_or_changes_nothing(
+    fired: int, parks: tuple[bool, bool], key: ApiKey
+) -> None:
+    async def scenario(behind: Behind) -> None:
+        for signal in behind.go[:fired]:
+            signal.fire()
+        await behind.sees(*DONE[: 1 + fired])
+        behind.net.reset(behind.client.stream)
+        await behind.net.settle()
+        if key is LIST_OFFSETS or parks[fired]:
+            await behind.sees(*DONE[: 1 + fired], "ended")
+            behind.go[fired].fire()
+            assert behind.harness.channel.asides.working == 0
+            return
+        await behind.sees(*DONE[: 1 + fired])
+        behind.go[fired].fire()
+        if fired == 0 and parks[1]:  # nobody is there to be parked for
+            await behind.sees("began", "went on", "ended")
+            return
+        behind.go[1].fire()
+        await behind.sees(*DONE)
+
+    play(scenario, parks, key)
+
+
+@pytest.mark.parametrize("parks", PARKS)
+def test_it_is_finished_if_its_client_had_gone_before_the_replies_were_sent(
+    parks: tuple[bool, bool],
+) -> None:
+    async def scenario(behind: Behind) -> None:
+        if parks[0]:
+            await behind.sees("began", "ended")
+            return
+        await behind.sees("began")
+        behind.go[0].fire()
+        if not parks[1]:
+            behind.go[1].fire()
+        await wait_until(lambda: behind.seen[-1] == "ended")
+
+    play(scenario, parks, has_gone=True)
+
+
+@pytest.mark.parametrize("fires_before", [False, True])
+def test_the_time_until_the_replies_are_taken_is_remote(fires_before: bool) -> None:
+    async def scenario(behind: Behind) -> None:
+        if fires_before:
+            await trio.sleep(2)
+            for signal in behind.go:
+                signal.fire()
+        await trio.sleep(1)
+        await behind.take_replies()
+        await behind.net.settle()
+        if not fires_before:
+            await trio.sleep(2)
+            for signal in behind.go:
+                signal.fire()
+        await is_answered(behind)
+        phases = behind.harness.channel.statistics().requests["LeaveGroup"].phases
+        assert phases["remote"].total_s == pytest.approx(3, abs=0.1)
+        assert phases["queue"].total_s + phases["local"].total_s < 0.1
+
+    play(scenario, (False, False))
+
+
+@pytest.mark.parametrize("parks", PARKS)
+def test_it_is_dropped_when_the_broker_stops(parks: tuple[bool, bool]) -> None:
+    async def scenario(behind: Behind) -> None:
+        await behind.harness.channel.close()
+        behind.go[0].fire()
+        await behind.net.settle()
+        behind.client.stream.close()
+        await behind.sees("began", "ended")
+
+    play(scenario, parks)

@@ -220,7 +220,11 @@ def shortened(message: str) -> str:
 
 
 class KafkaError(Exception):
-    """A foreseen refusal: `code` goes on the wire, `message` where the response has room for it."""
+    """A foreseen refusal: `code` goes on the wire, `message` where the response has room for it.
+
+    One that is kept in a result is kept `with_traceback(None)`: its traceback holds the frame that
+    holds the result, and such a cycle is freed by a garbage collection only.
+    """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         message = None if message is None else shortened(message)

@@ -114,7 +114,7 @@ class CreateTopicsHandler:
                 try:
                     wishes.append(_wish(topic))
                 except KafkaError as error:
-                    refused[name] = error
+                    refused[name] = error.with_traceback(None)
             await PAUSE
         try:
             with charged_changes(self._quotas, ctx, strict_since=FIRST_STRICT_VERSION) as charge:

@@ -125,7 +125,7 @@ class ClientQuotas:
                 changes = _changes(one)
                 wanted[Entity.of(one.parts)] = changes
             except KafkaError as error:
-                results[name] = error
+                results[name] = error.with_traceback(None)
             await PAUSE
         if wanted and not validate_only:
             async with self._altering:

@@ -179,7 +179,7 @@ class Controller:
                         if charge is not None:
                             charge(len(topic.partitions))
                     except KafkaError as error:
-                        refused[name] = error
+                        refused[name] = error.with_traceback(None)
                     else:
                         known.append(name)
                 refused |= await self._delete(known)
@@ -195,14 +195,14 @@ class Controller:
             with store_errors_told():
                 errors = await self._deletions.delete(names) if names else {}
         except KafkaError as error:
-            return dict.fromkeys(names, error)
+            return dict.fromkeys(names, error.with_traceback(None))
         for name in names:
             try:
                 with store_errors_told():
                     if name in errors:
                         raise errors[name]
             except KafkaError as error:
-                refused[name] = error
+                refused[name] = error.with_traceback(None)
             else:
                 log.info("Deleted topic %s", name)
         return refused

@@ -112,7 +112,7 @@ class TopicCreation:
         try:
             outcomes = await self._changes.write(operations)
         except KafkaError as error:
-            return dict.fromkeys(planned, error)
+            return dict.fromkeys(planned, error.with_traceback(None))
         refused = {
             name: outcomes[name].refused
             for name in planned
@@ -123,7 +123,7 @@ class TopicCreation:
             try:
                 await self._changes.take_back(undo)
             except KafkaError as error:
-                refused = dict.fromkeys(refused, error)
+                refused = dict.fromkeys(refused, error.with_traceback(None))
         results: dict[str, TopicImage | KafkaError] = {}
         for name in planned:
             refusal = refused.get(name)
@@ -132,7 +132,7 @@ class TopicCreation:
             try:
                 results[name] = refusal or self._made(name)
             except KafkaError as disk_failed:
-                results[name] = disk_failed
+                results[name] = disk_failed.with_traceback(None)
         return results
 
     def _made(self, name: str) -> TopicImage:

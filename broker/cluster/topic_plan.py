@@ -108,7 +108,7 @@ async def plan_each(
                 charge(len(topic.partitions))
             results[wish.name] = topic
         except KafkaError as error:
-            results[wish.name] = error
+            results[wish.name] = error.with_traceback(None)
         await PAUSE
     return results
 

@@ -77,7 +77,7 @@ class Reassignments:
                 if target is not None:
                     check_target(current, target, self._state.live_brokers())
             except KafkaError as error:
-                results[tp] = error
+                results[tp] = error.with_traceback(None)
                 continue
             wanted = reassignment(current, target)
             if wanted is None:

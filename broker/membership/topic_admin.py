@@ -204,7 +204,7 @@ class TopicAdmin:
             try:
                 await self._write(topic, by_controller=by_controller)
             except KafkaError as error:
-                results[topic.name] = error
+                results[topic.name] = error.with_traceback(None)
 
         if not validate_only:
             for some in batches(planned, lambda topic: len(topic.partitions)):
@@ -377,7 +377,7 @@ class TopicAdmin:
             try:
                 await self._mark(name, charge)
             except KafkaError as error:
-                refused[name] = error
+                refused[name] = error.with_traceback(None)
             await PAUSE
         marked = [name for name in names if name not in refused]
         if marked:

@@ -156,7 +156,7 @@ class Connection:
         self._served: ConnectionWork | None = None
         self._most_bytes = services.max_request_bytes
         self._guard: Guard | None = None
-        self._let_in: Callable[[], object] = lambda: None
+        self._let_in: Callable[[], object] = _nothing
         self._replies = Replies(stream, activity, services.disk, channel.clock)
         self._handling = RequestHandling(info, channel.routes, channel, activity, self._replies)
         self._state = ConnectionState(
@@ -176,11 +176,12 @@ class Connection:
         self,
         loop: ConnectionLoop,
         ended: Callable[[], object],
-        let_in: Callable[[], object] = lambda: None,
+        let_in: Callable[[], object] | None = None,
     ) -> None:
         """Serve until the client disconnects or sends bad bytes, or the server closes it; then call
         `ended`. `let_in` is called when the client has proved who it is."""
-        self._let_in = let_in
+        if let_in is not None:
+            self._let_in = let_in
         self._served = loop.serve(self._stream, self.run(), self.info.client, self._named, ended)
 
     def _named(self) -> str:
@@ -219,6 +220,16 @@ class Connection:
                 state.claim.release()
             self._replies.drop()
             state.incoming.close(reusable=ended_well)
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop what holds this connection, so that its memory is free with the last reference.
+
+        The collector of cycles comes too seldom for a client that connects again and again.
+        """
+        self._served = self._guard = self._opening = None
+        self._let_in = _nothing
+        self._state.forget()
 
     def _tell(self, error: ProtocolError) -> None:
         """Say why bad bytes end the connection, but not of each where there are many."""
@@ -422,3 +433,7 @@ class Connection:
             state.throttled()
             await self._channel.deadlines.wait_until(throttle.until)
         state.activity.last = self._channel.clock.monotonic()
+
+
+def _nothing() -> None:
+    pass

@@ -330,6 +330,10 @@ class ConnectionState:
         self.began = now = self.activity.last
         return self.received(0, now)
 
+    def forget(self) -> None:
+        """The connection has ended: drop what handles its frames."""
+        self._handle = _refuse
+
     def close(self) -> bool:
         """End after the request in work; return whether the driver may end it at once."""
         self.activity.end(Ending.SERVER)
@@ -387,3 +391,7 @@ class ConnectionState:
         """Whether others wait for the memory of its frame, which comes too slowly."""
         hold = self.incoming.hold
         return hold is not None and self.activity.state is State.IDLE and hold.is_overdue(now)
+
+
+def _refuse(buffer: PoolBuffer, view: memoryview, start: int, end: int, now: float) -> Any:
+    raise RuntimeError("a frame of a connection that has ended")

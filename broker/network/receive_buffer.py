@@ -165,6 +165,7 @@ class ReceiveBuffer:
             self._pool.release(buffer)
         else:
             self._pool.forget(buffer)
+        self.hold, self._give_up = None, _nothing  # which hold the connection
 
     def _use(self, buffer: PoolBuffer) -> None:
         self.buffer = buffer
@@ -184,3 +185,7 @@ class ReceiveBuffer:
         buffer, self.buffer = self.buffer, _NO_BUFFER
         self.view = _NOTHING
         return buffer
+
+
+def _nothing() -> None:
+    pass

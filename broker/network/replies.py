@@ -175,6 +175,7 @@ class Replies:
     def drop(self) -> None:
         """The connection has ended: free what was not sent. (It may be garbage for a while.)"""
         self._out.clear()
+        self.blocked = _ignore
 
     def _pay(self, seconds: float) -> None:
         bill, self.bill = self.bill, None

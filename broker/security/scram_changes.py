@@ -41,7 +41,7 @@ async def alter(store: MetadataStore, wishes: Iterable[Wish]) -> dict[str, Kafka
                 )
             changes[user] = await _judged(store, wish)
         except KafkaError as error:
-            refused[user] = error
+            refused[user] = error.with_traceback(None)
         except MetadataStoreError as error:
             refused[user] = _unwritten(error)
         await PAUSE

@@ -375,6 +375,11 @@ class Log:
         """Refuse everything from now on: the log directory has failed."""
         self._guard.close(cause)
         self.release()
+        # These hold this log: without them its memory is free with the last reference to it, and
+        # not at a collection of all objects.
+        self._mender.noted = _ignore
+        self.roller.ended = None
+        self._truncator.lowered = None
 
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, dir={self.dir}, end={self.log_end_offset})"
@@ -391,3 +396,7 @@ class Log:
         active = self.segments.active
         assert active.read_end()[0] <= self.log_end_offset or active.size == 0
         assert self.segments.first.base_offset <= self.log_start_offset
+
+
+def _ignore(_: object) -> None:
+    """Do nothing."""

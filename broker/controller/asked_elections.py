@@ -55,7 +55,7 @@ class AskedElections:
             if error is None:
                 wanted.append(tp)
             elif partitions is not None or error.code is not ErrorCode.ELECTION_NOT_NEEDED:
-                refused[tp] = error.with_traceback(None)
+                refused[tp] = error
             await PAUSE
         outcomes = await self._partitions.to_online(wanted, strategy)
         code = (

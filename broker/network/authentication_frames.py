@@ -77,6 +77,10 @@ class AuthenticationFrames:
         else:
             self._authenticator.note_bad_bytes(str(error))
 
+    def forget(self) -> None:
+        """See `Guard`."""
+        self._authenticator.forget()
+
     def _take_raw(self, message: bytes, now: float) -> Unanswered | None:
         """Take a frame without header; what is refused gets no answer."""
         if self._authenticator.is_lost:

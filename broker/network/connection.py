@@ -118,6 +118,14 @@ class Guard(Protocol):
         """What the client sent is no request, and ends the connection."""
         ...
 
+    def forget(self) -> None:
+        """The connection has ended: drop what holds it."""
+        ...
+
+
+def _nothing() -> None:
+    pass
+
 
 class Connection:
     """Receives requests, has them handled and sends the replies."""
@@ -176,12 +184,11 @@ class Connection:
         self,
         loop: ConnectionLoop,
         ended: Callable[[], object],
-        let_in: Callable[[], object] | None = None,
+        let_in: Callable[[], object] = _nothing,
     ) -> None:
         """Serve until the client disconnects or sends bad bytes, or the server closes it; then call
         `ended`. `let_in` is called when the client has proved who it is."""
-        if let_in is not None:
-            self._let_in = let_in
+        self._let_in = let_in
         self._served = loop.serve(self._stream, self.run(), self.info.client, self._named, ended)
 
     def _named(self) -> str:
@@ -225,11 +232,12 @@ class Connection:
     def _forget(self) -> None:
         """Drop what holds this connection, so that its memory is free with the last reference.
 
-        The collector of cycles comes too seldom for a client that connects again and again.
+        A connection that stood for a while would wait for a full collection, which hardly comes.
         """
-        self._served = self._guard = self._opening = None
+        if self._guard is not None:
+            self._guard.forget()
+        self._served = None
         self._let_in = _nothing
-        self._state.forget()
 
     def _tell(self, error: ProtocolError) -> None:
         """Say why bad bytes end the connection, but not of each where there are many."""
@@ -433,7 +441,3 @@ class Connection:
             state.throttled()
             await self._channel.deadlines.wait_until(throttle.until)
         state.activity.last = self._channel.clock.monotonic()
-
-
-def _nothing() -> None:
-    pass

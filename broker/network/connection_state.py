@@ -106,6 +106,7 @@ class ConnectionState:
         "_ready",
         "_wanted",
         "activity",
+        "ahead",
         "began",
         "came_at",
         "claim",
@@ -146,6 +147,8 @@ class ConnectionState:
         """When this turn began; 0 if it begins with the next bytes."""
         self.waiting: Any = None
         """What `handle` returned, for FINISH; for THROTTLE, the throttle."""
+        self.ahead = 0
+        """Bytes in memory of the reply to `waiting`, if it was made before its turn to be sent."""
         self.is_cut = False
         """Whether the turn ended after a frame while more bytes follow in the buffer."""
         self._position = 0
@@ -264,7 +267,12 @@ class ConnectionState:
         if self.activity.ending is None and not in_work:
             self._release(unsent)
         else:
-            self.incoming.keep(unsent)
+            self.incoming.keep(unsent + self.ahead)
+
+    def made_ahead(self, size: int) -> None:
+        """The reply to `waiting`, of `size` bytes in memory, waits for those before it to leave."""
+        self.ahead = size
+        self.incoming.keep(self.incoming.kept + size)
 
     def sent(self) -> Step:
         """All replies of this turn were sent. Raises OSError if there is no memory for a frame."""
@@ -330,10 +338,6 @@ class ConnectionState:
         self.began = now = self.activity.last
         return self.received(0, now)
 
-    def forget(self) -> None:
-        """The connection has ended: drop what handles its frames."""
-        self._handle = _refuse
-
     def close(self) -> bool:
         """End after the request in work; return whether the driver may end it at once."""
         self.activity.end(Ending.SERVER)
@@ -391,7 +395,3 @@ class ConnectionState:
         """Whether others wait for the memory of its frame, which comes too slowly."""
         hold = self.incoming.hold
         return hold is not None and self.activity.state is State.IDLE and hold.is_overdue(now)
-
-
-def _refuse(buffer: PoolBuffer, view: memoryview, start: int, end: int, now: float) -> Any:
-    raise RuntimeError("a frame of a connection that has ended")

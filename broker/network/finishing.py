@@ -5,6 +5,7 @@ The request may be with a worker or a task aside, parked, or still to be parsed 
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from broker.network.activity import State
 from broker.network.connection_state import ConnectionState
@@ -47,7 +48,7 @@ class Finishing:
         state, replies = self._state, self._replies
         waiting: Unanswered = state.waiting
         gone_on = await self._send_before(waiting) if replies.turn else None
-        state.waiting = None
+        state.waiting, state.ahead = None, 0
         if state.incoming.kept:
             state.incoming.keep(0)
         span = waiting.span
@@ -67,7 +68,7 @@ class Finishing:
         Returns what fires when a task aside has gone on with its work; None if none is at it.
         """
         replies, since = self._replies, self._state.since
-        meanwhile = Meanwhile(waiting, self._channel.asides)
+        meanwhile = Meanwhile(waiting, self._channel.asides, partial(self._made, waiting))
         try:
             if replies.send_nowait(since):
                 return None
@@ -81,6 +82,11 @@ class Finishing:
         waiting.remote_s += now - waiting.since
         waiting.since = now
         return gone_on
+
+    def _made(self, waiting: Unanswered) -> None:
+        """The reply to `waiting` was made while those before it wait for the client."""
+        if waiting.reply is not None:
+            self._state.made_ahead(self._replies.size_in_memory(waiting.route, waiting.reply))
 
     async def _answer(
         self, waiting: Unanswered, abort: Callable[[], None], room: Room | None

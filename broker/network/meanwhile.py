@@ -4,6 +4,7 @@ Work that waits may hold locks and places, or stand in a line for them. If it st
 client reads, everybody else who needs these would wait for that client.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import trio
@@ -16,11 +17,13 @@ from storage.waits import Signal, Until
 class Meanwhile:
     """The work of one request, while the replies before its own are sent."""
 
-    __slots__ = ("_asides", "_going_on", "_parked", "_waiting")
+    __slots__ = ("_asides", "_done", "_going_on", "_parked", "_waiting")
 
-    def __init__(self, waiting: Unanswered, asides: Asides) -> None:
+    def __init__(self, waiting: Unanswered, asides: Asides, done: Callable[[], object]) -> None:
+        """`done` is called when the work is, if the replies have not left before."""
         self._waiting = waiting
         self._asides = asides
+        self._done = done
         self._parked: Signal[None] | None = None
         """For which the request is parked."""
         self._going_on: Signal[None] | None = None
@@ -36,6 +39,8 @@ class Meanwhile:
             self._parked.wake = self._go_on
         elif wait is not None:
             self._go_on()
+        else:
+            self._done()
 
     def _go_on(self) -> None:
         with suppress(trio.ClosedResourceError):  # the broker stops: the work is dropped

@@ -21,6 +21,10 @@ FIRST_BYTES: Final = 8192
 """The first receive if memory is short: enough to see whether a frame is counted."""
 
 
+def _nothing() -> None:
+    pass
+
+
 class ReceiveBuffer:
     """The receive buffer of one connection. The hot loop fills it through the fields, because a
     call would cost as much as the receive itself."""
@@ -43,7 +47,7 @@ class ReceiveBuffer:
         pool: BufferPool,
         frames: FrameMemory,
         client: Client = NOBODY,
-        give_up: Callable[[], object] = lambda: None,
+        give_up: Callable[[], object] = _nothing,
         backlog: Backlog | None = None,
     ) -> None:
         """`give_up` ends the connection, for others that wait for its memory."""
@@ -185,7 +189,3 @@ class ReceiveBuffer:
         buffer, self.buffer = self.buffer, _NO_BUFFER
         self.view = _NOTHING
         return buffer
-
-
-def _nothing() -> None:
-    pass

@@ -172,8 +172,18 @@ class Replies:
             # What was sent after a wait is not known, and left out.
             self._pay((began if self._waited else activity.last) - done)
 
+    @staticmethod
+    def size_in_memory(route: Route, reply: Any) -> int:
+        """Return the bytes that an encoded reply takes, without its slices of files."""
+        pieces: list[Any] = []
+        try:
+            route.build_into(reply, pieces.append)
+        except Exception:  # noqa: BLE001 - it is answered by an error when its turn has come
+            return 0
+        return sum(len(piece) for piece in pieces if isinstance(piece, BYTES_LIKE))
+
     def drop(self) -> None:
-        """The connection has ended: free what was not sent. (It may be garbage for a while.)"""
+        """The connection has ended: free what was not sent, and what it refers to."""
         self._out.clear()
         self.blocked = _ignore
 

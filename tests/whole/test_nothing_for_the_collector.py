@@ -4,55 +4,35 @@ The collector comes once in fifty million objects, because it stops the loop. A 
 again and again, or makes and deletes topics, would fill the memory with cycles until then.
 """
 
-import gc
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from broker.registry import APIS
-from broker.world.transport import Address
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.sasl.plain import build_plain
+from tests.support.certificates import listener_settings
+from tests.support.cycles import leaves_nothing
+from tests.support.fake_handlers import AsyncClient
 from tests.support.filled_requests import filled
+from tests.support.memory_client import HOST, PORT
+from tests.support.memory_transport import MemoryTransport
+from tests.support.sasl_client import SETTINGS as SASL
+from tests.support.sasl_client import SaslClient
 from tests.support.slow_workers import SlowWorkers
-from tests.support.whole_broker import WholeBroker, run_whole_broker
+from tests.support.tls_network import client_end, shake
+from tests.support.whole_broker import WholeBroker, run_whole_broker, whole_broker
+from tests.support.wire_client import request_frame
 from tests.whole.kinds_of_requests import KINDS, SETTINGS
 
-TIMES = 3
-PRODUCT = {"broker", "config", "protocol", "storage", "tls"}
-OF_TESTS = (Address,)
-"""Held by the cycles of streams in memory."""
-
-
-@contextmanager
-def saving_garbage() -> Iterator[list[Any]]:
-    """Return what only a collection would free; filled at the end."""
-    garbage: list[Any] = []
-    gc.collect()
-    gc.disable()
-    gc.set_debug(gc.DEBUG_SAVEALL)
-    try:
-        yield garbage
-        gc.collect()
-        garbage.extend(gc.garbage)
-    finally:
-        gc.set_debug(0)
-        gc.garbage.clear()
-        gc.enable()
-
-
-async def leaves_nothing(once: Callable[[], Awaitable[None]]) -> None:
-    """Do it a few times; raise AssertionError for objects of the product in cycles."""
-    await once()  # what is kept from the first time on is there
-    with saving_garbage() as garbage:
-        for _ in range(TIMES):
-            await once()
-    of_product = [found for found in garbage if type(found).__module__.split(".")[0] in PRODUCT]
-    assert not Counter(type(found) for found in of_product if not isinstance(found, OF_TESTS))
+TLS_PORT = 9093
+SETTINGS_OF_TLS = {
+    "listeners": f"PLAINTEXT://{HOST}:{PORT},SSL://{HOST}:{TLS_PORT}",
+    **{key.replace(".", "__"): value for key, value in listener_settings().items()},
+}
+RIGHT, WRONG = build_plain("alice", "alice-secret"), build_plain("alice", "wrong")
 
 
 def of_a_request(key: ApiKey, version: int, request: Any) -> None:
@@ -82,6 +62,36 @@ def test_a_connection_leaves_nothing(kind: str) -> None:
 def test_no_request_leaves_anything(key: ApiKey) -> None:
     version = APIS[key].versions[1]
     of_a_request(key, version, filled(key, version))
+
+
+@pytest.mark.parametrize("message", [RIGHT, WRONG])
+def test_a_client_that_proves_who_it_is_leaves_nothing(message: bytes) -> None:
+    async def scenario(broker: WholeBroker) -> None:
+        async def once() -> None:
+            client = SaslClient(broker)
+            await client.shake()
+            answer = await client.say(message)
+            assert (answer.error_code == ErrorCode.NONE) == (message == RIGHT)
+            client.close()
+            await broker.clock.sleep(60)
+
+        await leaves_nothing(once)
+
+    run_whole_broker(scenario, SlowWorkers(1), **SASL)
+
+
+@whole_broker(**SETTINGS_OF_TLS)
+async def test_a_client_over_tls_leaves_nothing(broker: WholeBroker) -> None:
+    async def once() -> None:
+        stream = client_end(MemoryTransport(broker.network).connect(HOST, TLS_PORT))
+        await shake(stream)
+        client = AsyncClient(stream)
+        await client.send(request_frame(ApiKey.API_VERSIONS, 2))
+        await client.receive_frame()
+        client.close()
+        await broker.clock.sleep(60)
+
+    await leaves_nothing(once)
 
 
 def test_a_deleted_topic_leaves_nothing() -> None:

@@ -47,6 +47,10 @@ class Admission(Enum):
     EXPIRED = "the session has expired, so the connection ends at once"
 
 
+def _nobody(identity: AuthenticatedUser) -> None:
+    pass
+
+
 class Authenticator:
     """The authentication of one connection. Times are monotonic seconds."""
 
@@ -76,7 +80,7 @@ class Authenticator:
         """When the session ends; None: never, or there is none yet."""
         self.knows_sessions = False
         """Whether the client can authenticate again."""
-        self.entered: Callable[[AuthenticatedUser], object] = lambda identity: None
+        self.entered: Callable[[AuthenticatedUser], object] = _nobody
         """Called whenever the client has proved who it is."""
         self._mechanism: Mechanism | None = None
         self._exchange: Exchange | None = None
@@ -122,6 +126,10 @@ class Authenticator:
             self._client,
             f"Unexpected Kafka request of type {_api_name(key)} during SASL handshake.",
         )
+
+    def forget(self) -> None:
+        """The connection has ended: drop what holds it."""
+        self.entered = _nobody
 
     def note_bad_bytes(self, reason: str) -> None:
         """Bytes that are no request end the connection before it has authenticated."""

@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from broker.api.fetch import API
+from broker.api_facts import Served
+from broker.network.replies import Replies
+from broker.network.request_metrics import RequestMetrics
+from broker.network.routes import Route
 from storage.filesystem import File, FileSystem
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFileSystem
 from tests.support.connection_requests import FETCH, fetch_reply
-from tests.support.fake_handlers import running_server
+from tests.support.fake_handlers import FakeHandler, running_server
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.networks import Net
 
@@ -55,6 +60,15 @@ def test_a_file_cut_behind_our_back_ends_the_connection(net: Net, file: File) ->
                 await client.call(FETCH, 12)
 
     net.run(main)
+
+
+def test_slices_of_files_take_no_memory(file: File) -> None:
+    handler = FakeHandler(FETCH, lambda ctx, request: None)
+    route = Route(Served(API, handler), 12, RequestMetrics("Fetch"))
+    without = Replies.size_in_memory(route, fetch_reply(b"", b""))
+    reply = fetch_reply(FileSlice(file, 0, 1_000_000), bytes(5_000))
+    assert without < 200
+    assert 5_000 <= Replies.size_in_memory(route, reply) < 5_000 + without + 10
 
 
 class ColdSlice(FileSlice):

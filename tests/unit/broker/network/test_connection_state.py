@@ -536,3 +536,18 @@ def test_a_connection_that_is_closed_while_the_others_have_their_turn_receives_n
     assert driver.state.sent() is Step.YIELD
     driver.state.close()
     assert driver.state.yielded(driver.activity.last) is Step.CLOSE
+
+
+@pytest.mark.parametrize("blocked_first", [False, True])
+def test_a_reply_that_is_made_ahead_counts_with_what_the_client_does_not_take(
+    blocked_first: bool,
+) -> None:
+    backlog = Backlog()
+    driver = Driver(backlog=backlog)
+    driver.behave = lambda content: "waits"
+    driver.feed(frame(b"a"))
+    assert driver.step is Step.FINISH
+    steps = [lambda: driver.state.blocked(3_000), lambda: driver.state.made_ahead(500)]
+    for step in steps if blocked_first else reversed(steps):
+        step()
+    assert backlog.bytes == 3_500

@@ -9,6 +9,7 @@ import trio
 
 from broker.request import RequestContext
 from protocol.api_keys import ApiKey
+from protocol.messages.leave_group import MemberResponse
 from protocol.messages.registry import SPECS, response_api
 from storage.waits import Signal
 from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
@@ -20,6 +21,8 @@ from tests.support.wire_client import request_frame
 LIST_OFFSETS, LEAVE_GROUP = ApiKey.LIST_OFFSETS, ApiKey.LEAVE_GROUP
 BEFORE = BUFFER_BYTES // 60_000 + 1
 """Replies before that of the request."""
+NAME = "m" * 20_000
+"""In the reply."""
 PARKS = [(False, False), (False, True), (True, False), (True, True)]
 DONE = ["began", "went on", "went on", "ended"]
 
@@ -70,7 +73,10 @@ def play(
                 seen.append("went on")
         finally:
             seen.append("ended")
-        return response_api(key)(throttle_time_ms=7)
+        answer = response_api(key)(throttle_time_ms=7)
+        if key is LEAVE_GROUP:
+            answer.members = [MemberResponse(member_id=NAME)]
+        return answer
 
     async def main() -> None:
         handlers = {FETCH: lambda ctx, request: reply, HEARTBEAT: echo, key: work}
@@ -113,6 +119,27 @@ def test_its_work_is_done_before_its_client_takes_a_reply(
         await is_answered(behind, key)
 
     play(scenario, parks, key)
+
+
+def test_its_reply_counts_with_those_before() -> None:
+    """So clients that read nothing cannot have more made for them than is kept for all."""
+
+    async def scenario(behind: Behind) -> None:
+        backlog = behind.harness.server._services.backlog
+        before = backlog.bytes
+        assert before > 0
+        for signal in behind.go:
+            assert backlog.bytes == before
+            signal.fire()
+            await behind.net.settle()
+        assert len(NAME) <= backlog.bytes - before < len(NAME) + 100
+        (connection,) = behind.harness.server._connections
+        assert connection.kept == backlog.bytes
+        await behind.take_replies()
+        await is_answered(behind)
+        assert (backlog.bytes, connection._state.ahead) == (0, 0)
+
+    play(scenario, (False, False))
 
 
 @pytest.mark.parametrize("parks", PARKS)

@@ -178,14 +178,17 @@ def asks_and_resets(key: ApiKey, version: int, request: Callable[[int], Any]) ->
 
 
 def reads_nothing(port: int) -> None:
-    """Asks for hundreds of fetches, and reads none for seconds."""
+    """Asks for up to hundreds of fetches and an append behind them, and reads none for seconds.
+
+    A child opens the appends. The counts differ, because replies fill the socket at one of them.
+    """
     offset = offset_of(port, EARLIEST)
     request = request_frame(ApiKey.FETCH, FETCH, fetch_request(offset))
     ones = [client(port) for _ in range(20)]
-    for one in ones:
+    for at, one in enumerate(ones):
         one.socket.settimeout(0.1)
         with suppress(TimeoutError):
-            one.send(request * 200)
+            one.send(request * 10 * (at + 1) + frame("opened in a child", 1))
     time.sleep(3)
     for one in ones:
         one.close()

@@ -105,11 +105,6 @@ def _pool(statistics: RequestChannelStatistics, recent: Recent) -> Iterator[Fami
     yield CounterMetricFamily(
         prefix + "busyseconds", "Working time of all handler workers", value=pool.busy_s
     )
-    yield GaugeMetricFamily(
-        prefix + "asides",
-        "Requests in tasks of their own, beside the workers",
-        value=statistics.asides,
-    )
     busy = recent.rate("handlers", total=pool.busy_s)
     if busy is not None:
         idle = min(max(1 - busy / pool.workers, 0.0), 1.0)

@@ -12,8 +12,8 @@ from typing import Any, Final
 from broker.network.activity import Activity, Ending
 from broker.network.buffers import PoolBuffer
 from broker.network.request_handling import RequestHandling
+from broker.network.request_in_work import RequestInWork
 from broker.network.routes import Route
-from broker.network.unanswered import Unanswered
 from broker.quotas.throttle import Throttle
 from broker.request import ConnectionInfo, RequestContext, reply_of
 from broker.security.authentication.authenticator import Admission, Authenticator
@@ -49,7 +49,7 @@ class AuthenticationFrames:
 
     def handle(
         self, buffer: PoolBuffer, view: memoryview, start: int, end: int, now: float
-    ) -> Unanswered | Throttle | None:
+    ) -> RequestInWork | Throttle | None:
         """See `RequestHandling.handle`."""
         authenticator = self._authenticator
         if authenticator.is_raw:
@@ -81,7 +81,7 @@ class AuthenticationFrames:
         """See `Guard`."""
         self._authenticator.forget()
 
-    def _take_raw(self, message: bytes, now: float) -> Unanswered | None:
+    def _take_raw(self, message: bytes, now: float) -> RequestInWork:
         """Take a frame without header; what is refused gets no answer."""
         if self._authenticator.is_lost:
             return self._refuse(_NO_KEY, now)
@@ -92,28 +92,20 @@ class AuthenticationFrames:
             reply: Message = await reply_of(self._raw.handler(context, request))
             return None if context.close_connection else reply
 
-        return self._begin(context, request, answer(), now)
+        return self._in_work(context, request, answer(), now)
 
-    def _refuse(self, key: int, now: float) -> Unanswered | None:
+    def _refuse(self, key: int, now: float) -> RequestInWork:
         context = self._context(key, now)
-        return self._begin(context, None, self._authenticator.refuse(context), now)
+        return self._in_work(context, None, self._authenticator.refuse(context), now)
 
     def _context(self, key: int, now: float) -> RequestContext:
         return RequestContext(key, 0, 0, None, self._info, now)
 
-    def _begin(
+    def _in_work(
         self, context: RequestContext, request: Any, work: Work[Any], now: float
-    ) -> Unanswered | None:
-        """Take the first step, as `RequestHandling` does."""
+    ) -> RequestInWork:
         route = self._raw
         route.metrics.requests += 1
-        try:
-            wait = work.send(None)
-        except StopIteration as end:
-            route.metrics.note_queue(0.0)
-            route.metrics.note_local(0.0)
-            self._handling.answer(route, context, request, end.value)
-            return None
-        waiting = Unanswered(route, context, now)
-        waiting.request, waiting.work, waiting.wait = request, work, wait
-        return waiting
+        in_work = RequestInWork(route, context, now)
+        in_work.request, in_work.work = request, work
+        return in_work

@@ -10,13 +10,13 @@ Decided by measurements (each saves microseconds of the fifteen that a request c
 * Read the clock three times per request: bytes arrived, handler done, reply sent.
 
 The buffer belongs to the request in work until its handler has returned, because handlers patch
-batches in place; a handler that has released it gives it back while it is parked or works aside.
+batches in place; a handler that has released it gives it back while it waits for others.
 Bad bytes end the connection, with a line in the log, which many share.
 
 If its stream has to be opened first, by a TLS handshake, that is part of the work (`handshakes`).
 
 Its parts: `connection_state` (the next step), `receive_buffer` (bytes received), `request_handling`
-(from a frame to its reply), `finishing` (waiting for a reply), `replies` (sending), `activity`
+(from a frame to its reply), `finishing` (awaiting a handler), `replies` (sending), `activity`
 (what it is doing, for the sweeper and the shutdown).
 """
 
@@ -29,7 +29,7 @@ from typing import Final, Protocol
 from broker.network.activity import Activity, Ending, State
 from broker.network.backlog import Backlog
 from broker.network.buffers import BufferPool, PoolBuffer
-from broker.network.connection_loop import WITH_OTHERS, ConnectionLoop, ConnectionWork
+from broker.network.connection_loop import WITH_OTHERS, ConnectionLoop
 from broker.network.connection_state import (
     CLOSE,
     FINISH,
@@ -41,6 +41,7 @@ from broker.network.connection_state import (
     ConnectionState,
     Step,
 )
+from broker.network.connection_work import ConnectionWork
 from broker.network.endings import ClientGone
 from broker.network.finishing import Finishing
 from broker.network.frame_memory import FrameMemory
@@ -48,10 +49,10 @@ from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
 from broker.network.request_handling import RequestHandling
+from broker.network.request_in_work import RequestInWork
 from broker.network.request_memory import Claim, RequestMemory
 from broker.network.routes import RouteTable
 from broker.network.sender import DiskReader, ShortFile
-from broker.network.unanswered import Unanswered
 from broker.quotas.throttle import Throttle
 from broker.request import ConnectionInfo
 from broker.world.transport import Stream
@@ -110,7 +111,7 @@ class Guard(Protocol):
 
     def handle(
         self, buffer: PoolBuffer, view: memoryview, start: int, end: int, now: float
-    ) -> Unanswered | Throttle | None:
+    ) -> RequestInWork | Throttle | None:
         """See `RequestHandling.handle`."""
         ...
 
@@ -136,6 +137,7 @@ class Connection:
         "_guard",
         "_handling",
         "_let_in",
+        "_loop",
         "_most_bytes",
         "_opening",
         "_replies",
@@ -161,6 +163,7 @@ class Connection:
         self._channel = channel
         self._opening = opening
         self._telling = services.telling_bad_bytes
+        self._loop: ConnectionLoop
         self._served: ConnectionWork | None = None
         self._most_bytes = services.max_request_bytes
         self._guard: Guard | None = None
@@ -189,10 +192,12 @@ class Connection:
         """Serve until the client disconnects or sends bad bytes, or the server closes it; then call
         `ended`. `let_in` is called when the client has proved who it is."""
         self._let_in = let_in
+        self._loop = loop
         self._served = loop.serve(self._stream, self.run(), self.info.client, self._named, ended)
 
     def _named(self) -> str:
-        return f"requests and replies of {self.info.connection_id}"
+        request = self._finishing.name()
+        return request or f"requests and replies of {self.info.connection_id}"
 
     async def run(self) -> None:
         """Receive, have handled and reply until the connection ends, however it does."""
@@ -317,9 +322,14 @@ class Connection:
             self.abort()
 
     def abort(self) -> None:
-        """End it now."""
+        """End it now; a request that changes something is finished first."""
         if self._served is not None:
             self._served.end()
+
+    def cut(self) -> None:
+        """End it now, even if its request changes something: the broker stops."""
+        if self._served is not None:
+            self._served.cut()
 
     @property
     def state(self) -> State:
@@ -379,8 +389,9 @@ class Connection:
         incoming = state.incoming
         stream = self._stream
         receive = stream.recv_into
-        assert self._served is not None
-        loop = self._served.loop
+        served = self._served
+        assert served is not None
+        loop = self._loop
         monotonic = self._channel.clock.monotonic
         step = state.begin()
         while True:
@@ -407,7 +418,7 @@ class Connection:
                     await stream.readable
                     step = state.resumed()
             elif step is FINISH:
-                step = state.finished(await self._finishing.finish(self.abort))
+                step = state.finished(await self._finishing.finish(served, loop))
             elif step is YIELD:
                 await PAUSE
                 step = state.yielded(monotonic())

@@ -22,12 +22,16 @@ saturates the broker, and a crowd of such clients leaves those at least half of 
 
 After `TURN_S` of rounds trio's other tasks have their turn. When nobody is ready, trio waits for
 the readiness; but if clients answered faster than that the last time, the loop first looks a few
-more times by itself. Whatever else a connection waits for (a call in a thread, a deadline), the
-driver serves in a task.
+more times by itself.
+
+Calls in threads for the requests of producers and consumers (`Route.in_workers`) are made by the
+handler workers. Whatever else a connection waits for (other calls, a deadline), the driver serves
+in a task.
 
 While nobody takes a connection's bytes they stay in its stream, and the loop listens only for its
-end and for a reset. A reset ends work that is parked (`Signal.parked`). The end of the stream does
-not: a client that sends no more may listen, and what it sent is carried out before the end is read.
+end and for a reset. The end of the stream ends nothing: a client that sends no more may listen, and
+what it sent is carried out before the end is read. `broker.network.connection_work` says what ends
+a connection.
 """
 
 from collections import deque
@@ -38,12 +42,15 @@ import trio
 
 from broker.fairness import CLIENT, Client
 from broker.network.connection_state import CONNECTION_TURN_S
+from broker.network.connection_work import ConnectionWork, is_thread_call
 from broker.network.endings import ClientGone, ConnectionEnded
+from broker.network.handler_pool import HandlerPool
+from broker.network.routes import Route
 from broker.world.driver import Driver
 from broker.world.loop_watch import NOTED_S
 from broker.world.readiness import BROKEN, HANGUP, ONCE, READABLE, Readiness, Ready
 from broker.world.transport import Stream
-from broker.world.turns import PAUSES, TURN_S
+from broker.world.turns import PAUSES, TURN_OVER, TURN_S
 from storage.waits import PAUSE, Until, Wait, Work
 
 DUE_PER_ROUND: Final = 16
@@ -79,100 +86,28 @@ class WithOthers(Wait):
 WITH_OTHERS: Final = WithOthers()
 
 
-class ConnectionWork:
-    """One connection's work, and what it waits for. The fields are the loop's."""
-
-    __slots__ = (
-        "answer",
-        "client",
-        "ended",
-        "error",
-        "gone",
-        "has_sent_all",
-        "is_due",
-        "key",
-        "loop",
-        "mask",
-        "name",
-        "round",
-        "scope",
-        "stream",
-        "takes_long",
-        "wait",
-        "wanted",
-        "work",
-    )
-
-    def __init__(
-        self,
-        loop: "ConnectionLoop",
-        stream: Stream,
-        work: Work[None],
-        client: Client,
-        name: Callable[[], str],
-        ended: Callable[[], object],
-    ) -> None:
-        self.loop = loop
-        self.stream = stream
-        self.work = work
-        self.client = client
-        self.name = name
-        self.ended = ended
-        self.key = -1
-        """Of its stream at the readiness."""
-        self.mask = 0
-        """What the readiness is asked to tell."""
-        self.wanted = 0
-        """The events with which it goes on; 0 while it does not wait for its stream."""
-        self.wait: Wait | None = PAUSE
-        """None while it takes a step."""
-        self.answer: Any = None
-        self.error: BaseException | None = None
-        """Thrown into the work at its next step."""
-        self.is_due = False
-        """Whether it stands in a line."""
-        self.gone = False
-        """Whether the connection was reset: nobody listens."""
-        self.has_sent_all = False
-        """Whether the end of the stream has come while its work was under way."""
-        self.takes_long = False
-        """Whether it took so long, when it last received, that nobody should wait for it."""
-        self.round = 0
-        """In which it received last."""
-        self.scope: trio.CancelScope | None = None
-        """Of the task that serves its wait."""
-
-    def wake(self) -> None:
-        """Let it go on in its turn."""
-        if not self.is_due:
-            self.is_due = True
-            self.loop.add_due(self)
-
-    def end(self, error: BaseException | None = None) -> None:
-        """End the work: throw `error`, or `ConnectionEnded`, at its wait. Safe to call twice."""
-        if self.error is not None:
-            return
-        self.error = error or ConnectionEnded()
-        self.wanted = 0
-        if self.scope is not None:
-            self.scope.cancel()
-        elif self.wait is not None:  # else the step that is taken sees it
-            self.wake()
-
-
 class ConnectionLoop:
     """Serves the connections of one broker. Event loop only."""
 
     def __init__(
-        self, readiness: Readiness, driver: Driver, monotonic: Callable[[], float]
+        self,
+        readiness: Readiness,
+        driver: Driver,
+        pool: HandlerPool,
+        monotonic: Callable[[], float],
     ) -> None:
-        """`driver` serves the waits that are not the loop's, and has the watch on long turns."""
+        """`driver` serves the waits that are not the loop's, and has the watch on long turns.
+
+        `pool` makes the calls of producers and consumers.
+        """
         self._readiness = readiness
         self._driver = driver
+        self._pool = pool
         self._monotonic = monotonic
         self._nursery: trio.Nursery | None = None
         self._served: dict[int, ConnectionWork] = {}
-        """By the key of their streams."""
+        """By the key of their streams; of works beside, by negative numbers."""
+        self._last_beside = 0
         self._told: deque[tuple[int, int]] = deque()
         """What the readiness told of and nobody has looked at: (key, events)."""
         self._due: deque[ConnectionWork] = deque()
@@ -185,6 +120,8 @@ class ConnectionLoop:
         self._at_work = self._has_ended = False
         self._looks_pay = False
         self._idle_since = 0.0
+        self.elsewhere = 0
+        """How many tasks serve waits now."""
         self._round = 0
         self._asleep = trio.lowlevel.ParkingLot()
 
@@ -200,9 +137,32 @@ class ConnectionLoop:
 
         `name` names it for the log if it blocks the loop.
         """
-        served = ConnectionWork(self, stream, work, client, name, ended)
+        served = ConnectionWork(self._add_due, stream, client, name, ended)
+        served.work = work
         served.mask = READABLE.mask
         served.key = self._readiness.add(stream.source, served.mask)
+        return self._begin(served)
+
+    def beside(
+        self,
+        work: Callable[[ConnectionWork], Work[None]],
+        route: Route,
+        client: Client,
+        name: Callable[[], str],
+    ) -> ConnectionWork:
+        """Take the steps of a request's work beside those of its connection.
+
+        `work` makes the work, which can be ended only after its first step.
+        """
+        served = ConnectionWork(self._add_due, None, client, name, bool)
+        served.work = work(served)
+        served.wait = None
+        served.route = route
+        self._last_beside -= 1
+        served.key = self._last_beside - 1
+        return self._begin(served)
+
+    def _begin(self, served: ConnectionWork) -> ConnectionWork:
         self._served[served.key] = served
         if self._has_ended:
             self._end(served)
@@ -211,7 +171,7 @@ class ConnectionLoop:
         return served
 
     async def run(self) -> None:
-        """Serve until cancelled; then end everybody."""
+        """Serve until cancelled; then end everybody, after the calls in threads."""
         try:
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(self._serve_due)
@@ -221,12 +181,28 @@ class ConnectionLoop:
                         await trio.lowlevel.checkpoint()
                     await self._work()
         finally:
-            self._nursery, self._has_ended = None, True
-            for served in list(self._served.values()):
-                self._end(served)
+            self._nursery = None
+            with trio.CancelScope(shield=True):
+                while self._served:
+                    await self._end_after_calls(next(iter(self._served.values())))
+            self._has_ended = True
+
+    async def _end_after_calls(self, served: ConnectionWork) -> None:
+        served.cut()
+        while served.key in self._served and (served.wait is None or is_thread_call(served.wait)):
+            while not served.is_due:  # a worker is at its call
+                await self._asleep.park()
+            self._resume(served, self._monotonic())
+            if is_thread_call(served.wait):
+                try:
+                    served.answered(await self._driver.serve(served.wait), None)
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is for the work
+                    served.answered(None, error)
+        if served.key in self._served:
+            self._end(served)
 
     def _end(self, served: ConnectionWork) -> None:
-        served.error = ConnectionEnded()
+        served.error = served.ending or ConnectionEnded()
         self._resume(served, self._monotonic())
         if served.key in self._served:  # it waits for something again
             served.work.close()
@@ -241,8 +217,7 @@ class ConnectionLoop:
             else:
                 await self._work()
 
-    def add_due(self, served: ConnectionWork) -> None:
-        """It stands in the line of those who are due. Called by `ConnectionWork.wake`."""
+    def _add_due(self, served: ConnectionWork) -> None:
         self._due.append(served)
         if not self._at_work:
             self._asleep.unpark()
@@ -282,9 +257,10 @@ class ConnectionLoop:
                 if now > over:
                     return False
             if cut:
-                now = resume(cut.popleft(), self._let_pass(now))
+                served = cut.popleft()
+                now = resume(served, self._let_pass(now))
                 cuts += 1
-                if now > over or cuts == CUTS_PER_TURN:
+                if now > over or cuts == CUTS_PER_TURN or served.wait is TURN_OVER:
                     return False
         return False
 
@@ -384,7 +360,12 @@ class ConnectionLoop:
                 wait = self._throw(served, error)
             now = monotonic()
             pauses = 0
-            while wait is PAUSE and pauses < PAUSES and now - began < CONNECTION_TURN_S:
+            while (
+                wait is PAUSE
+                and pauses < PAUSES
+                and now - began < CONNECTION_TURN_S
+                and served.ending is None
+            ):
                 pauses += 1
                 wait = served.work.send(None)
                 now = monotonic()
@@ -397,7 +378,7 @@ class ConnectionLoop:
         else:
             served.is_due = False
             served.wait = wait
-            if wait.__class__ is Ready and served.error is None:
+            if wait.__class__ is Ready and served.ending is None:
                 mask: int = wait.mask
                 if served.mask != mask:
                     self._ask(served, mask)
@@ -419,45 +400,62 @@ class ConnectionLoop:
     def _wait(self, served: ConnectionWork, wait: Wait) -> None:
         """Have it go on when what it waits for is there."""
         served.wanted = 0
-        if served.error is not None:  # ended while it took the step
-            served.wake()
-        elif wait is WITH_OTHERS:
+        if served.gone and served.is_for_client(wait):
+            served.end(ClientGone("the client went away before"))
+        elif served.ending is not None:  # while it took the step, or before
+            served.end()
+        if served.error is not None:
+            return
+        if wait is WITH_OTHERS:
             served.is_due = True
             self._together.append(served)
-        elif wait is PAUSE:
+        elif wait is PAUSE or wait is TURN_OVER:
             served.is_due = True
             self._cut.append(served)
         elif isinstance(wait, Until) and wait.seconds is None:
             if wait.signal.fired:
                 served.wake()
-            elif wait.parked and served.gone:
-                served.end(ClientGone("the client went away before its request was parked"))
             else:
                 wait.signal.wake = served.wake
         elif self._nursery is not None:  # else the loop ends it
-            served.scope = trio.CancelScope()
-            self._nursery.start_soon(self._serve_elsewhere, served, wait)
+            route = served.route
+            if route is not None and route.in_workers and is_thread_call(wait):
+                self._pool.add(wait, served)
+            else:
+                served.scope = trio.CancelScope()
+                self._nursery.start_soon(self._serve_elsewhere, served, wait)
 
     async def _serve_elsewhere(self, served: ConnectionWork, wait: Wait) -> None:
-        assert served.scope is not None
-        with served.scope:
-            try:
-                served.answer = await self._driver.serve(wait)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is for the work
-                served.error = served.error or error
-        served.scope = None
-        served.wake()
+        answer: Any = None
+        error: BaseException | None = None
+        scope = served.scope
+        assert scope is not None
+        self.elsewhere += 1
+        try:
+            with scope:
+                answer = await self._driver.serve(wait)
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it is for the work
+            error = failure
+        finally:
+            self.elsewhere -= 1
+            served.scope = None
+        if scope.cancelled_caught:
+            error = served.ending
+        served.answered(answer, error)
 
     def _finish(self, served: ConnectionWork) -> None:
         """The work is done."""
-        served.stream.close()
         key = served.key
         del self._served[key]
+        served.is_due = True  # never again
+        served.ending = None  # its traceback refers to frames that refer to this
+        if served.stream is None:
+            return
+        served.stream.close()
         self._readiness.forget(key)
         # The next stream may have the same key.
         for event in [event for event in self._told if event[0] == key]:
             self._told.remove(event)
-        served.is_due = True  # never again
         served.ended()
 
     # ---- what the readiness is asked for
@@ -472,8 +470,5 @@ class ConnectionLoop:
             self._ask(served, _ONLY_HANGUP)
         if events & HANGUP:
             served.has_sent_all = True
-        if events & BROKEN and not served.gone:
-            served.gone = True
-            wait = served.wait
-            if isinstance(wait, Until) and wait.parked:
-                served.end(ClientGone("the client went away while its request was parked"))
+        if events & BROKEN:
+            served.leave()

@@ -5,5 +5,5 @@ class ConnectionEnded(BaseException):
     """The connection is ended from outside. No Exception: nobody answers it."""
 
 
-class ClientGone(ConnectionResetError):
-    """Its client has reset the connection while a request was parked."""
+class ClientGone(ConnectionEnded):
+    """Its client has reset the connection, and the request in work was for that client alone."""

@@ -1,29 +1,33 @@
-"""Waits for a reply that is not ready, and appends it to the replies of the connection.
+"""Finishes a request in work: awaits the rest of its handler's work, and appends the reply.
 
-The request may be with a worker or a task aside, parked, or still to be parsed in turns
-(`broker.network.unanswered`). The connection receives nothing meanwhile (S-NET-1).
+The connection waits for whatever the handler waits for, and receives nothing meanwhile (S-NET-1,
+decision 107); `broker.network.connection_work` has the rules of what ends there.
+
+If the replies before cannot leave at once, because the client is slow to take them, the handler's
+work goes on beside the sending. It may hold locks and places, or stand in a line for them: if it
+stood still until the client reads, everybody else who needs these would wait for that client.
 """
 
-from collections.abc import Callable
 from functools import partial
 
-from broker.network.activity import State
+from broker.network.connection_loop import ConnectionLoop
 from broker.network.connection_state import ConnectionState
-from broker.network.large_messages import Room
-from broker.network.meanwhile import Meanwhile
+from broker.network.connection_work import ConnectionWork
+from broker.network.endings import ConnectionEnded
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
 from broker.network.request_handling import RequestHandling
-from broker.network.unanswered import Unanswered, is_long, is_parked
+from broker.network.request_in_work import RequestInWork
 from broker.quotas.throttle import Throttle
-from broker.request import RequestContext
-from storage.waits import Signal, Wait
+from broker.world.driver import rest
+from protocol.errors import ProtocolError
+from storage.waits import Signal
 
 
 class Finishing:
     """Finishes the requests of one connection."""
 
-    __slots__ = ("_channel", "_handling", "_replies", "_state")
+    __slots__ = ("_channel", "_handling", "_in_work", "_monotonic", "_replies", "_state")
 
     def __init__(
         self,
@@ -36,135 +40,158 @@ class Finishing:
         self._handling = handling
         self._replies = replies
         self._channel = channel
+        self._monotonic = channel.clock.monotonic
+        self._in_work: RequestInWork | None = None
+        """Whose work is awaited."""
 
-    async def finish(self, abort: Callable[[], None]) -> Throttle | None:
-        """Wait for the reply to `ConnectionState.waiting` and append it; send it if it is large.
+    def name(self) -> str | None:
+        """Name the request in work for the log; None if there is none."""
+        return None if self._in_work is None else self._in_work.name()
 
-        Returns the throttle of the client; None if it is not throttled.
+    async def finish(self, served: ConnectionWork, loop: ConnectionLoop) -> Throttle | None:
+        """Have the reply to `ConnectionState.waiting` made, and append it; send it if it is large.
 
-        `abort` ends the connection. Raises ClientGone if the client reset the connection while the
-        request was parked, OSError, and ProtocolError.
+        Returns the throttle of the client; None if it is not throttled. `served` is the
+        connection's work, of `loop`. Raises OSError, and ProtocolError.
         """
-        state, replies = self._state, self._replies
-        waiting: Unanswered = state.waiting
-        gone_on = await self._send_before(waiting) if replies.turn else None
+        state, handling = self._state, self._handling
+        in_work: RequestInWork = state.waiting
+        if self._replies.turn:
+            await self._send_before(in_work, served, loop)
         state.waiting, state.ahead = None, 0
         if state.incoming.kept:
             state.incoming.keep(0)
-        span = waiting.span
-        if span is None:
-            if gone_on is not None:
-                await self._aside(waiting, gone_on, None)
-            return await self._answer(waiting, abort, None)
-        large, incoming = self._channel.large, state.incoming
-        most = waiting.route.most_elements_of(waiting.context)
-        with await large.room_for(span.end - span.start, most) as room:
-            await self._handling.handle_large(incoming.buffer, incoming.view, waiting, room, most)
-            return await self._answer(waiting, abort, room)
-
-    async def _send_before(self, waiting: Unanswered) -> Signal[None] | None:
-        """Send the replies before that to `waiting`.
-
-        Returns what fires when a task aside has gone on with its work; None if none is at it.
-        """
-        replies, since = self._replies, self._state.since
-        meanwhile = Meanwhile(waiting, self._channel.asides, partial(self._made, waiting))
-        try:
-            if replies.send_nowait(since):
-                return None
-            meanwhile.begin()
-            await replies.send(since)
-        except BaseException:
-            meanwhile.leave()
-            raise
-        gone_on = meanwhile.end()
-        now = self._channel.clock.monotonic()
-        waiting.remote_s += now - waiting.since
-        waiting.since = now
-        return gone_on
-
-    def _made(self, waiting: Unanswered) -> None:
-        """The reply to `waiting` was made while those before it wait for the client."""
-        if waiting.reply is not None:
-            self._state.made_ahead(self._replies.size_in_memory(waiting.route, waiting.reply))
-
-    async def _answer(
-        self, waiting: Unanswered, abort: Callable[[], None], room: Room | None
-    ) -> Throttle | None:
-        """Wait for the reply and append it; return the throttle of its client, if it has one.
-
-        `room` is that of a large request, given back while it is parked.
-        """
-        route, context, handling = waiting.route, waiting.context, self._handling
-        while waiting.wait is not None:
-            await self._go_on(waiting, room)
-        waiting.note_times()
-        if waiting.error is not None:
-            waiting.reply = handling.error_reply(route, context, waiting.request, waiting.error)
-        self._state.activity.last = self._channel.clock.monotonic()
-        throttle = handling.settle(route, context, waiting.reply, waiting.local_s)
-        if context.large:
-            with self._channel.large.reply_room(abort) as reply_room:
-                await handling.answer_in_turns(waiting, reply_room)
-                await waiting.forget()  # the client may be slow to take the bytes
-                if room is not None:
-                    room.shrink(0)
-                replies, came_at = self._replies, self._state.since
-                if not replies.send_nowait(came_at):
-                    await replies.send(came_at, reply_room.size)
-        else:
-            handling.answer(route, context, waiting.request, waiting.reply)
+        in_work.state = state
+        if in_work.span is not None:
+            return await self._finish_large(in_work, served)
+        if in_work.work is not None:
+            await self._work(in_work, served)
+        if in_work.context.large:
+            return await self._answer_large(in_work, served)
+        throttle = self._settle(in_work)
+        handling.answer(in_work.route, in_work.context, in_work.request, in_work.reply)
         return throttle
 
-    async def _go_on(self, waiting: Unanswered, room: Room | None) -> None:
-        """Have the next part of a request's work done, wherever it waits."""
-        route, monotonic, since = waiting.route, self._channel.clock.monotonic, waiting.since
-        wait = waiting.wait
-        assert wait is not None
-        if is_parked(wait):
-            try:
-                await self._park(wait, waiting.context, room)
-            except BaseException:
-                waiting.close()
-                raise
-            stepped = monotonic()
-            waiting.remote_s += stepped - since
-            waiting.step()
-            waiting.since = monotonic()
-            waiting.local_s += waiting.since - stepped
-        elif route.in_workers and not is_long(wait):
-            try:
-                await self._channel.pool.go_on(waiting)
-            except BaseException:
-                waiting.leave(ends=False)
-                raise
-            waiting.queue_s += waiting.started - since
-            waiting.since = monotonic()
-            waiting.local_s += waiting.since - waiting.started
-        else:
-            await self._aside(waiting, self._channel.asides.begin(waiting), room)
+    async def _finish_large(
+        self, in_work: RequestInWork, served: ConnectionWork
+    ) -> Throttle | None:
+        """Parse the request in turns first, when there is room for its elements."""
+        span, incoming, large = in_work.span, self._state.incoming, self._channel.large
+        assert span is not None
+        most = in_work.route.most_elements_of(in_work.context)
+        with await large.room_for(span.end - span.start, most) as room:
+            await self._handling.parse_large(incoming.buffer, incoming.view, in_work, room, most)
+            now = self._monotonic()
+            in_work.queue_s, in_work.since = now - in_work.since, now
+            in_work.room = room
+            in_work.work = self._handling.work(in_work)
+            await self._work(in_work, served)
+            return await self._answer_large(in_work, served)
 
-    async def _aside(self, waiting: Unanswered, gone_on: Signal[None], room: Room | None) -> None:
-        """Wait until a task aside has gone on with a request's work."""
-        ends_with_client = waiting.route.ends_with_client
+    async def _work(self, in_work: RequestInWork, served: ConnectionWork) -> None:
+        """Await the rest of the handler's work. `served` awaits it, and is known by its route."""
+        work, monotonic = in_work.work, self._monotonic
+        assert work is not None
+        self._in_work = in_work
+        in_work.served, in_work.monotonic = served, monotonic
+        served.route = in_work.route
         try:
-            if ends_with_client:
-                await self._park(gone_on.parked(), waiting.context, room)
-            else:
-                await gone_on
-        except BaseException:
-            waiting.leave(ends=ends_with_client)
-            raise
-        since, waiting.since = waiting.since, self._channel.clock.monotonic()
-        waiting.remote_s += waiting.since - since
+            in_work.reply = await rest(work, in_work.wait, in_work, monotonic)
+        except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
+            in_work.reply = self._handling.error_reply(
+                in_work.route, in_work.context, in_work.request, error
+            )
+        finally:
+            served.route = self._in_work = in_work.work = in_work.served = None
+        now = monotonic()
+        in_work.local_s += now - in_work.since
+        in_work.since = now
+        if served.ending is not None:  # while that was kept from it
+            raise served.ending
 
-    async def _park(self, wait: Wait, context: RequestContext, room: Room | None) -> None:
-        """Wait until it is fired. Raises ClientGone if the client resets it first.
+    def _settle(self, in_work: RequestInWork) -> Throttle | None:
+        """The reply is there: count its times, and charge its client."""
+        in_work.note_times()
+        self._state.activity.last = in_work.since
+        return self._handling.settle(in_work.route, in_work.context, in_work.reply, in_work.local_s)
 
-        While the request is parked, others may use the memory that it has released.
+    async def _answer_large(
+        self, in_work: RequestInWork, served: ConnectionWork
+    ) -> Throttle | None:
+        """Append a reply of many elements in turns, and send it."""
+        throttle = self._settle(in_work)
+        with self._channel.large.reply_room(served.end) as reply_room:
+            await self._handling.answer_in_turns(in_work, reply_room)
+            await in_work.forget()  # the client may be slow to take the bytes
+            if in_work.room is not None:
+                in_work.room.shrink(0)
+            replies, came_at = self._replies, self._state.since
+            if not replies.send_nowait(came_at):
+                await replies.send(came_at, reply_room.size)
+        return throttle
+
+    # ---- the replies before
+
+    async def _send_before(
+        self, in_work: RequestInWork, served: ConnectionWork, loop: ConnectionLoop
+    ) -> None:
+        """Send the replies before that to `in_work`; if that takes long, its work goes on beside.
+
+        Then the reply is there when this returns.
         """
-        self._state.parked(released=context.released)
-        if room is not None and context.released:
-            room.shrink(0)
-        await wait
-        self._state.activity.state = State.BUSY
+        replies, since = self._replies, self._state.since
+        done: Signal[BaseException | None] = Signal()
+        try:
+            if replies.send_nowait(since):
+                return
+            in_work.is_ahead = True
+            if in_work.work is not None:
+                served.beside = self._go_on_beside(in_work, done, loop)
+            else:
+                self._made_ahead(in_work)
+                done.fire()
+            await replies.send(since)
+            in_work.is_ahead = False
+            if not done.fired:
+                in_work.state = self._state
+                if in_work.is_for_client():
+                    in_work.state.parked(released=in_work.context.released)
+                await (done.parked() if in_work.route.ends_with_client else done)
+        except BaseException:
+            in_work.is_ahead, in_work.state = False, None
+            if in_work.work is not None:
+                (served.beside or self._go_on_beside(in_work, done, loop)).leave()
+            raise
+        finally:
+            served.beside = None
+        if done.value is not None:
+            raise done.value
+        now = self._channel.clock.monotonic()
+        in_work.remote_s += now - in_work.since
+        in_work.since = now
+
+    def _go_on_beside(
+        self, in_work: RequestInWork, done: Signal[BaseException | None], loop: ConnectionLoop
+    ) -> ConnectionWork:
+        """Have the work of `in_work` go on without the connection's, until `done`."""
+        work = partial(self._beside, in_work, done)
+        return loop.beside(work, in_work.route, in_work.context.connection.client, in_work.name)
+
+    async def _beside(
+        self, in_work: RequestInWork, done: Signal[BaseException | None], beside: ConnectionWork
+    ) -> None:
+        failure: BaseException | None = ConnectionEnded()
+        try:
+            await self._work(in_work, beside)
+            failure = None
+            if in_work.is_ahead:
+                self._made_ahead(in_work)
+        except ProtocolError as error:
+            failure = error
+        finally:
+            done.fire(failure)
+
+    def _made_ahead(self, in_work: RequestInWork) -> None:
+        """The reply was made while those before it wait for the client."""
+        if in_work.reply is not None:
+            self._state.made_ahead(self._replies.size_in_memory(in_work.route, in_work.reply))

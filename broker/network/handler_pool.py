@@ -1,24 +1,39 @@
-"""The handler workers: `num.io.threads` tasks that go on with requests.
+"""The handler workers: `num.io.threads` tasks that make the calls of requests in threads.
 
-Work of an API that producers and consumers wait for (`routes`) is put into one bounded queue
-(`queued.max.requests`) and taken on by the next free worker, until it is done or must not hold a
-worker any longer (`unanswered.is_long`). When the queue is full the connection waits and does not
-receive: that is the back pressure on clients.
+A request of an API that producers and consumers use all the time (`Route.in_workers`) has its calls
+put into one bounded queue (`queued.max.requests`), and the next free worker makes the call. A
+worker makes a call and never waits for anything else: the holder of what it waited for might need a
+worker, too. When the queue is full, calls wait in front of it in the order in which they came, and
+their connections do not receive: that is the back pressure on clients.
 """
 
-import math
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import trio
 
-from broker.network.unanswered import Unanswered, is_long
+from broker.fairness import CLIENT, Client
+from broker.network.endings import ConnectionEnded
 from broker.world.driver import Driver
 from storage.clock import Clock
-from storage.waits import Lock, Signal
+from storage.waits import Call
 
-_Queued = tuple[Unanswered, Signal[None]]
-"""Work, and what fires when a worker has gone on with it."""
+
+class Caller(Protocol):
+    """A connection whose request waits for a call."""
+
+    client: Client
+    started: float | None
+    """Monotonic seconds when a worker began the call."""
+
+    def answered(self, answer: Any, error: BaseException | None) -> None:
+        """The call is done, with an answer or an error."""
+        ...
+
+
+_Queued = tuple["Call[Any]", Caller]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +43,9 @@ class HandlerPoolStatistics:
     workers: int
     busy: int
     queued: int
-    """Requests waiting for a worker."""
+    """Calls that wait for a worker."""
     busy_s: float
-    """Working time of all workers since the start, including requests in work."""
+    """Working time of all workers since the start, including calls in work."""
 
 
 class HandlerPool:
@@ -43,29 +58,32 @@ class HandlerPool:
         """How many workers must end when they are free."""
         self._nursery: trio.Nursery | None = None
         self._clock = clock
-        self._places = Lock(queued_max)
-        self._send, self._receive = trio.open_memory_channel[_Queued](math.inf)
-        self._at_work: dict[Unanswered, None] = {}
+        self._send, self._receive = trio.open_memory_channel[_Queued](queued_max)
+        self._in_front: deque[_Queued] = deque()
+        """Of the queue, which is full."""
+        self._at_work: dict[Caller, float] = {}
+        """Whose calls are made now, since when."""
+        self._is_closed = False
         self._busy_s = 0.0
-        """Seconds spent on finished work."""
+        """Seconds spent on finished calls."""
 
-    async def go_on(self, work: Unanswered) -> None:
-        """Have a worker go on with `work`; wait while the queue is full, and until it has.
+    def add(self, call: "Call[Any]", caller: Caller) -> None:
+        """Have a worker make the call, and then call `caller.answered`.
 
-        The end of the caller does not end the work once it is queued. Raises ClosedResourceError at
-        the stop.
+        The error is ConnectionEnded if the workers have ended or end before.
         """
-        gone_on: Signal[None] = Signal()
-        try:
-            await self._places.acquire()
-            self._send.send_nowait((work, gone_on))
-        except BaseException:
-            work.close()
-            raise
-        await gone_on
+        if self._is_closed:
+            caller.answered(None, ConnectionEnded())
+        elif self._in_front:
+            self._in_front.append((call, caller))
+        else:
+            try:
+                self._send.send_nowait((call, caller))
+            except trio.WouldBlock:
+                self._in_front.append((call, caller))
 
     async def run(self) -> None:
-        """Serve until cancelled, or until all queued work is done after `close`."""
+        """Serve until cancelled, or until all queued calls are made after `close`."""
         try:
             async with trio.open_nursery() as self._nursery:
                 for _ in range(self._workers):
@@ -74,13 +92,16 @@ class HandlerPool:
             self._drop_queued()
 
     def _drop_queued(self) -> None:
-        """Drop the queued work, which no worker will take on any more."""
+        """End those whose calls no worker will make any more."""
+        self.close()
         with suppress(trio.WouldBlock, trio.EndOfChannel):
             while True:
-                self._receive.receive_nowait()[0].close()
+                self._receive.receive_nowait()[1].answered(None, ConnectionEnded())
+        while self._in_front:
+            self._in_front.popleft()[1].answered(None, ConnectionEnded())
 
     def resize(self, workers: int) -> None:
-        """Change the number of workers; surplus ones end after their next request."""
+        """Change the number of workers; surplus ones end after their next call."""
         added = workers - self._workers
         self._workers = workers
         self._surplus -= added
@@ -90,22 +111,34 @@ class HandlerPool:
                 self._nursery.start_soon(self._worker)
 
     def close(self) -> None:
-        """Take no new work; the workers end when the queue is empty."""
+        """Take no new calls; the workers end when none is left."""
+        self._is_closed = True
         self._send.close()
 
     async def _worker(self) -> None:
-        async for work, gone_on in self._receive:
-            self._places.release()
-            self._at_work[work] = None
-            try:
-                await work.go_on(self._driver, self._clock, is_long)
-                gone_on.fire()
-            finally:
-                del self._at_work[work]
-                self._busy_s += self._clock.monotonic() - work.started
+        async for call, caller in self._receive:
+            if self._in_front and not self._is_closed:
+                self._send.send_nowait(self._in_front.popleft())
+            await self._make(call, caller)
             if self._surplus > 0:
                 self._surplus -= 1
                 return
+        while self._in_front:  # after `close`
+            await self._make(*self._in_front.popleft())
+
+    async def _make(self, call: "Call[Any]", caller: Caller) -> None:
+        self._at_work[caller] = caller.started = started = self._clock.monotonic()
+        CLIENT.set(caller.client)
+        answer: Any = None
+        error: Exception | None = None
+        try:
+            answer = await self._driver.serve(call)
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it is for the caller
+            error = failure
+        finally:
+            del self._at_work[caller]
+            self._busy_s += self._clock.monotonic() - started
+        caller.answered(answer, error)
 
     def statistics(self) -> HandlerPoolStatistics:
         """A snapshot."""
@@ -114,5 +147,5 @@ class HandlerPool:
             workers=self._workers,
             busy=len(self._at_work),
             queued=self._send.statistics().current_buffer_used,
-            busy_s=self._busy_s + sum(now - work.started for work in self._at_work if work.started),
+            busy_s=self._busy_s + sum(now - started for started in self._at_work.values()),
         )

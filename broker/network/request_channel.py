@@ -1,8 +1,7 @@
-"""Between connections and handlers: the tables of routes, and who goes on with work that waits.
+"""Between connections and handlers: the tables of routes, and the workers that make calls.
 
-A handler takes its first step in the connection's own turn, because a task switch would cost more
-than most requests. What that does not finish, the `HandlerPool` or the `Asides` go on with
-(`broker.network.unanswered`).
+A handler works in the turns of its connection, because a task switch would cost more than most
+requests. Calls in threads, which wait for disks, are made by the `HandlerPool`.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +12,6 @@ import trio
 
 from broker.api_facts import Served
 from broker.deadlines import Deadlines
-from broker.network.asides import Asides
 from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics
 from broker.network.large_messages import LargeMessages
 from broker.network.request_metrics import RequestMetrics, RequestTimes
@@ -30,14 +28,12 @@ class RequestChannelStatistics:
     """Numbers for metrics and tests."""
 
     pool: HandlerPoolStatistics
-    asides: int
-    """Requests in work by tasks of their own, beside the workers."""
     requests: Mapping[str, RequestTimes]
     """By API, of those that were requested at least once."""
 
 
 class RequestChannel:
-    """The tables of handlers, the pool of workers, and the tasks aside."""
+    """The tables of handlers, and the pool of workers."""
 
     def __init__(
         self,
@@ -67,7 +63,6 @@ class RequestChannel:
         """The default table of a connection."""
         self.large = LargeMessages(clock)
         self.pool = HandlerPool(self.driver, workers=workers, queued_max=queued_max, clock=clock)
-        self.asides = Asides(self.driver, clock)
 
     def table(
         self,
@@ -83,22 +78,18 @@ class RequestChannel:
         )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the workers and the tasks aside until cancelled or closed."""
-        async with trio.open_nursery() as nursery:
-            await nursery.start(self.asides.run)
-            nursery.start_soon(self.pool.run)
-            task_status.started()
+        """Run the workers until cancelled, or until all queued calls are made after `close`."""
+        task_status.started()
+        await self.pool.run()
 
-    async def close(self) -> None:
-        """Take no new work; wait until no task aside is left."""
+    def close(self) -> None:
+        """Take no new calls."""
         self.pool.close()
-        await self.asides.close()
 
     def statistics(self) -> RequestChannelStatistics:
         """A snapshot."""
         now = self.clock.monotonic()
         return RequestChannelStatistics(
             pool=self.pool.statistics(),
-            asides=self.asides.working,
             requests={m.name: m.snapshot(now) for m in self._metrics.values()},
         )

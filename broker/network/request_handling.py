@@ -1,8 +1,8 @@
 """From the bytes of one frame to its reply: header, route, codec, handler.
 
 A refusal (`KafkaError`) or a bug of a handler becomes that API's error response (decision 7); bad
-bytes raise ProtocolError, which ends the connection. A request whose reply the handler's first step
-did not make is returned as `Unanswered`; the connection waits for the reply.
+bytes raise ProtocolError, which ends the connection. A request whose reply the handler's
+first turn did not make is returned as `RequestInWork`; the connection finishes it.
 """
 
 import logging
@@ -14,16 +14,16 @@ from broker.network.buffers import PoolBuffer
 from broker.network.large_messages import ReplyRoom, Room
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
+from broker.network.request_in_work import RequestInWork, Span, named
 from broker.network.routes import Route, RouteTable
-from broker.network.unanswered import Span, Unanswered, named
 from broker.quotas.throttle import Throttle
-from broker.request import ConnectionInfo, RequestContext, is_reply
+from broker.request import ConnectionInfo, RequestContext, is_reply, reply_of
+from broker.world.driver import turn
 from broker.world.loop_watch import NOTED_S
-from broker.world.turns import TURN_S
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.framing import RequestHeader, UnsupportedVersion, parse_request_header
 from protocol.schema.parse_code import ManyElements
-from storage.waits import PAUSE, Pause
+from storage.waits import PAUSE
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class RequestHandling:
 
     def handle(
         self, buffer: PoolBuffer, view: memoryview, start: int, end: int, now: float
-    ) -> Unanswered | Throttle | None:
+    ) -> RequestInWork | Throttle | None:
         """Answer the request in `start .. end`, or return it if its reply must be waited for.
 
         Returns the throttle if the request is answered and its client throttled.
@@ -99,9 +99,9 @@ class RequestHandling:
         try:
             request, _ = route.parse_at(buffer, view, body, end)
         except ManyElements:
-            waiting = Unanswered(route, context, now)
-            waiting.span = Span(body, end)
-            return waiting
+            in_work = RequestInWork(route, context, now)
+            in_work.span = Span(body, end)
+            return in_work
         metrics = route.metrics
         metrics.requests += 1
         activity = self._activity
@@ -113,9 +113,7 @@ class RequestHandling:
                 reply = given
             else:
                 work = given
-                wait = work.send(None)
-                while wait.__class__ is Pause and self._monotonic() - started < TURN_S:
-                    wait = work.send(None)
+                wait = turn(work, None, started, self._monotonic)
         except StopIteration as end_of_work:
             wait, reply = None, end_of_work.value
         except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
@@ -125,12 +123,12 @@ class RequestHandling:
         if local >= NOTED_S:
             self._channel.watch.note(started, finished, partial(named, route, context))
         if wait is not None or context.large:
-            waiting = Unanswered(route, context, finished)
-            waiting.request, waiting.reply = request, reply
-            waiting.queue_s, waiting.local_s = started - now, local
+            in_work = RequestInWork(route, context, finished)
+            in_work.request, in_work.reply = request, reply
+            in_work.queue_s, in_work.local_s = started - now, local
             if wait is not None:
-                waiting.work, waiting.wait = work, wait
-            return waiting
+                in_work.work, in_work.wait = work, wait
+            return in_work
         metrics.note_queue(started - now)
         metrics.note_local(local)
         if self._quotas.charging is not None:
@@ -138,43 +136,38 @@ class RequestHandling:
         self.answer(route, context, request, reply)
         return None
 
-    async def handle_large(
-        self, buffer: PoolBuffer, view: memoryview, waiting: Unanswered, room: Room, most: int
+    async def parse_large(
+        self, buffer: PoolBuffer, view: memoryview, in_work: RequestInWork, room: Room, most: int
     ) -> None:
-        """Parse a request of up to `most` elements in turns and take its handler's first step.
-
-        Raises ProtocolError.
-        """
-        route, context, span = waiting.route, waiting.context, waiting.span
+        """Parse a request of up to `most` elements in turns. Raises ProtocolError."""
+        route, span = in_work.route, in_work.span
         assert span is not None
         steps = route.codec.parse_steps(buffer, view, span.start, span.end, most)
         for count, parsed in enumerate(steps):
             if parsed is not None:
-                waiting.request, _, elements = parsed
+                in_work.request, _, elements = parsed
                 room.shrink(elements)
             elif not count % PARSED_PER_PAUSE:
                 await PAUSE
-        waiting.span = None
-        context.large = True
+        in_work.span = None
+        in_work.context.large = True
         route.metrics.requests += 1
-        started = self._monotonic()
-        waiting.queue_s = started - waiting.since
-        waiting.begin()
-        if waiting.wait is None:
-            waiting.work = None
-        waiting.since = self._activity.last = self._monotonic()
-        waiting.local_s = waiting.since - started
 
-    async def answer_in_turns(self, waiting: Unanswered, room: ReplyRoom) -> None:
+    @staticmethod
+    async def work(in_work: RequestInWork) -> Any:
+        """The work of the handler of a request that was parsed in turns."""
+        return await reply_of(in_work.route.handler(in_work.context, in_work.request))
+
+    async def answer_in_turns(self, in_work: RequestInWork, room: ReplyRoom) -> None:
         """Append a reply of many elements. Raises ReplyTooLarge."""
-        route, context = waiting.route, waiting.context
+        route, context = in_work.route, in_work.context
         try:
-            await self._replies.append_in_turns(route, context.correlation_id, waiting.reply, room)
+            await self._replies.append_in_turns(route, context.correlation_id, in_work.reply, room)
         except ProtocolError:
             raise
         except Exception as error:  # noqa: BLE001 - a reply that cannot be encoded is a handler's bug
-            reply = self.error_reply(route, context, waiting.request, error)
-            self.answer(route, context, waiting.request, reply)
+            reply = self.error_reply(route, context, in_work.request, error)
+            self.answer(route, context, in_work.request, reply)
         if context.close_connection:
             self._activity.end(Ending.HANDLER)
 

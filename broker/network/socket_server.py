@@ -178,7 +178,11 @@ class SocketServer:
         self._telling_refusals = Seldom(self._clock)
         self._telling_errors = Seldom(self._clock)
         self._driver = channel.driver
-        self._loop = ConnectionLoop(transport.readiness(), channel.driver, channel.clock.monotonic)
+        self._ended: trio.Event | None = None
+        """Of `serve`; None before."""
+        self._loop = ConnectionLoop(
+            transport.readiness(), channel.driver, channel.pool, channel.clock.monotonic
+        )
         self._listening: list[Listening] = []
         self._connections: dict[Connection, None] = {}
         self._sweeper = Sweeper(self._connections, self._services, settings.max_idle_s)
@@ -230,7 +234,14 @@ class SocketServer:
             listening.close()
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Accept and serve until `close` is done or the task is cancelled."""
+        """Accept and serve until `close` is called or the task is cancelled."""
+        self._ended = trio.Event()
+        try:
+            await self._serve(task_status)
+        finally:
+            self._ended.set()
+
+    async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._loop.run)
             if self._secured is not None:
@@ -267,8 +278,10 @@ class SocketServer:
         if self._connections:
             logger.warning("%d connections had to be cut at shutdown", len(self._connections))
         for connection in list(self._connections):
-            connection.abort()
+            connection.cut()
         await self._all_gone()
+        if self._ended is not None:  # work whose client has gone may still be ended
+            await self._ended.wait()
 
     async def _let_read(self) -> None:
         """End connections whose clients do not take their last reply, until all are gone."""

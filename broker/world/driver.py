@@ -11,24 +11,85 @@ Everybody's rules are here, not at the callers:
   a `Signal` and in a child process; never at a call in a thread, which is always completed.
 * The watch on long turns: each step that holds the loop for long is noted by name.
 
-`run` runs work to its end in the caller's task; that is how a trio function calls such work.
-`go_on` does the same for work whose first step the caller has taken, and gives it back at the waits
-that the caller chooses.
+`Driver.run` runs work to its end in the caller's task; that is how a trio function calls such work.
+
+A request's work is not run by a `Driver` but by its connection, which is work itself: it takes the
+first `turn` at once, and awaits the `rest`. What the work waits for, the connection waits for.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import trio
 
 from broker.world.clock import TaskClock
 from broker.world.loop_watch import NOTED_S, LoopWatch
-from broker.world.turns import PAUSES, TURN_S, wait_for_turn
+from broker.world.turns import PAUSES, TURN_OVER, TURN_S, wait_for_turn
 from broker.world.workers import Workers
-from storage.waits import Call, Pause, Place, Together, Until, Wait, Work
+from storage.waits import PAUSE, Call, Pause, Place, Together, Until, Wait, Work
 
 T = TypeVar("T")
+
+
+def turn(work: Work[Any], answer: Any, began: float, monotonic: Callable[[], float]) -> Wait:
+    """Go on with `work`, by an `answer` to what it waited for; return what it waits for next.
+
+    Returns TURN_OVER if it pauses when its turn is over, which began at `began`. Raises
+    StopIteration, with the result, when the work is done, or what it raises.
+    """
+    wait = work.send(answer)
+    pauses = 0
+    while wait is PAUSE:
+        if pauses == PAUSES or monotonic() - began >= TURN_S:
+            return TURN_OVER
+        pauses += 1
+        wait = work.send(None)
+    return wait
+
+
+class Waiter(Protocol):
+    """Notices when work waits, and when it goes on."""
+
+    def waits(self, wait: Wait) -> None:
+        """The work waits for `wait` now."""
+        ...
+
+    def goes_on(self) -> float:
+        """What it waited for is there, or it is ended. Returns the time, in monotonic seconds."""
+        ...
+
+
+async def rest(
+    work: Work[T], wait: Wait | None, waiter: Waiter, monotonic: Callable[[], float]
+) -> T:
+    """Go on with `work`, which waits for `wait`, to its end; return its result, or raise its error.
+
+    `wait` is None if the work has not begun. Whoever runs the caller serves each wait.
+    """
+    answer: Any = None
+    error: BaseException | None = None
+    began = 0.0 if wait is not None else monotonic()
+    while True:
+        if wait is not None:
+            waiter.waits(wait)
+            try:
+                answer = await wait
+            except BaseException as failure:  # noqa: BLE001 - whatever it is, it is for `work`
+                error = failure
+            began = waiter.goes_on()
+        try:
+            if error is not None:
+                wait = work.throw(error)
+            elif isinstance(wait, Call):  # work made of calls can be ended between them
+                wait = work.send(answer)
+            else:
+                wait = turn(work, answer, began, monotonic)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            answer = error = None  # the error refers to this frame
 
 
 class Driver:
@@ -52,35 +113,11 @@ class Driver:
 
         `what` names it for the log, by default its function. `limiter` bounds its calls in threads.
         """
-        result: T = await self._drive(work, None, what or partial(_name, work), None, limiter)
-        return result
-
-    async def go_on(
-        self,
-        work: Work[T],
-        wait: Wait,
-        what: Callable[[], str],
-        gives_back: Callable[[Wait], bool],
-    ) -> T | Wait:
-        """Run `work`, which waits for `wait`, to its end; return its result or raise its error.
-
-        Returns the wait instead, unserved, if `gives_back` says so; a pause only if the turn is
-        over.
-        """
-        result: T | Wait = await self._drive(work, wait, what, gives_back, None)
-        return result
-
-    async def _drive(
-        self,
-        work: Work[Any],
-        wait: Wait | None,
-        what: Callable[[], str],
-        gives_back: Callable[[Wait], bool] | None,
-        limiter: trio.CapacityLimiter | None,
-    ) -> Any:
+        what = what or partial(_name, work)
         monotonic = self._clock.monotonic
         answer: Any = None
         error: BaseException | None = None
+        wait: Wait | None = None
         pauses = 0
         began = monotonic()
         called = False
@@ -95,8 +132,6 @@ class Driver:
                         error = cancelled
             elif wait is not None:
                 self._note(began, what)
-                if gives_back is not None and gives_back(wait):
-                    return wait
                 try:
                     answer = await self.serve(wait, limiter)
                 except BaseException as failure:  # noqa: BLE001 - whatever it is, it is for `work`
@@ -108,7 +143,8 @@ class Driver:
                 wait = work.send(answer) if error is None else work.throw(error)
             except StopIteration as end:
                 self._note(began, what)
-                return end.value
+                result: T = end.value
+                return result
             finally:
                 answer = error = None  # the error refers to this frame
 

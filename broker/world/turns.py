@@ -4,9 +4,11 @@ Whether a turn is over the driver decides, at a PAUSE (`broker.world.driver`); f
 loop does (`broker.network.connection_loop`).
 """
 
-from typing import Final
+from typing import Final, final
 
 import trio
+
+from storage.waits import Wait
 
 _QUEUE: Final[trio.lowlevel.RunVar[trio.Lock]] = trio.lowlevel.RunVar("queue of long work")
 
@@ -16,6 +18,16 @@ switches, and no client would notice the shorter wait."""
 
 PAUSES: Final = 256
 """A turn ends after this many pauses at the latest, because in virtual time work takes no time."""
+
+
+@final
+class TurnOver(Wait):
+    """The turn of the work is over: others run before it goes on."""
+
+    __slots__ = ()
+
+
+TURN_OVER: Final = TurnOver()
 
 
 async def wait_for_turn() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from broker.fairness import FairLock
-from broker.network.asides import Asides
+from broker.network.connection_loop import ConnectionLoop
 from broker.network.frame_memory import FrameMemory
 from broker.network.handler_pool import HandlerPool
 from broker.network.large_messages import LargeMessages
@@ -16,7 +16,7 @@ from broker.replication.purgatory import Purgatory
 from storage.waits import Lock, Waiters
 
 _HELD: Final[dict[type, Callable[[Any], object]]] = {
-    Asides: lambda asides: asides.working,
+    ConnectionLoop: lambda loop: loop.elsewhere,
     FairLock: lambda lock: lock.waiting,
     FrameMemory: lambda memory: memory.statistics(),
     HandlerPool: lambda pool: (pool.statistics().busy, pool.statistics().queued),

@@ -7,8 +7,10 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from broker.fairness import Client
-from broker.network.connection_loop import WITH_OTHERS, ConnectionLoop, ConnectionWork
+from broker.network.connection_loop import WITH_OTHERS, ConnectionLoop
 from broker.network.connection_state import CONNECTION_TURN_S
+from broker.network.connection_work import ConnectionWork
+from broker.network.handler_pool import HandlerPool
 from broker.world.driver import Driver
 from broker.world.readiness import BROKEN, HANGUP, IN, ONCE, READABLE
 from broker.world.workers import InlineWorkers
@@ -107,9 +109,11 @@ class Scene:
         self.readiness = FakeReadiness()
         driver = Driver(InlineWorkers(), self.clock)
         self.watch = driver.watch
-        self.loop = ConnectionLoop(self.readiness, driver, self.clock.monotonic)
+        self.pool = HandlerPool(driver, workers=1, queued_max=1, clock=self.clock)
+        self.loop = ConnectionLoop(self.readiness, driver, self.pool, self.clock.monotonic)
         self.happened: list[Any] = []
         self.streams: list[FakeStream] = []
+        self.client = Client("host", 0)
 
     def serve(self, number: int, work: Coroutine[Any, Any, None]) -> ConnectionWork:
         self.streams.append(FakeStream(number))
@@ -136,6 +140,7 @@ def play(scenario: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
     async def main() -> None:
         scene = Scene()
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(scene.pool.run)
             nursery.start_soon(scene.loop.run)
             await wait_all_tasks_blocked()
             await scenario(scene)

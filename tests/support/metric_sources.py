@@ -189,7 +189,6 @@ def sources(**changes: Any) -> Sources:
         "channel": lambda: RequestChannelStatistics(
             requests={"Produce": produce.snapshot(60.0)},
             pool=HandlerPoolStatistics(workers=8, busy=0, queued=0, busy_s=0.5),
-            asides=3,
         ),
         "background": lambda: BackgroundStatistics(
             {"x": TaskStatistics(runs=1, failures=0, seconds=0.1)}

@@ -11,6 +11,7 @@ import pytest
 from broker.registry import APIS
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.sasl.plain import build_plain
 from tests.support.certificates import listener_settings
@@ -35,7 +36,7 @@ SETTINGS_OF_TLS = {
 RIGHT, WRONG = build_plain("alice", "alice-secret"), build_plain("alice", "wrong")
 
 
-def of_a_request(key: ApiKey, version: int, request: Any) -> None:
+def of_a_request(key: ApiKey, version: int, request: Any, *, resets: bool = False) -> None:
     """One client for each request, which leaves before the answer or has waited for it."""
 
     async def scenario(broker: WholeBroker) -> None:
@@ -44,7 +45,7 @@ def of_a_request(key: ApiKey, version: int, request: Any) -> None:
                 client = broker.client()
                 await client.send_only(key, version, request)
                 await broker.clock.sleep(waits_s)
-                client.close()
+                client.die() if resets else client.close()
                 await broker.clock.sleep(60)
 
         await broker.create_topic("t")
@@ -53,9 +54,26 @@ def of_a_request(key: ApiKey, version: int, request: Any) -> None:
     run_whole_broker(scenario, SlowWorkers(1), **SETTINGS)
 
 
+@pytest.mark.parametrize("resets", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_connection_leaves_nothing(kind: str) -> None:
-    of_a_request(*KINDS[kind]())
+def test_a_connection_leaves_nothing(kind: str, resets: bool) -> None:
+    of_a_request(*KINDS[kind](), resets=resets)
+
+
+@whole_broker(connections__max__idle__ms="1000")
+async def test_a_connection_that_the_broker_ends_leaves_nothing(broker: WholeBroker) -> None:
+    server = broker.server.components.socket_server
+
+    async def once() -> None:
+        closed = server.statistics().idle_closed
+        client = broker.client()
+        await client.call(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+        await broker.clock.sleep(60)
+        assert server.statistics().idle_closed == closed + 1
+        client.close()
+        await broker.clock.sleep(60)
+
+    await leaves_nothing(once)
 
 
 @pytest.mark.parametrize("key", APIS, ids=lambda key: key.name)

@@ -21,7 +21,8 @@ from broker.cluster.image import MetadataImage
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.gate import TransactionGate
 from broker.network import connection
-from broker.network.connection_loop import ConnectionLoop, ConnectionWork
+from broker.network.connection_loop import ConnectionLoop
+from broker.network.connection_work import ConnectionWork
 from broker.network.request_channel import RequestChannel
 from broker.network.sender import DiskReader
 from broker.registry import APIS
@@ -91,7 +92,7 @@ def connected(handlers: dict[ApiKey, Any], stream: Any) -> tuple[connection.Conn
 
 async def served(made: connection.Connection, channel: RequestChannel) -> float:
     """Serve all requests of the connection; return the user seconds that took."""
-    loop = ConnectionLoop(SocketReadiness(), channel.driver, channel.clock.monotonic)
+    loop = ConnectionLoop(SocketReadiness(), channel.driver, channel.pool, channel.clock.monotonic)
     has_ended = trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(loop.run)
@@ -236,9 +237,8 @@ def without_writes(handlers: dict[ApiKey, Any], stream: Any) -> float:
     """Serve all requests of the stream, but write nothing; return the user seconds that took."""
     made, channel = connected(handlers, stream)
     readiness = SocketReadiness()  # it has nothing to tell
-    loop = ConnectionLoop(readiness, channel.driver, channel.clock.monotonic)
-    work: Any = None  # `at_once` takes its steps
-    made._served = ConnectionWork(loop, stream, work, INFO.client, str, str)
+    made._loop = ConnectionLoop(readiness, channel.driver, channel.pool, channel.clock.monotonic)
+    made._served = ConnectionWork(bool, stream, INFO.client, str, str)  # `at_once` takes its steps
     write = OsFile.pwrite
     OsFile.pwrite = lambda self, data, position: None
     try:

@@ -3,13 +3,11 @@
 from random import Random
 
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from broker.background import Background
 from broker.components import Components
 from broker.deadlines import Deadlines
 from broker.network.connection_limits import ConnectionLimits, ConnectionRefusal, Limits
-from broker.network.handler_pool import HandlerPool
 from broker.world.clock import SystemClock
 from broker.world.driver import Driver
 from broker.world.journal_medium import JournalMedia
@@ -18,55 +16,14 @@ from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
-from storage.waits import at_once, call
+from storage.waits import at_once
 from tests.support.begun import begin
 from tests.support.cluster_fakes import start_cluster
 from tests.support.faulty_filesystem import FaultyFileSystem
-from tests.support.gated_workers import GatedWorkers
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_transport import MemoryTransport
-from tests.support.unanswered import begun
 from tests.support.virtual_time import Timeline, VirtualClock
-
-
-def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() -> None:
-    async def scenario() -> None:
-        clock = SystemClock()
-        threads = GatedWorkers()
-        driver = Driver(threads, clock)
-        pool = HandlerPool(driver, workers=2, queued_max=100, clock=clock)
-
-        async def work() -> None:
-            await call(int)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(pool.run)
-            for _ in range(6):
-                nursery.start_soon(driver.run, pool.go_on(begun(work())))
-            await wait_all_tasks_blocked()
-            assert pool.statistics().busy == 2
-            pool.resize(4)
-            await wait_all_tasks_blocked()
-            assert pool.statistics().busy == 4
-            pool.resize(1)
-            while pool.statistics().busy:
-                threads.open()
-                await wait_all_tasks_blocked()
-            await wait_all_tasks_blocked()
-            for _ in range(3):
-                nursery.start_soon(driver.run, pool.go_on(begun(work())))
-            await wait_all_tasks_blocked()
-            statistics = pool.statistics()
-            assert (statistics.workers, statistics.busy, statistics.queued) == (1, 1, 2)
-            pool.resize(3)
-            await wait_all_tasks_blocked()
-            assert pool.statistics().busy == 3
-            threads.open()
-            await wait_all_tasks_blocked()
-            pool.close()
-
-    trio.run(scenario)
 
 
 def test_other_limits_hold_for_the_next_connection() -> None:

@@ -15,7 +15,7 @@ from broker.coordinator.transaction.gate import TransactionGate
 from broker.coordinator.transaction.state import VERSION_2
 from broker.coordinator.transaction.verification import Guards, RemoteCoordinators
 from broker.coordinator.transactional_commits import TransactionalCommits, TransactionRefused
-from broker.network.unanswered import is_parked
+from broker.network.connection_work import is_parked
 from broker.peers.peer import PeerError
 from broker.replication.partition import Partition
 from protocol.errors import ErrorCode, KafkaError

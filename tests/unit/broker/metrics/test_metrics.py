@@ -151,7 +151,6 @@ def test_the_loop_is_measured() -> None:
 
 def test_what_is_done_aside_is_measured() -> None:
     found = scraped()
-    assert found["kafka_server_kafkarequesthandlerpool_asides", ()] == 3
     prefix = "kafka_server_batchopening_"
     assert found[prefix + "opened_total", (("where", "thread"),)] == 9
     assert found[prefix + "opened_total", (("where", "process"),)] == 4

@@ -4,20 +4,16 @@ import logging
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from broker.background import Background
 from broker.deadlines import Deadlines
-from broker.network.handler_pool import HandlerPool
 from broker.world.driver import Driver
 from broker.world.loop_watch import LINE_EVERY_S, LoopWatch, name_of
 from broker.world.workers import InlineWorkers
 from storage.task import Task
-from storage.waits import PAUSE, call
-from tests.support.gated_workers import GatedWorkers
+from storage.waits import PAUSE
 from tests.support.manual_clock import ManualClock
 from tests.support.trio_clock import TrioClock
-from tests.support.unanswered import begun
 
 
 class Watched:
@@ -141,7 +137,7 @@ def test_collecting_garbage_is_named(watched: Watched, caplog: pytest.LogCapture
     assert "200 ms of it by collecting garbage, generation 2" in caplog.text
 
 
-def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_timers_and_tasks_are_named(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     watch = LoopWatch(clock)
 
@@ -152,32 +148,21 @@ def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -
     deadlines = Deadlines(clock, watch)
     deadlines.schedule(0, lambda: clock.advance(0.1))
     deadlines.run_due()
-    assert noted().startswith("the timer test_timers_tasks_and_handlers_are_named")
+    assert noted().startswith("the timer test_timers_and_tasks_are_named")
 
     async def retention() -> None:
         await PAUSE
         clock.advance(0.1)
 
-    async def slow() -> str:
-        await call(int)
-        clock.advance(0.1)
-        return "reply"
-
     async def live() -> None:
         task = Task(name="log-retention", initial_delay_ms=0, period_ms=10**6, run=retention)
         driver = Driver(InlineWorkers(), clock, watch)
         background = Background(threads=1, clock=TrioClock(), driver=driver)
-        pool = HandlerPool(driver, workers=1, queued_max=1, clock=clock)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(background.run, [task])
             while not background.statistics().tasks or not watch._noted:
                 await trio.lowlevel.checkpoint()
             assert noted() == "the background task log-retention"
-            nursery.start_soon(pool.run)
-            rest = begun(slow())
-            await driver.run(pool.go_on(rest))
-            assert rest.reply == "reply"
-            assert noted() == rest.name()
             nursery.cancel_scope.cancel()
 
     trio.run(live)
@@ -212,31 +197,3 @@ def test_the_wait_for_something_to_do_is_idle(watched: Watched) -> None:
     watched.clock.advance(4)
     watched.turn(0.01)
     assert watched.watch.statistics().idle_s == pytest.approx(7)
-
-
-def test_a_worker_in_the_middle_of_its_work_is_busy() -> None:
-    clock = ManualClock()
-    threads = GatedWorkers()
-    driver = Driver(threads, clock)
-    pool = HandlerPool(driver, workers=2, queued_max=1, clock=clock)
-
-    async def calling() -> None:
-        await call(int)
-
-    async def main() -> None:
-        rest = begun(calling())
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(pool.run)
-            nursery.start_soon(driver.run, pool.go_on(rest))
-            await wait_all_tasks_blocked()
-            clock.advance(5)
-            found = pool.statistics()
-            assert (found.busy, found.busy_s) == (1, pytest.approx(5))
-            clock.advance(1)
-            threads.open()
-            await wait_all_tasks_blocked()
-            clock.advance(9)
-            assert pool.statistics().busy_s == pytest.approx(6)
-            nursery.cancel_scope.cancel()
-
-    trio.run(main)

@@ -1,0 +1,167 @@
+"""One connection's work, and what ends it.
+
+`ConnectionWork.end` throws `ConnectionEnded` into the work where it waits, and a reset of the
+connection throws `ClientGone` while a request waits on behalf of its client (`Signal.parked`,
+`Route.ends_with_client`). Two things are not interrupted:
+
+* a call in a thread: what follows it in the work relies on its result. The end is thrown later;
+* a request that changes something (not `Route.ends_with_client`). The end is thrown when the
+  request is done, or parked; at the broker's stop (`ConnectionWork.cut`), at its next wait.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeGuard
+
+import trio
+
+from broker.fairness import Client
+from broker.network.endings import ClientGone, ConnectionEnded
+from broker.network.routes import Route
+from broker.world.transport import Stream
+from storage.waits import PAUSE, Call, Place, Until, Wait, Work
+
+
+def is_thread_call(wait: Wait | None) -> TypeGuard[Call[Any]]:
+    """Whether work waits for a call in a thread, which is completed whatever happens."""
+    return isinstance(wait, Call) and wait.place is Place.THREAD
+
+
+def is_parked(wait: Wait | None) -> bool:
+    """Whether work waits on behalf of its client (`Signal.parked`)."""
+    return isinstance(wait, Until) and wait.parked
+
+
+class ConnectionWork:
+    """One connection's work, and what it waits for. Most fields are the loop's.
+
+    Work of a request that goes on beside that of its connection (`ConnectionLoop.beside`) is one,
+    too; it has no stream.
+    """
+
+    __slots__ = (
+        "_add_due",
+        "answer",
+        "beside",
+        "client",
+        "ended",
+        "ending",
+        "error",
+        "gone",
+        "has_sent_all",
+        "is_cut",
+        "is_due",
+        "key",
+        "mask",
+        "name",
+        "round",
+        "route",
+        "scope",
+        "started",
+        "stream",
+        "takes_long",
+        "wait",
+        "wanted",
+        "work",
+    )
+
+    def __init__(
+        self,
+        add_due: "Callable[[ConnectionWork], object]",
+        stream: Stream | None,
+        client: Client,
+        name: Callable[[], str],
+        ended: Callable[[], object],
+    ) -> None:
+        self._add_due = add_due
+        self.stream = stream
+        self.work: Work[None]
+        self.client = client
+        self.name = name
+        self.ended = ended
+        self.key = -1
+        """Of its stream at the readiness."""
+        self.mask = 0
+        """What the readiness is asked to tell."""
+        self.wanted = 0
+        """The events with which it goes on; 0 while it does not wait for its stream."""
+        self.wait: Wait | None = PAUSE
+        """None while it takes a step."""
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        """Thrown into the work at its next step, instead of an answer."""
+        self.ending: BaseException | None = None
+        """Why it is ended; thrown as soon as it may be."""
+        self.is_cut = False
+        """Whether even a request that changes something is ended."""
+        self.route: Route | None = None
+        """Of the request in work, whose handler decides what the work waits for; None if the
+        connection does. The connection's."""
+        self.beside: ConnectionWork | None = None
+        """The work of its request, if that goes on beside. The connection's."""
+        self.started: float | None = None
+        """When a worker began its call, in monotonic seconds."""
+        self.is_due = False
+        """Whether it stands in a line."""
+        self.gone = False
+        """Whether the connection was reset: nobody listens."""
+        self.has_sent_all = False
+        """Whether the end of the stream has come while its work was under way."""
+        self.takes_long = False
+        """Whether it took so long, when it last received, that nobody should wait for it."""
+        self.round = 0
+        """In which it received last."""
+        self.scope: trio.CancelScope | None = None
+        """Of the task that serves its wait."""
+
+    def wake(self) -> None:
+        """Let it go on in its turn."""
+        if not self.is_due:
+            self.is_due = True
+            self._add_due(self)
+
+    def answered(self, answer: Any, error: BaseException | None) -> None:
+        """Its call is done."""
+        self.answer, self.error = answer, error
+        self.wake()
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End the work: throw `error`, or `ConnectionEnded`, as soon as it may be."""
+        if self.ending is None:
+            self.ending = error or ConnectionEnded()
+        self._throw_end()
+
+    def cut(self) -> None:
+        """End the work at its next wait that is no call in a thread, whatever it does."""
+        self.is_cut = True
+        self.end()
+
+    def leave(self) -> None:
+        """The client has reset the connection: end what is for that client alone."""
+        if not self.gone:
+            self.gone = True
+            if self.beside is not None:
+                self.beside.leave()
+            if self.wait is not None and self.is_for_client(self.wait):
+                self.end(ClientGone("the client went away"))
+
+    def is_for_client(self, wait: Wait) -> bool:
+        """Whether work that waits for `wait` ends with its client."""
+        route = self.route
+        return is_parked(wait) or (route is not None and route.ends_with_client)
+
+    def may_end(self, wait: Wait | None) -> bool:
+        """Whether an end may be thrown where the work waits for `wait`."""
+        if is_thread_call(wait):
+            return False
+        route = self.route
+        return route is None or route.ends_with_client or self.is_cut or is_parked(wait)
+
+    def _throw_end(self) -> None:
+        if self.wait is None or self.error is not None or not self.may_end(self.wait):
+            return  # it takes a step, after which the loop looks; or the end comes later
+        self.wanted = 0
+        if self.scope is not None:
+            self.scope.cancel()
+        else:
+            self.error = self.ending
+            self.wake()

@@ -1,0 +1,158 @@
+"""A request whose reply the handler's first turn did not make: what is left of its work.
+
+The connection takes the first turn of a handler's work as soon as the frame is there; most requests
+are done then. The others it finishes by awaiting the rest (`broker.network.finishing`).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from broker.network.activity import State
+from broker.network.connection_state import ConnectionState
+from broker.network.connection_work import ConnectionWork, is_parked, is_thread_call
+from broker.network.large_messages import Room
+from broker.network.routes import Route
+from broker.request import RequestContext
+from broker.world.turns import TURN_OVER
+from storage.waits import PAUSE, Wait, Work
+
+
+class Span(NamedTuple):
+    """Where the body of a request is, in the connection's buffer."""
+
+    start: int
+    end: int
+
+
+def named(route: Route, context: RequestContext) -> str:
+    """Name a request for the log."""
+    return (
+        f"{route.metrics.name} version {context.api_version} from "
+        f"{context.connection.connection_id} (client id {context.client_id})"
+    )
+
+
+class RequestInWork:
+    """One such request, and the `Waiter` of its work.
+
+    Times are seconds, monotonic ones where a moment is meant.
+    """
+
+    __slots__ = (
+        "context",
+        "is_ahead",
+        "local_s",
+        "monotonic",
+        "queue_s",
+        "remote_s",
+        "reply",
+        "request",
+        "room",
+        "route",
+        "served",
+        "since",
+        "span",
+        "state",
+        "wait",
+        "work",
+    )
+
+    def __init__(self, route: Route, context: RequestContext, since: float) -> None:
+        self.route = route
+        self.context = context
+        self.since = since
+        """When its last turn ended; first, when the request came."""
+        self.span: Span | None = None
+        """Its body, which has too many elements to be parsed in one go; None once it is parsed."""
+        self.request: Any = None
+        self.work: Work[Any] | None = None
+        """What is left of the handler's work; None if the reply is there."""
+        self.wait: Wait | None = None
+        """What the work waits for; None if it has not begun, or takes a step."""
+        self.monotonic: Callable[[], float]
+        self.served: ConnectionWork | None = None
+        """What awaits the rest of the work."""
+        self.state: ConnectionState | None = None
+        """Of its connection, while that waits for nothing but this request."""
+        self.is_ahead = False
+        """Whether the replies before its own have yet to leave."""
+        self.room: Room | None = None
+        """Of a large request."""
+        self.reply: Any = None
+        self.queue_s = 0.0
+        """Until the handler's turn came, each time."""
+        self.local_s = 0.0
+        """That the handler has worked."""
+        self.remote_s = 0.0
+        """That it waited for others."""
+
+    def name(self) -> str:
+        """Name it for the log."""
+        return named(self.route, self.context)
+
+    def note_times(self) -> None:
+        """Count its times, when its reply is there."""
+        metrics = self.route.metrics
+        metrics.note_queue(self.queue_s)
+        metrics.note_local(self.local_s)
+        if self.remote_s:
+            metrics.note_remote(self.remote_s)
+
+    def waits(self, wait: Wait) -> None:
+        """See `Waiter`. While it waits for others, they may use what it has released."""
+        if self.wait is None:  # else it waits since the connection's own turn
+            now = self.monotonic()
+            self.local_s += now - self.since
+            self.since = now
+        self.wait = wait
+        state = self.state
+        if state is not None and self.is_for_client():
+            released = self.context.released
+            state.parked(released=released)
+            if released and self.room is not None:
+                self.room.shrink(0)
+
+    def goes_on(self) -> float:
+        """See `Waiter`."""
+        since, wait, served = self.since, self.wait, self.served
+        assert served is not None
+        self.since = now = self.monotonic()
+        self.wait = None
+        started = served.started
+        if started is not None:  # a worker made a call
+            served.started = None
+            self.queue_s += started - since
+            self.local_s += now - started
+        elif wait is PAUSE or wait is TURN_OVER:
+            self.queue_s += now - since
+        else:
+            self.remote_s += now - since
+        if self.state is not None:
+            self.state.activity.state = State.BUSY
+        return now
+
+    def is_for_client(self) -> bool:
+        """Whether it waits for others on behalf of its client, and holds no worker."""
+        wait, route = self.wait, self.route
+        if is_parked(wait):
+            return True
+        if not route.ends_with_client or wait is None or wait is PAUSE or wait is TURN_OVER:
+            return False
+        return not (route.in_workers and is_thread_call(wait))
+
+    async def forget(self) -> None:
+        """Free request and reply, whose answer is encoded; what a controller sends in turns."""
+        request, self.request = self.request, None
+        self.reply = None
+        if self.route.most_of_brokers:  # of others, handlers may have kept a part
+            await _let_go(request)
+
+
+async def _let_go(message: Any) -> None:
+    """Free the elements of a message one by one: a million at once would take 100 ms."""
+    for name in message.__slots__:
+        elements = getattr(message, name)
+        if isinstance(elements, list) and elements and hasattr(elements[0], "__slots__"):
+            while elements:
+                await _let_go(elements.pop())
+                await PAUSE

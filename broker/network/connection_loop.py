@@ -369,7 +369,11 @@ class ConnectionLoop:
                 pauses += 1
                 wait = served.work.send(None)
                 now = monotonic()
-        except (StopIteration, ConnectionEnded):
+        except StopIteration:
+            self._finish(served)
+            now = monotonic()
+        except ConnectionEnded as ended:
+            ended.__traceback__ = None  # refers to frames that refer to the error
             self._finish(served)
             now = monotonic()
         except BaseException:

@@ -417,10 +417,7 @@ class ConnectionLoop:
             served.is_due = True
             self._cut.append(served)
         elif isinstance(wait, Until) and wait.seconds is None:
-            if wait.signal.fired:
-                served.wake()
-            else:
-                wait.signal.wake = served.wake
+            wait.signal.wake = served.wake
         elif self._nursery is not None:  # else the loop ends it
             route = served.route
             if route is not None and route.in_workers and is_thread_call(wait):

@@ -8,7 +8,6 @@ their connections do not receive: that is the back pressure on clients.
 """
 
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -58,9 +57,11 @@ class HandlerPool:
         """How many workers must end when they are free."""
         self._nursery: trio.Nursery | None = None
         self._clock = clock
-        self._send, self._receive = trio.open_memory_channel[_Queued](queued_max)
+        self._queued_max = queued_max
+        self._queue: deque[_Queued] = deque()
         self._in_front: deque[_Queued] = deque()
         """Of the queue, which is full."""
+        self._idle = trio.lowlevel.ParkingLot()
         self._at_work: dict[Caller, float] = {}
         """Whose calls are made now, since when."""
         self._is_closed = False
@@ -74,13 +75,10 @@ class HandlerPool:
         """
         if self._is_closed:
             caller.answered(None, ConnectionEnded())
-        elif self._in_front:
-            self._in_front.append((call, caller))
-        else:
-            try:
-                self._send.send_nowait((call, caller))
-            except trio.WouldBlock:
-                self._in_front.append((call, caller))
+            return
+        is_full = len(self._queue) == self._queued_max
+        (self._in_front if is_full else self._queue).append((call, caller))
+        self._idle.unpark()
 
     async def run(self) -> None:
         """Serve until cancelled, or until all queued calls are made after `close`."""
@@ -94,11 +92,14 @@ class HandlerPool:
     def _drop_queued(self) -> None:
         """End those whose calls no worker will make any more."""
         self.close()
-        with suppress(trio.WouldBlock, trio.EndOfChannel):
-            while True:
-                self._receive.receive_nowait()[1].answered(None, ConnectionEnded())
-        while self._in_front:
-            self._in_front.popleft()[1].answered(None, ConnectionEnded())
+        while self._queue:
+            self._next()[1].answered(None, ConnectionEnded())
+
+    def _next(self) -> _Queued:
+        queued = self._queue.popleft()
+        if self._in_front:
+            self._queue.append(self._in_front.popleft())
+        return queued
 
     def resize(self, workers: int) -> None:
         """Change the number of workers; surplus ones end after their next call."""
@@ -113,18 +114,18 @@ class HandlerPool:
     def close(self) -> None:
         """Take no new calls; the workers end when none is left."""
         self._is_closed = True
-        self._send.close()
+        self._idle.unpark_all()
 
     async def _worker(self) -> None:
-        async for call, caller in self._receive:
-            if self._in_front and not self._is_closed:
-                self._send.send_nowait(self._in_front.popleft())
-            await self._make(call, caller)
+        while self._queue or not self._is_closed:
+            if not self._queue:
+                await self._idle.park()
+                continue
+            await trio.lowlevel.checkpoint_if_cancelled()
+            await self._make(*self._next())
             if self._surplus > 0:
                 self._surplus -= 1
                 return
-        while self._in_front:  # after `close`
-            await self._make(*self._in_front.popleft())
 
     async def _make(self, call: "Call[Any]", caller: Caller) -> None:
         self._at_work[caller] = caller.started = started = self._clock.monotonic()
@@ -146,6 +147,6 @@ class HandlerPool:
         return HandlerPoolStatistics(
             workers=self._workers,
             busy=len(self._at_work),
-            queued=self._send.statistics().current_buffer_used,
+            queued=len(self._queue),
             busy_s=self._busy_s + sum(now - started for started in self._at_work.values()),
         )

@@ -293,6 +293,28 @@ def test_work_beside_takes_its_first_step_before_it_can_be_ended(api: Api) -> No
     play(scenario)
 
 
+def test_works_beside_are_many() -> None:
+    async def scenario(scene: Scene) -> None:
+        signals: list[Signal[None]] = []
+
+        async def work() -> None:
+            signals.append(Signal())
+            await signals[-1]
+            scene.happened.append("done")
+
+        for _ in range(3):
+            beside(scene, work, produce.API)
+        await wait_all_tasks_blocked()
+        assert len(scene.loop._served) == 3
+        for signal in signals:
+            signal.fire()
+        await wait_all_tasks_blocked()
+        assert scene.happened == ["done"] * 3
+        assert not scene.loop._served
+
+    play(scenario)
+
+
 # ---- the end of the loop
 
 

@@ -25,6 +25,7 @@ class Gates(GatedWorkers):
 
     async def open_all(self) -> None:
         """Also those of calls that come meanwhile."""
+        await wait_all_tasks_blocked()
         while self.gates:
             self.open_next()
             await wait_all_tasks_blocked()
@@ -41,9 +42,11 @@ def play(
         pool = HandlerPool(driver, workers=workers, queued_max=queued_max, clock=clock)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.run)
-            await scenario(pool, gates, clock)
-            pool.close()
-            await gates.open_all()
+            try:
+                await scenario(pool, gates, clock)
+            finally:
+                pool.close()
+                await gates.open_all()
 
     trio.run(main)
 
@@ -112,6 +115,39 @@ def test_calls_are_made_in_the_order_in_which_they_came(queued_max: int) -> None
         assert made == [*range(6), *later]
 
     play(scenario, workers=1, queued_max=queued_max)
+
+
+@pytest.mark.parametrize("queued_max", [1, 2, 9])
+def test_idle_workers_take_calls_from_in_front_of_a_full_queue(queued_max: int) -> None:
+    async def scenario(pool: HandlerPool, gates: Gates, clock: ManualClock) -> None:
+        await wait_all_tasks_blocked()
+        for _ in range(4):
+            add(pool, int)
+        await wait_all_tasks_blocked()
+        assert pool.statistics().busy == 3
+
+    play(scenario, workers=3, queued_max=queued_max)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_calls_that_come_while_workers_are_idle_or_take_others_keep_their_order(
+    workers: int,
+) -> None:
+    made: list[int] = []
+
+    async def scenario(pool: HandlerPool, gates: Gates, clock: ManualClock) -> None:
+        await wait_all_tasks_blocked()
+        for number in range(5):
+            add(pool, made.append, number)
+        for number in range(5, 15):
+            await trio.lowlevel.checkpoint()
+            if gates.gates:
+                gates.open_next()
+            add(pool, made.append, number)
+        await gates.open_all()
+        assert made == [*range(15)]
+
+    play(scenario, workers=workers, queued_max=1)
 
 
 def test_a_caller_gets_the_answer_or_the_error_of_its_call() -> None:

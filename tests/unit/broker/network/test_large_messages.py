@@ -35,7 +35,7 @@ from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS
 from storage.waits import Signal, Until, call, sleep
 from tests.support.begun import begin
 from tests.support.fake_handlers import Parking, running_server
-from tests.support.networks import Net
+from tests.support.networks import Net, wait_until
 from tests.support.virtual_time import Timeline, VirtualClock
 from tests.support.wire_client import request_frame
 
@@ -495,6 +495,28 @@ def test_a_large_request_that_is_parked_takes_no_room(net: Net) -> None:
                 (await run(large.room_for(2 * left))).shrink(0)
             pendings[0].complete(answered(["g"]))
             assert len((await client.response(DELETE_GROUPS, 2)).results) == 1
+
+    net.run(main)
+
+
+def test_a_large_request_that_is_parked_with_its_elements_keeps_their_room(net: Net) -> None:
+    """Its handler has not released them."""
+    begun: list[Signal[Any]] = []
+
+    async def behave(ctx: RequestContext, request: Any) -> Any:
+        begun.append(Signal())
+        return await begun[-1].parked()
+
+    async def main() -> None:
+        async with running_server(net, {DELETE_GROUPS: behave}) as harness:
+            client = await harness.connect()
+            await client.send(request_frame(DELETE_GROUPS, 2, groups(5_000)))
+            await wait_until(lambda: bool(begun))
+            await settle()
+            assert harness.channel.large._requests._taken >= 5_000
+            begun[0].fire(answered(["g"]))
+            assert len((await client.response(DELETE_GROUPS, 2)).results) == 1
+            assert harness.channel.large._requests._taken == 0
 
     net.run(main)
 

@@ -3,10 +3,12 @@
 from contextlib import suppress
 
 import pytest
+import trio
 from trio.testing import wait_all_tasks_blocked
 
 from broker.network.connection_loop import LONG_S, ClientGone
 from broker.world.readiness import BROKEN, IN, ONCE, READABLE
+from broker.world.turns import TURN_OVER
 from storage.waits import PAUSE, Signal
 from tests.support.loop_scene import TURN, Scene, answering, play, tell_all
 
@@ -135,5 +137,23 @@ def test_a_reset_that_is_told_of_before_a_long_turn_ends_what_is_parked() -> Non
         scene.readiness.events[2] = IN
         await wait_all_tasks_blocked()
         assert ("ended", 3) in scene.happened
+
+    play(scenario)
+
+
+def test_where_time_stands_still_a_turn_that_is_over_lets_other_tasks_run() -> None:
+    async def scenario(scene: Scene) -> None:
+        async def long() -> None:
+            for number in range(4):
+                scene.happened.append(number)
+                await TURN_OVER
+
+        scene.serve(1, long())
+        while 3 not in scene.happened:
+            await trio.lowlevel.checkpoint()
+            scene.happened.append("another")
+        at = scene.happened.index
+        assert "another" in scene.happened[at(1) : at(2)]
+        assert "another" in scene.happened[at(2) : at(3)]
 
     play(scenario)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from broker.network.activity import State
 from broker.request import RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.leave_group import MemberResponse
@@ -153,6 +154,8 @@ def test_its_connection_goes_on_with_it_when_the_replies_are_taken(
         await behind.take_replies()
         await behind.net.settle()
         assert behind.client.has_nothing()
+        (connection,) = behind.harness.server._connections
+        assert connection.state is (State.PARKED if parks[fired] else State.BUSY)
         for signal in behind.go[fired:]:
             signal.fire()
         await behind.sees(*DONE)

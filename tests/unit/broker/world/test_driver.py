@@ -206,3 +206,32 @@ def test_a_pause_after_a_call_is_left_to_the_caller() -> None:
     whole = rest(work(), None, Noting(), standing)
     waits = [whole.send(None) for _ in range(6)]
     assert [wait is PAUSE for wait in waits] == [False, True] * 3
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_the_first_turn_begins_when_the_work_goes_on(begun: bool) -> None:
+    first, second = Signal[None](), Signal[None]()
+
+    async def work() -> None:
+        await first
+        await PAUSE
+        await second
+
+    class Late(Noting):
+        def goes_on(self) -> float:
+            return 100.0
+
+    rest_of = work()
+    if begun:
+        wait = turn(rest_of, None, 100.0, lambda: 100.0)
+    else:
+        first.fire()
+        wait = None
+    whole = rest(rest_of, wait, Late(), lambda: 100.0)
+    if begun:
+        whole.send(None)
+        first.fire()
+    found = whole.send(None)
+    assert isinstance(found, Until)
+    assert found.signal is second
+    whole.close()

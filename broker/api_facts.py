@@ -35,9 +35,8 @@ class Api:
     """The same for a client that may do what `accesses` name; 0: as others. One such request beyond
     what others may send is in work at a time."""
     in_workers: bool = False
-    """Daily work of producers and consumers, whose coroutines share the workers. Those of other
-    APIs are run aside, because they wait for each other (changes of topics are made one after the
-    other) or go in turns: in a worker they would keep appends from running."""
+    """Daily work of producers and consumers, whose calls in threads the workers make. Calls of
+    other APIs have tasks of their own: in a worker they would keep appends from running."""
     ends_with_client: bool = False
     """Long work ends when the client's connection is reset, because the API changes nothing. All
     others are finished: Produce appends, and Metadata and FindCoordinator may make topics."""

@@ -2,7 +2,7 @@
 
 Calling a handler gives its reply, None if there is none (Produce with acks=0), or work that may
 wait (`storage.waits`), whose result is the reply. The connection takes the first step of the work,
-which mostly is the whole; `broker.network.unanswered` says who takes the others, and what ends with
+which mostly is the whole, and awaits the rest; `broker.network.connection_work` says what ends with
 the client. What the handler tells of itself it sets in the context: `large`, `released`,
 `close_connection`.
 

@@ -5,7 +5,7 @@ idle for too long, and three thousand such clients must not cost gigabytes. Rule
 
 1. A turn ends when its replies have `TURN_REPLY_BYTES`, so a connection keeps that and one reply
    more (large ones have rules of their own, `large_messages`), what one receive has brought, and
-   the reply to the request behind, if its work was done meanwhile (`meanwhile`).
+   the reply to the request behind, if its work was done meanwhile (`finishing`).
 2. While all connections together keep more than `MOST_BYTES`, a turn ends after each reply, and a
    receive brings little (`receive_buffer.FIRST_BYTES`): from there on each keeps hardly more than
    its next reply, which is all that Kafka makes for a connection.

@@ -107,7 +107,7 @@ class ConnectionLoop:
         self._nursery: trio.Nursery | None = None
         self._served: dict[int, ConnectionWork] = {}
         """By the key of their streams; of works beside, by negative numbers."""
-        self._last_beside = 0
+        self._last_beside = -1
         self._told: deque[tuple[int, int]] = deque()
         """What the readiness told of and nobody has looked at: (key, events)."""
         self._due: deque[ConnectionWork] = deque()
@@ -159,7 +159,7 @@ class ConnectionLoop:
         served.wait = None
         served.route = route
         self._last_beside -= 1
-        served.key = self._last_beside - 1
+        served.key = self._last_beside
         return self._begin(served)
 
     def _begin(self, served: ConnectionWork) -> ConnectionWork:

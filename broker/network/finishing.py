@@ -154,7 +154,7 @@ class Finishing:
             in_work.is_ahead = False
             if not done.fired:
                 in_work.state = self._state
-                if in_work.is_for_client():
+                if in_work.waits_for_others():
                     in_work.state.parked(released=in_work.context.released)
                 await (done.parked() if in_work.route.ends_with_client else done)
         except BaseException:
@@ -166,7 +166,7 @@ class Finishing:
             served.beside = None
         if done.value is not None:
             raise done.value
-        now = self._channel.clock.monotonic()
+        now = self._monotonic()
         in_work.remote_s += now - in_work.since
         in_work.since = now
 

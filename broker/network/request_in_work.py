@@ -106,7 +106,7 @@ class RequestInWork:
             self.since = now
         self.wait = wait
         state = self.state
-        if state is not None and self.is_for_client():
+        if state is not None and self.waits_for_others():
             released = self.context.released
             state.parked(released=released)
             if released and self.room is not None:
@@ -131,7 +131,7 @@ class RequestInWork:
             self.state.activity.state = State.BUSY
         return now
 
-    def is_for_client(self) -> bool:
+    def waits_for_others(self) -> bool:
         """Whether it waits for others on behalf of its client, and holds no worker."""
         wait, route = self.wait, self.route
         if is_parked(wait):

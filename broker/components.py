@@ -30,6 +30,7 @@ from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.settings import TransactionSettings
 from broker.deadlines import Deadlines
+from broker.fairness import Lane
 from broker.network.activity import Ending
 from broker.network.connection_limits import Limits
 from broker.network.request_channel import RequestChannel
@@ -62,12 +63,13 @@ if TYPE_CHECKING:
     from broker.network.strangers import StrangerLimits
     from broker.security.acl_authorizer import AclAuthorizer
     from broker.security.acl_store import AclStore
-    from broker.security.authentication.lane import Lane
     from broker.security.authentication.listeners import AuthenticatingListeners
     from broker.security.authentication.statistics import AuthenticationStatistics
     from broker.security.delegation_tokens import DelegationTokens
     from broker.zookeeper.zookeeper_store import ZooKeeperStore
 
+SIGNATURES = 1
+"""Hashes and signatures, which keep a processor busy, at the same time."""
 BACKLOG = 1024
 """Connections waiting to be accepted. With Kafka's default of 50 a burst of new clients waits for a
 whole second (measured: eleven times in a thousand). The kernel caps the number; a value that the
@@ -363,8 +365,6 @@ def security_parts(
     with_tokens = secret is not None and secret.value
     if not config.sasl and not with_tokens:
         return None, None
-    from broker.security.authentication.lane import SIGNATURES, Lane
-
     signatures = Lane(SIGNATURES)
     tokens = delegation_tokens(config, store, world, signatures) if with_tokens else None
     if not config.sasl:
@@ -387,7 +387,7 @@ def security_parts(
 
 
 def delegation_tokens(
-    config: BrokerConfig, store: MetadataStore, world: World, signatures: "Lane"
+    config: BrokerConfig, store: MetadataStore, world: World, signatures: Lane
 ) -> "DelegationTokens":
     """What keeps the delegation tokens; their secret is set."""
     from broker.security.delegation_tokens import DelegationTokens, TokenSettings

@@ -3,26 +3,27 @@
 A client is a connection, and beyond that the address that it comes from. `Shares` knows what each
 has of the thing: bytes that it holds now, or seconds that it used lately. From that follows
 
-* who goes next: the address that has least, and in it the connection that has least, or has waited
-  longest where each gets a little at a time (`Line`), or, where crowds wait, whose address has not
-  had its turn for longest (`InTurn`);
+* who goes next: the address that has least, and in it the connection that has least (`LeastUsed`),
+  or has waited longest where each gets a little at a time (`LeastFirst`); or, where crowds wait,
+  the address that has not had its turn for longest (`InTurn`);
 * who pays: the address that has most, and in it the connection that has most; of equals the
   youngest.
 
 So many connections of one address have together what one connection of another has, and one client
 with many requests delays itself. Clients that share an address are told apart by what their
-connections have, and by their age. Pure; `FairLock` waits as `storage.waits` say.
+connections have, and by their age. All lines and locks wait as those of `storage.waits` do.
 """
 
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from contextvars import ContextVar
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, final
 
-from storage.waits import Signal, Until
+from storage.waits import Lock, Waiters, Waiting, call
 
-Item = TypeVar("Item")
+T = TypeVar("T")
+Who = TypeVar("Who")
+Whose = TypeVar("Whose", bound="Addressed")
 
 
 class Client(NamedTuple):
@@ -91,105 +92,117 @@ class Shares:
         """What decides: the least goes next, the greatest pays."""
         return self._of(client.address), self._of(client), client.number
 
-    def least(self, clients: Iterable[Client]) -> Client:
-        """Who goes next; of equals the oldest connection. Raises ValueError if there are none."""
-        return min(clients, key=self.rank)
+
+class Addressed(Protocol):
+    """What waits for a client."""
+
+    @property
+    def address(self) -> str:
+        """The client's."""
+        ...
 
 
-class Line(Generic[Item]):
-    """Those that wait: next is the address that has least, in it who has waited longest."""
+@final
+class LeastFirst(Waiters[Whose]):
+    """Next is the address that has least, and in it who has waited longest."""
 
-    __slots__ = ("_addresses", "_shares")
+    __slots__ = ("_shares",)
 
     def __init__(self, shares: Shares) -> None:
+        super().__init__()
         self._shares = shares
-        self._addresses: dict[str, dict[Item, None]] = {}
 
-    def __len__(self) -> int:
-        return sum(map(len, self._addresses.values()))
+    def _group(self, who: Whose) -> Any:
+        return who.address
 
-    def __bool__(self) -> bool:
-        return bool(self._addresses)
-
-    def add(self, client: Client, item: Item) -> None:
-        """`item` waits, behind the others of its address."""
-        self._addresses.setdefault(client.address, {})[item] = None
-
-    def remove(self, client: Client, item: Item) -> None:
-        """`item` waits no more, if it did."""
-        line = self._addresses.get(client.address, {})
-        line.pop(item, None)
-        if not line:
-            self._addresses.pop(client.address, None)
-
-    def next(self) -> Item:
-        """Who goes next; stays in the line. Raises ValueError if nobody waits."""
-        return next(iter(self._addresses[min(self._addresses, key=self._shares.of_address)]))
+    def _next_group(self) -> Any:
+        return min(self._groups, key=self._shares.of_address, default=None)
 
 
-class InTurn(Generic[Item]):
-    """Those that wait: the addresses take turns, and in each goes who came first.
+@final
+class InTurn(Waiters[Whose]):
+    """The addresses take turns, and in each goes who came first.
 
-    For crowds: `next` costs the same however many wait, of however many addresses.
+    For crowds: calling one costs the same however many wait, of however many addresses, if all may
+    go.
     """
 
-    __slots__ = ("_addresses",)
+    __slots__ = ("_may_go",)
 
-    def __init__(self) -> None:
-        self._addresses: OrderedDict[str, dict[Item, None]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return sum(map(len, self._addresses.values()))
-
-    def __bool__(self) -> bool:
-        return bool(self._addresses)
+    def __init__(self, may_go: Callable[[str], bool] | None = None) -> None:
+        """`may_go`: whether an address may have a turn now; if not, it keeps its place."""
+        super().__init__()
+        self._may_go = may_go
 
     @property
     def addresses(self) -> Collection[str]:
         """Those of which somebody waits."""
-        return self._addresses.keys()
+        return self._groups.keys()
 
-    def add(self, address: str, item: Item) -> None:
-        """`item` waits, behind the others of its address."""
-        self._addresses.setdefault(address, {})[item] = None
+    def call(self, waiter: Waiting[Whose]) -> None:
+        """Let `waiter` go on; its address has had its turn."""
+        super().call(waiter)
+        address = waiter.who.address
+        if address in self._groups:
+            self._groups.move_to_end(address)
 
-    def remove(self, address: str, item: Item) -> None:
-        """`item` waits no more, if it did."""
-        line = self._addresses.get(address, {})
-        line.pop(item, None)
-        if not line:
-            self._addresses.pop(address, None)
+    def _group(self, who: Whose) -> Any:
+        return who.address
 
-    def take(self, may_go: Callable[[str], bool] = lambda address: True) -> Item | None:
-        """Take out who goes next, of an address that may go; None if nobody may."""
-        for address in self._addresses:
-            if may_go(address):
-                line = self._addresses.pop(address)
-                item = next(iter(line))
-                del line[item]
-                if line:
-                    self._addresses[address] = line
-                return item
-        return None
+    def _next_group(self) -> Any:
+        may_go = self._may_go
+        return next((each for each in self._groups if may_go is None or may_go(each)), None)
 
 
-class FairLock:
-    """Lets one piece of work at a time do what takes long: `async with lock: ...`.
+@final
+class LeastUsed(Waiters[Client]):
+    """Next is the address that has least, and in it the connection that has least."""
 
-    Next is whose client has used it for the shortest time lately or, if there are `shares`, has
-    least of those. Without a clock no use is noted.
+    __slots__ = ("_shares",)
+
+    def __init__(self, shares: Shares) -> None:
+        super().__init__()
+        self._shares = shares
+
+    def _group(self, who: Client) -> Any:
+        return who
+
+    def _next_group(self) -> Any:
+        return min(self._groups, key=self._shares.rank, default=None)
+
+
+class Lane(Lock):
+    """Makes calls in threads, `places` at a time; the addresses of the clients take turns.
+
+    For what is as dear when it is refused, as a wrong password is (decision 95): a client that
+    floods the broker delays one of another address by one call.
     """
 
-    __slots__ = (
-        "_began",
-        "_busy",
-        "_client",
-        "_monotonic",
-        "_parks",
-        "_shares",
-        "_used",
-        "_waiting",
-    )
+    __slots__ = ()
+
+    def __init__(self, places: int) -> None:
+        super().__init__(places, waiters=InTurn[Client](), parks=True)
+
+    async def call(self, work: Callable[..., T], *values: object) -> T:
+        """Return `work(*values)`, made in a thread when it is the turn of the client's address."""
+        await self.acquire()
+        try:
+            return await call(work, *values)
+        finally:
+            self.release()
+
+    def _who(self) -> object:
+        return CLIENT.get()
+
+
+class FairLock(Lock):
+    """Lets one piece of work at a time do what takes long: `async with lock: ...`.
+
+    Next is the work whose client has used the lock for the shortest time lately or, if there are
+    `shares`, has least of those. Without a clock no use is noted.
+    """
+
+    __slots__ = ("_began", "_client", "_monotonic", "_used")
 
     def __init__(
         self,
@@ -199,57 +212,22 @@ class FairLock:
         parks: bool = False,
     ) -> None:
         """`parks`: work that waits is parked (`Signal.parked`), so it ends with its client."""
-        self._monotonic = monotonic
-        self._parks = parks
         self._used = Shares(monotonic, half_life_s=HALF_LIFE_S)
-        self._shares = shares or self._used
-        self._busy = False
+        super().__init__(waiters=LeastUsed(shares or self._used), parks=parks)
+        self._monotonic = monotonic
         self._client = NOBODY
         """Whose turn it is."""
         self._began = 0.0
-        self._waiting: dict[Signal[None], Client] = {}
-
-    @property
-    def waiting(self) -> int:
-        """How many wait, or are at it."""
-        return len(self._waiting) + self._busy
-
-    async def __aenter__(self) -> None:
-        """Wait until it is the turn of one's client, which ends with the block."""
-        await self.acquire()
-
-    async def __aexit__(self, *_: object) -> None:
-        """Give the turn to the next. Does not wait."""
-        self.release()
 
     async def acquire(self) -> None:
-        """Wait until it is the turn of one's client, which lasts until `release`."""
-        client = CLIENT.get()
-        if self._busy:
-            await self._wait(client)
-        self._busy = True
-        self._client, self._began = client, self._monotonic()
-
-    async def _wait(self, client: Client) -> None:
-        called: Signal[None] = Signal()
-        self._waiting[called] = client
-        try:
-            await Until(called, parked=self._parks)
-        except BaseException:  # ended while it waited
-            if self._waiting.pop(called, None) is None:  # called in the same moment
-                self._call_next()
-            raise
+        """Wait until it is the turn of this work's client, which lasts until `release`."""
+        await super().acquire()
+        self._client, self._began = CLIENT.get(), self._monotonic()
 
     def release(self) -> None:
         """Give the turn to the next."""
         self._used.add(self._client, self._monotonic() - self._began)
-        self._call_next()
+        super().release()
 
-    def _call_next(self) -> None:
-        waiting = self._waiting
-        self._busy = bool(waiting)
-        if waiting:
-            following = self._shares.least(waiting.values())
-            called = next(signal for signal, client in waiting.items() if client == following)
-            del waiting[called]
-            called.fire()
+    def _who(self) -> object:
+        return CLIENT.get()

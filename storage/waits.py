@@ -31,11 +31,13 @@ no `call`, so cleaning up is a `finally`, which must not wait.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from enum import Enum
+from itertools import chain
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 
 T = TypeVar("T")
+Who = TypeVar("Who")
 
 
 class Wait:
@@ -199,53 +201,117 @@ async def together(*works: Work[Any]) -> None:
     await Together(works)
 
 
-class Waiters:
-    """Work that waits to be called, one after the other in the order in which it came."""
+@final
+class Waiting(Signal[None], Generic[Who]):
+    """Work that waits to be called; `who` it is, for those that choose."""
 
-    __slots__ = ("_signals",)
+    __slots__ = ("who",)
+
+    def __init__(self, who: Who) -> None:
+        super().__init__()
+        self.who: Final = who
+
+
+class Waiters(Generic[Who]):
+    """Work that waits to be called, one after the other in the order in which it came.
+
+    A subclass puts it into groups, and chooses the group that is next (`broker.fairness`); in a
+    group the order is that of coming. Calling one costs the same however many of its group wait.
+    """
+
+    __slots__ = ("_groups",)
 
     def __init__(self) -> None:
-        self._signals: OrderedDict[Signal[None], None] = OrderedDict()
+        self._groups: OrderedDict[Any, OrderedDict[Waiting[Who], None]] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._signals)
+        return sum(map(len, self._groups.values()))
 
-    async def wait(self, missed: Callable[[], object], *, parked: bool = False) -> None:
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def __iter__(self) -> Iterator[Waiting[Who]]:
+        return chain.from_iterable(self._groups.values())
+
+    async def wait(self, who: Who, missed: Callable[[], object], *, parked: bool = False) -> None:
         """Wait to be called; `missed` is called if the work ends although it was.
 
         `parked`: on behalf of a client (`Signal.parked`).
         """
-        called: Signal[None] = Signal()
-        self._signals[called] = None
+        waiter = Waiting(who)
+        self._groups.setdefault(self._group(who), OrderedDict())[waiter] = None
         try:
-            await Until(called, parked=parked)
+            await Until(waiter, parked=parked)
         except BaseException:  # ended while it waited
-            if called.fired:
+            if waiter.fired:
                 missed()
             else:
-                del self._signals[called]
+                self._remove(waiter)
             raise
 
+    def next(self) -> Waiting[Who] | None:
+        """Return the waiter that is to be called next, if there is one; it goes on waiting."""
+        group = self._next_group()
+        return None if group is None else next(iter(self._groups[group]))
+
+    def call(self, waiter: Waiting[Who]) -> None:
+        """Let `waiter`, which waits here, go on."""
+        self._remove(waiter)
+        waiter.fire()
+
     def call_next(self) -> bool:
-        """Let who has waited longest go on; return whether somebody waited."""
-        if not self._signals:
+        """Let the next waiter go on; return whether there was one."""
+        following = self.next()
+        if following is None:
             return False
-        self._signals.popitem(last=False)[0].fire()
+        self.call(following)
         return True
+
+    def _remove(self, waiter: Waiting[Who]) -> None:
+        group = self._group(waiter.who)
+        line = self._groups[group]
+        del line[waiter]
+        if not line:
+            del self._groups[group]
+
+    def _group(self, who: Who) -> Any:
+        """Return the group of `who`: hashable, and the same while it waits."""
+        return True
+
+    def _next_group(self) -> Any:
+        """Return the group that is next; None if none is."""
+        return next(iter(self._groups), None)
 
 
 class Lock:
-    """Held by at most `places` pieces of work at once; the others wait in the order they came.
+    """Held by at most `places` pieces of work at once; the others wait.
 
     async with lock:
         ...
+
+    They get their places in the order in which they came, or in that of `waiters`.
     """
 
-    __slots__ = ("_free", "_waiting")
+    __slots__ = ("_free", "_parks", "_places", "_waiters")
 
-    def __init__(self, places: int = 1) -> None:
+    def __init__(
+        self, places: int = 1, *, waiters: Waiters[Any] | None = None, parks: bool = False
+    ) -> None:
+        """`parks`: work that waits is parked (`Signal.parked`), so it ends with its client."""
+        self._places: Final = places
         self._free = places
-        self._waiting = Waiters()
+        self._waiters: Final = Waiters[Any]() if waiters is None else waiters
+        self._parks: Final = parks
+
+    @property
+    def busy(self) -> int:
+        """How many hold it."""
+        return self._places - self._free
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a place."""
+        return len(self._waiters)
 
     async def __aenter__(self) -> None:
         """Wait for a place."""
@@ -259,12 +325,19 @@ class Lock:
         """Wait for a place, which is kept until `release`."""
         if self._free > 0:
             self._free -= 1
-        else:
-            await self._waiting.wait(self.release)  # who releases hands the place over
+        else:  # the work that gives a place back hands it over
+            await self._waiters.wait(self._who(), self._hand_on, parked=self._parks)
 
     def release(self) -> None:
         """Give a place back."""
-        if not self._waiting.call_next():
+        self._hand_on()
+
+    def _who(self) -> object:
+        """Return whom `waiters` know this work by."""
+        return None
+
+    def _hand_on(self) -> None:
+        if not self._waiters.call_next():
             self._free += 1
 
 

@@ -34,7 +34,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from broker.fairness import NOBODY, Client, Line, Shares
+from broker.fairness import NOBODY, Client, LeastFirst, Shares
 from storage.waits import Signal
 
 SMALL_FRAME: Final = 16 * 1024
@@ -90,7 +90,7 @@ class FrameMemory:
         self._shares = Shares()
         self._holds: dict[FrameHold, None] = {}
         """Those that hold memory."""
-        self._lines: list[Line[FrameHold]] = [Line(self._shares), Line(self._shares)]
+        self._lines: list[LeastFirst[FrameHold]] = [LeastFirst(self._shares) for _ in range(2)]
         """Those that wait with frames of ordinary size, and with larger ones."""
         self._large_first = False
         self._short: Signal[None] = Signal()
@@ -134,16 +134,10 @@ class FrameMemory:
 
     async def wait(self, hold: "FrameHold") -> None:
         """Wait until it is worth calling `may_take` again."""
-        ordinary, large = self._lines
-        line = ordinary if hold.wanted <= ORDINARY else large
-        line.add(hold.client, hold)
-        hold.woken = Signal()
-        if self.waited_for:
+        line = self._lines[hold.wanted > ORDINARY]
+        if self.held >= self.limit:
             self._short.fire()
-        try:
-            await hold.woken.parked()
-        finally:
-            line.remove(hold.client, hold)
+        await line.wait(hold, self.wake_next, parked=True)
 
     async def wait_short(self) -> None:
         """Wait until a connection waits because no memory is left."""
@@ -154,9 +148,9 @@ class FrameMemory:
     def relieve(self, now: float) -> int:
         """End connections if there is a next one that has waited too long (rule 4); how many."""
         for line in self._lines:
-            following = line.next() if line else None
-            if following is not None and following.is_kept_waiting(now):
-                payers = self.payers(following, now)
+            following = line.next()
+            if following is not None and following.who.is_kept_waiting(now):
+                payers = self.payers(following.who, now)
                 for payer in payers:
                     payer.give_up()
                 if payers:
@@ -200,13 +194,11 @@ class FrameMemory:
         if not self._lanes:
             return
         for line in reversed(self._lines) if self._large_first else self._lines:
-            if line:
-                following = line.next()
-                if self._ahead is None or self._has_room(following):
-                    line.remove(following.client, following)
-                    following.woken.fire()
-                    self._large_first = line is self._lines[0]
-                    return
+            following = line.next()
+            if following is not None and (self._ahead is None or self._has_room(following.who)):
+                line.call(following)
+                self._large_first = line is self._lines[0]
+                return
 
     def leave(self, hold: "FrameHold") -> None:
         """`hold` no longer has a frame under way."""
@@ -236,7 +228,6 @@ class FrameHold:
         "give_up",
         "in_lane",
         "wanted",
-        "woken",
     )
 
     def __init__(
@@ -253,8 +244,6 @@ class FrameHold:
         """Size of the frame; 0 if none is under way."""
         self.arrived = 0
         self.in_lane = False
-        self.woken: Signal[None]
-        """Fires to end its wait."""
         self.counted = 0
         """Bytes that it holds of the memory."""
         self._began = 0.0
@@ -266,6 +255,11 @@ class FrameHold:
         self._marked = 0
         self._was_slow = False
         """In the last such second."""
+
+    @property
+    def address(self) -> str:
+        """The client's."""
+        return self.client.address
 
     @property
     def is_whole(self) -> bool:

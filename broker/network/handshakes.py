@@ -25,13 +25,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from broker.fairness import InTurn
+from broker.fairness import InTurn, Lane
 from broker.network.handshake_refusals import HandshakeRefusal, refusal_of
 from broker.request import ConnectionInfo
 from broker.world.tls_stream import NoTls, TlsFailure, TlsStream
 from storage.clock import Clock
 from storage.seldom import Seldom
-from storage.waits import Signal, call, sleep
+from storage.waits import Signal, sleep
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class HandshakeStatistics:
 class _Handshake:
     """One that is under way."""
 
-    __slots__ = ("address", "called", "ends", "give_up", "info", "is_told", "waits_since")
+    __slots__ = ("address", "ends", "give_up", "info", "is_told", "waits_since")
 
     def __init__(self, info: ConnectionInfo, ends: float, give_up: Callable[[], object]) -> None:
         self.info = info
@@ -106,8 +106,6 @@ class _Handshake:
         """When it has to be over."""
         self.give_up = give_up
         """Ends the connection."""
-        self.called: Signal[None] = Signal()
-        """Fired when it has a place."""
         self.waits_since: float | None = None
         """Since when it waits for its client; None while it does not."""
         self.is_told = False
@@ -124,8 +122,8 @@ class Handshakes:
         self._placed: dict[_Handshake, None] = {}
         self._of_address: Counter[str] = Counter()
         """`_placed`, by address."""
-        self._waiting: InTurn[_Handshake] = InTurn()
-        self._crew = _Crew(bounds.threads)
+        self._waiting: InTurn[_Handshake] = InTurn(self._may_have_one_more)
+        self._threads = Lane(bounds.threads)
         self._begun: Signal[None] = Signal()
         self._telling = {refusal: Seldom(clock) for refusal in HandshakeRefusal}
         self._refused: Counter[HandshakeRefusal] = Counter()
@@ -138,7 +136,7 @@ class Handshakes:
             under_way=len(self._under_way),
             placed=len(self._placed),
             waiting=len(self._waiting),
-            computing=self._crew.busy,
+            computing=self._threads.busy,
             succeeded=dict(self._succeeded),
             failed=dict(self._failed),
             refused=dict(self._refused),
@@ -203,7 +201,7 @@ class Handshakes:
             if stream.is_cheap(size):
                 outcome = stream.advance()
             else:
-                outcome = await self._crew.compute(shake.address, stream.advance)
+                outcome = await self._threads.call(stream.advance)
             if isinstance(outcome, TlsFailure):
                 refusal, detail = refusal_of(outcome)
                 shake.is_told = True
@@ -243,26 +241,17 @@ class Handshakes:
     # ---- places
 
     async def _enter(self, shake: _Handshake) -> None:
-        self._waiting.add(shake.address, shake)
-        self._call()
-        try:
-            await shake.called.parked()
-        except BaseException:
-            self._waiting.remove(shake.address, shake)
-            raise
-
-    def _call(self) -> None:
-        """Give free places away."""
-        while len(self._placed) < self._bounds.most:
-            shake = self._waiting.take(self._may_have_one_more)
-            if shake is None:
-                return
-            self._placed[shake] = None
-            self._of_address[shake.address] += 1
-            shake.called.fire()
+        if len(self._placed) < self._bounds.most and self._may_have_one_more(shake.address):
+            self._place(shake)
+        else:  # a handshake that ends after it was called gives its place back in `_leave`
+            await self._waiting.wait(shake, lambda: None, parked=True)
 
     def _may_have_one_more(self, address: str) -> bool:
         return self._of_address[address] < self._bounds.most_of_address
+
+    def _place(self, shake: _Handshake) -> None:
+        self._placed[shake] = None
+        self._of_address[shake.address] += 1
 
     def _leave(self, shake: _Handshake) -> None:
         if shake in self._placed:
@@ -270,7 +259,15 @@ class Handshakes:
             self._of_address[shake.address] -= 1
             if not self._of_address[shake.address]:
                 del self._of_address[shake.address]
-            self._call()
+            self._give_places()
+
+    def _give_places(self) -> None:
+        while len(self._placed) < self._bounds.most:
+            following = self._waiting.next()
+            if following is None:
+                return
+            self._place(following.who)
+            self._waiting.call(following)
 
     # ---- rules 3 and 4
 
@@ -325,46 +322,6 @@ class Handshakes:
                 info.listener_name,
                 untold,
             )
-
-
-class _Crew:
-    """Computes in threads, so many at once; the addresses take turns."""
-
-    __slots__ = ("_most", "_waiting", "busy")
-
-    def __init__(self, threads: int) -> None:
-        self._most = threads
-        self._waiting: InTurn[Signal[None]] = InTurn()
-        self.busy = 0
-
-    async def compute(
-        self, address: str, work: Callable[[], bool | TlsFailure]
-    ) -> bool | TlsFailure:
-        """Return what `work` returns."""
-        if self.busy < self._most:
-            self.busy += 1
-        else:
-            called: Signal[None] = Signal()
-            self._waiting.add(address, called)
-            try:
-                await called.parked()
-            except BaseException:
-                if called.fired:
-                    self._hand_on()
-                else:
-                    self._waiting.remove(address, called)
-                raise
-        try:
-            return await call(work)
-        finally:
-            self._hand_on()
-
-    def _hand_on(self) -> None:
-        following = self._waiting.take()
-        if following is None:
-            self.busy -= 1
-        else:
-            following.fire()
 
 
 def _guess(first: bytes, protocol: str) -> str:

@@ -21,6 +21,7 @@ Event loop only.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from broker.api_facts import MOST_OF_BROKERS
@@ -28,7 +29,7 @@ from broker.fairness import CLIENT, FairLock, Shares
 from broker.world.clock import TaskClock
 from protocol.errors import ProtocolError
 from protocol.schema.parse_code import MAX_ELEMENTS
-from storage.waits import Signal
+from storage.waits import Signal, Waiters
 
 ELEMENTS_AT_ONCE: Final = MAX_ELEMENTS * 7 // 5
 """Elements of all requests in work: the largest request, and some of ordinary size beside it."""
@@ -73,35 +74,24 @@ class Rooms:
     def __init__(self, most: int) -> None:
         self._most = most
         self._taken = 0
-        self._waiting: list[tuple[int, Signal[None]]] = []
-        """(elements, signal) of requests that do not fit, oldest first."""
+        self._waiting: Waiters[int] = Waiters()
+        """Requests that do not fit, with their elements."""
 
     async def take(self, elements: int) -> Room:
         """Wait until there is room for `elements`; return it."""
-        while self._taken + elements > self._most:
-            entry: tuple[int, Signal[None]] = (elements, Signal())
-            self._waiting.append(entry)
-            try:
-                await entry[1]
-            except BaseException:  # ended while it waited, or after it was woken
-                self._waiting.remove(entry)
-                self._wake()
-                raise
-            self._waiting.remove(entry)
-        self._taken += elements
+        if self._taken + elements <= self._most:
+            self._taken += elements
+        else:  # `give_back` takes the room for those that it calls
+            await self._waiting.wait(elements, partial(self.give_back, elements))
         return Room(self, elements)
 
     def give_back(self, elements: int) -> None:
-        """Give `elements` back and wake requests that fit now. Called by `Room`."""
+        """Give `elements` back, and their room to requests that fit now. Called by `Room`."""
         self._taken -= elements
-        self._wake()
-
-    def _wake(self) -> None:
-        free = self._most - self._taken
-        for wanted, fits in self._waiting:
-            if wanted <= free:
-                free -= wanted
-                fits.fire()
+        for waiter in tuple(self._waiting):
+            if self._taken + waiter.who <= self._most:
+                self._taken += waiter.who
+                self._waiting.call(waiter)
 
 
 class ReplyRoom:

@@ -31,7 +31,7 @@ class RequestMemory:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._available = limit
-        self._muted = Waiters()
+        self._muted: Waiters[None] = Waiters()
 
     @property
     def exhausted(self) -> bool:
@@ -41,7 +41,7 @@ class RequestMemory:
     async def wait_available(self) -> None:
         """Wait until any byte is left."""
         while self._available <= 0:
-            await self._muted.wait(self._wake_next, parked=True)
+            await self._muted.wait(None, self._wake_next, parked=True)
         self._wake_next()
 
     def take(self, size: int) -> None:

@@ -112,5 +112,5 @@ class BatchOpener:
             in_threads=self._in_threads,
             in_processes=self._in_processes,
             too_much=self._too_much,
-            waiting=self._process.waiting,
+            waiting=self._process.busy + self._process.waiting,
         )

@@ -37,8 +37,8 @@ from broker.cluster.tree_values import (
     encode,
     reading,
 )
+from broker.fairness import Lane
 from broker.quotas.sanitizer import desanitized, sanitized
-from broker.security.authentication.lane import Lane
 from broker.security.authentication.outcomes import AuthenticatedUser
 from broker.security.principal import Principal
 from protocol.errors import ErrorCode, KafkaError

@@ -4,7 +4,7 @@ import gc
 from collections.abc import Callable
 from typing import Any, Final
 
-from broker.fairness import FairLock
+from broker.fairness import FairLock, InTurn, Lane, LeastFirst, LeastUsed
 from broker.network.connection_loop import ConnectionLoop
 from broker.network.frame_memory import FrameMemory
 from broker.network.handler_pool import HandlerPool
@@ -17,16 +17,15 @@ from storage.waits import Lock, Waiters
 
 _HELD: Final[dict[type, Callable[[Any], object]]] = {
     ConnectionLoop: lambda loop: loop.elsewhere,
-    FairLock: lambda lock: lock.waiting,
+    **dict.fromkeys((FairLock, Lane, Lock), lambda lock: (lock.busy, lock.waiting)),
+    **dict.fromkeys((InTurn, LeastFirst, LeastUsed, Waiters), len),
     FrameMemory: lambda memory: memory.statistics(),
     HandlerPool: lambda pool: (pool.statistics().busy, pool.statistics().queued),
     LargeMessages: lambda large: (large._requests._taken, large._of_brokers._taken, large._unsent),
-    Lock: lambda lock: (lock._free, len(lock._waiting)),
     Partition: lambda partition: partition.appending,
     Purgatory: lambda purgatory: (purgatory.parked, purgatory.statistics().watchers),
     RequestMemory: lambda memory: memory.statistics(),
     SocketServer: lambda server: server.statistics().buffers.bytes_in_use,
-    Waiters: len,
 }
 
 

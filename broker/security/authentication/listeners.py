@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from broker.cluster.metadata_store import MetadataStore
 from broker.deadlines import Deadlines
-from broker.security.authentication.lane import CHECKS, Lane
+from broker.fairness import Lane
 from broker.security.authentication.limited_lines import LimitedLines
 from broker.security.authentication.mechanism import Mechanism
 from broker.security.authentication.mechanisms.scram import TokenCredentials
@@ -25,6 +26,9 @@ from config.sasl_settings import (
 from storage.clock import Clock
 from storage.task import Task
 from storage.waits import Work
+
+CHECKS: Final = 8
+"""Checks of passwords by functions of others, which may wait, at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

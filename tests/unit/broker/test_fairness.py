@@ -1,16 +1,26 @@
 """Who goes next, and who pays: rules without a broker, and a lock that obeys them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 import trio
 import trio.testing
 
-from broker.fairness import CLIENT, HALF_LIFE_S, NOBODY, Client, FairLock, InTurn, Line, Shares
+from broker.fairness import (
+    CLIENT,
+    HALF_LIFE_S,
+    NOBODY,
+    Client,
+    FairLock,
+    InTurn,
+    LeastFirst,
+    LeastUsed,
+    Shares,
+)
 from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers
-from storage.waits import Signal, Until, sleep
-from tests.support.begun import begin
+from storage.waits import Signal, Until, Waiters, sleep
+from tests.support.begun import Begun, begin
 from tests.support.manual_clock import ManualClock
 from tests.support.trio_clock import TrioClock
 
@@ -41,7 +51,7 @@ def test_addresses_are_compared_first_then_connections_then_their_age(
     used: dict[str, float], least: Client, greediest: Client
 ) -> None:
     made = shares(**used)
-    assert made.least([YOUNG, ELSEWHERE, OLD]) == least
+    assert min([YOUNG, ELSEWHERE, OLD], key=made.rank) == least
     assert max([OLD, ELSEWHERE, YOUNG], key=made.rank) == greediest
 
 
@@ -49,7 +59,7 @@ def test_what_is_given_back_counts_no_more() -> None:
     made = shares(old=10, young=10)
     made.add(OLD, -10)
     assert (made.rank(OLD)[1], made.rank(YOUNG)[1], made.of_address("here")) == (0, 10, 10)
-    assert made.least([YOUNG, OLD]) == OLD
+    assert min([YOUNG, OLD], key=made.rank) == OLD
 
 
 def test_what_was_used_is_forgotten_by_halves_and_then_altogether() -> None:
@@ -67,23 +77,50 @@ def test_what_was_used_is_forgotten_by_halves_and_then_altogether() -> None:
     assert len(made._uses) <= 256
 
 
-def test_in_a_line_the_address_that_has_least_is_next_and_in_it_who_came_first() -> None:
+def add(line: Waiters[Client], clients: Iterable[Client]) -> list[Begun]:
+    """Have work of each client wait; its position is the number that it returns."""
+
+    async def wait(client: Client, number: int) -> int:
+        await line.wait(client, line.call_next)
+        return number
+
+    return [begin(wait(client, number)) for number, client in enumerate(clients)]
+
+
+def called(line: Waiters[Client], waits: list[Begun]) -> int | None:
+    """Call the next one; return its position."""
+    before = [wait.done for wait in waits]
+    if not line.call_next():
+        return None
+    (number,) = (n for n, wait in enumerate(waits) if wait.done and not before[n])
+    return number
+
+
+def test_the_address_that_has_least_is_next_and_in_it_who_came_first() -> None:
     made = shares(old=3, elsewhere=2)
-    line: Line[str] = Line(made)
+    line: LeastFirst[Client] = LeastFirst(made)
     assert not line
-    for client, item in ((YOUNG, "a"), (OLD, "b"), (ELSEWHERE, "c"), (ELSEWHERE, "d")):
-        line.add(client, item)
+    clients = [YOUNG, OLD, ELSEWHERE, ELSEWHERE]
+    waits = add(line, clients)
     assert len(line) == 4
     came = []
-    while line:
-        item = line.next()
-        client = ELSEWHERE if item in "cd" else YOUNG
-        line.remove(client, item)
-        made.add(client, 2)
-        came.append(item)
-    assert came == ["c", "a", "d", "b"]
-    line.remove(OLD, "not there")
-    assert len(line) == 0
+    while (number := called(line, waits)) is not None:
+        made.add(clients[number], 2)
+        came.append(number)
+    assert came == [2, 0, 3, 1]
+    assert not line
+
+
+def test_in_the_address_that_has_least_the_connection_that_has_least_is_next() -> None:
+    made = shares(old=3, elsewhere=2)
+    line = LeastUsed(made)
+    clients = [OLD, YOUNG, ELSEWHERE, ELSEWHERE]
+    waits = add(line, clients)
+    came = []
+    while (number := called(line, waits)) is not None:
+        made.add(clients[number], 2)
+        came.append(number)
+    assert came == [2, 1, 3, 0]
 
 
 def run(main: Callable[[Driver], Awaitable[None]]) -> None:
@@ -112,7 +149,7 @@ def waiting_in(lock: FairLock, clients: list[Client], cost_s: float = 1.0) -> li
                 await trio.testing.wait_all_tasks_blocked()
 
     run(main)
-    assert lock.waiting == 0
+    assert (lock.busy, lock.waiting) == (0, 0)
     return came
 
 
@@ -153,7 +190,7 @@ def test_a_turn_that_is_cancelled_or_fails_is_passed_on() -> None:
 
     async def at_it() -> None:
         async with lock:
-            assert lock.waiting == 1
+            assert (lock.busy, lock.waiting) == (1, 0)
 
     async def main(driver: Driver) -> None:
         async def one(name: str, scope: trio.CancelScope) -> None:
@@ -171,7 +208,7 @@ def test_a_turn_that_is_cancelled_or_fails_is_passed_on() -> None:
             scopes[2].cancel()  # in the moment in which it may be called
         assert came[0] == "a"
         assert came[-1] == "d"
-        assert lock.waiting == 0
+        assert (lock.busy, lock.waiting) == (0, 0)
         with pytest.raises(ValueError, match="broken"):
             await driver.run(broken())
         await driver.run(at_it())
@@ -198,7 +235,7 @@ def test_who_waits_is_parked_if_it_may_leave_and_the_turn_is_passed_on(parks: bo
     assert third.waits_for
     assert came == ["a", "c"]
     third.leave()
-    assert lock.waiting == 0
+    assert (lock.busy, lock.waiting) == (0, 0)
 
 
 def test_who_is_called_and_leaves_before_it_goes_on_passes_the_turn_on() -> None:
@@ -212,15 +249,15 @@ def test_who_is_called_and_leaves_before_it_goes_on_passes_the_turn_on() -> None
         async with lock:
             await Signal[None]()
 
-    first, second, third = begin(holding()), work(), begin(work())
+    first, second = begin(holding()), work()
     assert isinstance(wait := second.send(None), Until)
-    assert lock.waiting == 3
-    lock._waiting = dict(reversed(lock._waiting.items()))  # so that the second is next
+    third = begin(work())
+    assert (lock.busy, lock.waiting) == (1, 2)
     first.leave()
     assert wait.signal.fired
     second.close()
     assert third.reply == "done"
-    assert lock.waiting == 0
+    assert (lock.busy, lock.waiting) == (0, 0)
 
 
 def test_who_works_for_nobody_is_a_client_too() -> None:
@@ -229,22 +266,29 @@ def test_who_works_for_nobody_is_a_client_too() -> None:
 
 
 def test_addresses_take_turns_and_in_each_goes_who_came_first() -> None:
-    line: InTurn[int] = InTurn()
-    assert line.take() is None
-    for number, address in enumerate("aaabbc"):
-        line.add(address, number)
+    line: InTurn[Client] = InTurn()
+    assert not line.call_next()
+    waits = add(line, [Client(address, 0) for address in "aaabbc"])
     assert len(line) == 6
-    assert [line.take() for _ in range(7)] == [0, 3, 5, 1, 4, 2, None]
+    assert [called(line, waits) for _ in range(7)] == [0, 3, 5, 1, 4, 2, None]
     assert not line
 
 
 def test_an_address_that_may_not_go_keeps_its_place_and_holds_nobody_up() -> None:
-    line: InTurn[int] = InTurn()
-    for number, address in enumerate("aabc"):
-        line.add(address, number)
-    assert line.take(lambda address: address != "a") == 2
-    assert line.take(lambda address: False) is None
-    line.remove("a", 0)
-    line.remove("a", 0)
+    may_go = set("bc")
+    line: InTurn[Client] = InTurn(may_go.__contains__)
+    waits = add(line, [Client(address, 0) for address in "aabc"])
+    assert called(line, waits) == 2
+    may_go.clear()
+    assert called(line, waits) is None
+    waits[0].leave()
     assert set(line.addresses) == {"a", "c"}
-    assert [line.take(), line.take(), line.take()] == [1, 3, None]
+    may_go.update("ac")
+    assert [called(line, waits) for _ in range(3)] == [1, 3, None]
+
+
+def test_an_address_of_which_one_leaves_keeps_its_place() -> None:
+    line: InTurn[Client] = InTurn()
+    waits = add(line, [Client(address, 0) for address in "aab"])
+    waits[0].leave()
+    assert [called(line, waits) for _ in range(2)] == [1, 2]

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from broker.security.authentication.lane import Lane
+from broker.fairness import Lane
 from broker.security.authentication.mechanism import Exchange
 from broker.security.authentication.outcomes import AuthenticatedUser, Progress, RefusedError
 from config.sasl_settings import OAUTHBEARER

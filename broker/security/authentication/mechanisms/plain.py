@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final
 
-from broker.security.authentication.lane import Lane
+from broker.fairness import Lane
 from broker.security.authentication.mechanism import Exchange
 from broker.security.authentication.outcomes import AuthenticatedUser, Progress, RefusedError
 from config.definition import ConfigError, Password

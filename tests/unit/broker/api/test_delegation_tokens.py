@@ -15,9 +15,9 @@ from broker.api.expire_delegation_token import API as EXPIRE
 from broker.api.expire_delegation_token import ExpireDelegationTokenHandler
 from broker.api.renew_delegation_token import API as RENEW
 from broker.api.renew_delegation_token import RenewDelegationTokenHandler
+from broker.fairness import Lane
 from broker.request import ConnectionInfo, RequestContext
 from broker.security.access import Operation, ResourceType
-from broker.security.authentication.lane import Lane
 from broker.security.delegation_tokens import DelegationTokens, TokenSettings
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_delegation_token import (

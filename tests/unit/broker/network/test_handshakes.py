@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from broker.network.handshakes import MOST_BYTES, HandshakeBounds, HandshakeStatistics, _Crew
+from broker.network.handshakes import MOST_BYTES, HandshakeBounds, HandshakeStatistics
 from broker.request import RequestContext
 from broker.world.tls_stream import TlsStream
 from protocol.messages.heartbeat import HeartbeatResponse
@@ -396,26 +396,6 @@ def test_who_was_refused_can_read_why_though_its_request_is_unread(net: Net) -> 
             assert "certificate required" in str(caught.value).lower().replace("_", " ")
 
     tls.run(main)
-
-
-def test_who_ends_while_it_waits_for_a_thread_keeps_nobody_from_it() -> None:
-    crew = _Crew(1)
-    first, second, third = (crew.compute(address, bool) for address in "abc")
-    for work in (first, second, third):
-        work.send(None)
-    with pytest.raises(ConnectionResetError):
-        second.throw(ConnectionResetError())
-    with pytest.raises(StopIteration):
-        first.send(True)
-    assert crew.busy == 1, "it was handed on to the third"
-    fourth = crew.compute("d", bool)
-    fourth.send(None)
-    with pytest.raises(ConnectionResetError):  # called, and gone before its turn came
-        third.throw(ConnectionResetError())
-    fourth.send(None)
-    with pytest.raises(StopIteration):
-        fourth.send(True)
-    assert crew.busy == 0
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from broker.cluster.embedded_store import EmbeddedStore
-from broker.security.authentication.lane import Lane
+from broker.fairness import Lane
 from broker.security.authentication.outcomes import AuthenticatedUser
 from broker.security.delegation_tokens import (
     LAST_MOMENT_MS,

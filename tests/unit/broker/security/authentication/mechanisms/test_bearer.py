@@ -1,6 +1,6 @@
 import pytest
 
-from broker.security.authentication.lane import Lane
+from broker.fairness import Lane
 from broker.security.authentication.mechanism import Exchange
 from broker.security.authentication.mechanisms.bearer import (
     BearerMechanism,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.security.authentication.lane import Lane
+from broker.fairness import Lane
 from broker.security.authentication.mechanisms import plain
 from broker.security.authentication.mechanisms.plain import PlainMechanism
 from broker.security.authentication.outcomes import AuthenticatedUser, Progress, RefusedError

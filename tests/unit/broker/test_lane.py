@@ -1,7 +1,6 @@
 import pytest
 
-from broker.fairness import CLIENT, Client
-from broker.security.authentication.lane import Lane
+from broker.fairness import CLIENT, Client, Lane
 from storage.waits import Call, Wait, Work
 
 

@@ -260,6 +260,19 @@ def test_who_is_called_and_leaves_before_it_goes_on_passes_the_turn_on() -> None
     assert (lock.busy, lock.waiting) == (0, 0)
 
 
+def test_a_client_does_not_pay_for_a_turn_that_the_next_one_missed() -> None:
+    clock = ManualClock()
+    lock = FairLock(clock.monotonic)
+    assert begin(lock.acquire()).done
+    missed = lock.acquire()
+    assert isinstance(missed.send(None), Until)
+    clock.advance(1)
+    lock.release()
+    clock.advance(5)
+    missed.close()
+    assert lock._used.of_address(NOBODY.address) <= 1
+
+
 def test_who_works_for_nobody_is_a_client_too() -> None:
     assert CLIENT.get() == NOBODY
     assert waiting_in(FairLock(trio.current_time), [NOBODY, NOBODY]) == [0, 0]

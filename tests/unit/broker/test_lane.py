@@ -1,7 +1,7 @@
 import pytest
 
 from broker.fairness import CLIENT, Client, Lane
-from storage.waits import Call, Wait, Work
+from storage.waits import Call, Until, Wait, Work
 
 
 class Attempt:
@@ -39,6 +39,8 @@ def test_no_more_than_its_places_are_in_threads() -> None:
     attempts = [Attempt(lane, "a", str(n), began) for n in range(3)]
     assert began == ["0", "1"]
     assert lane.waiting == 1
+    assert isinstance(attempts[2].wait, Until)
+    assert attempts[2].wait.parked, "a client that leaves the line ends its wait"
     attempts[1].finish()
     assert attempts[1].result == "1"
     attempts[2].wake()

@@ -25,6 +25,8 @@ from broker.network.frame_memory import (
 )
 from broker.request import RequestContext
 from protocol.messages.heartbeat import HeartbeatResponse
+from storage.waits import Until
+from tests.support.begun import begin
 from tests.support.driving import driver
 from tests.support.fake_handlers import Harness, Parking, running_server
 from tests.support.networks import MemoryNet, Net, wait_until
@@ -347,6 +349,31 @@ def test_all_for_whom_memory_became_free_go_on() -> None:
             assert len(went) == 4
 
     in_virtual_time(scenario)
+
+
+def test_a_frame_of_ordinary_size_does_not_queue_behind_a_large_one() -> None:
+    memory = FrameMemory(1_000_000)
+    begun(memory, 3 * ORDINARY, 1_020_000)
+    other, ahead = begun(memory, 3 * ORDINARY, 80_000), begun(memory, 3 * ORDINARY, 900)
+    assert ahead.take_window()
+    waits = []
+    for size in (ORDINARY + 1, ORDINARY):
+        hold = begun(memory, size, 1)
+        assert not hold.take_window()
+        waits.append(begin(hold.wait(float)))
+    other.end()  # so many bytes are free for ordinary frames, and none for large ones
+    assert [wait.done for wait in waits] == [False, True]
+
+
+def test_a_wait_for_a_window_ends_with_the_client_and_tells_that_memory_is_short() -> None:
+    memory = FrameMemory(100_000)
+    begun(memory, 200_000, 100_000)
+    short = begin(memory.wait_short())
+    assert not short.done
+    wait = begin(begun(memory, 200_000, 0).wait(float))
+    assert isinstance(wait.waits_for, Until)
+    assert wait.waits_for.parked
+    assert short.done
 
 
 def test_who_waits_for_a_lane_gets_it_when_a_frame_is_whole() -> None:

@@ -299,20 +299,26 @@ async def half_open(tls: TlsNet, harness: Harness, count: int) -> list[AsyncClie
     return clients
 
 
-def test_of_one_address_so_many_shake_hands_and_the_others_wait_for_them(net: Net) -> None:
-    tls = bounded(TlsNet(net), most_of_address=3)
+@pytest.mark.parametrize("bound", ["most", "most_of_address"])
+def test_so_many_shake_hands_in_all_and_of_one_address_and_the_others_wait_for_them(
+    net: Net, bound: str
+) -> None:
+    tls = bounded(TlsNet(net), **{bound: 3})
 
     async def main() -> None:
         async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            stalled = await half_open(tls, harness, 5)
+            stalled = await half_open(tls, harness, 6)
+            await wait_until(lambda: handshakes(harness).waiting == 3)
+            assert handshakes(harness).placed == 3
+            stalled.pop(0).close()
             await wait_until(lambda: handshakes(harness).waiting == 2)
             assert handshakes(harness).placed == 3
             # One more, which is well: it is served when those that stall have been ended.
             with trio.fail_after(PATIENCE_S):
                 good = await harness.connect()
                 await good.call(HEARTBEAT, 4)
-            assert handshakes(harness).refused.keys() == {_refusal("CROWD")}
-            for client in stalled[:3]:
+            assert handshakes(harness).refused.keys() == {_refusal("CLOSED"), _refusal("CROWD")}
+            for client in stalled[:2]:
                 assert await client.closed_by_peer()
 
     tls.run(main)

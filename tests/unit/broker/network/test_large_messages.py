@@ -208,6 +208,14 @@ def test_who_ends_after_it_was_woken_hands_the_room_on() -> None:
     assert [other.done for other in others] == [True, False, True]
 
 
+def test_a_request_that_fits_exactly_takes_all_the_room_that_is_given_back() -> None:
+    rooms = Rooms(10)
+    room = begin(rooms.take(10)).reply
+    others = [begin(rooms.take(size)) for size in (10, 1)]
+    room.shrink(0)
+    assert [other.done for other in others] == [True, False]
+
+
 def test_a_large_reply_that_is_never_whole_leaves_the_way_free() -> None:
     async def main() -> None:
         large = LargeMessages(SystemClock())

@@ -189,13 +189,14 @@ class ConnectionLoop:
 
     async def _end_after_calls(self, served: ConnectionWork) -> None:
         served.cut()
-        while served.key in self._served and (served.wait is None or is_thread_call(served.wait)):
+        while served.key in self._served and _is_at_call(served):
             while not served.is_due:  # a worker is at its call
                 await self._asleep.park()
             self._resume(served, self._monotonic())
-            if is_thread_call(served.wait):
+            wait = served.wait
+            if is_thread_call(wait):
                 try:
-                    served.answered(await self._driver.serve(served.wait), None)
+                    served.answered(await self._driver.serve(wait), None)
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is for the work
                     served.answered(None, error)
         if served.key in self._served:
@@ -473,3 +474,8 @@ class ConnectionLoop:
             served.has_sent_all = True
         if events & BROKEN:
             served.leave()
+
+
+def _is_at_call(served: ConnectionWork) -> bool:
+    """Whether its work runs, or waits for a call in a thread."""
+    return served.wait is None or is_thread_call(served.wait)

@@ -18,10 +18,11 @@ from typing import Final, Protocol
 
 import trio
 
-from broker.coordinator.partition_writer import when_replicated
+from broker.coordinator.partition_writer import wait_replicated
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.world.driver import Driver
+from broker.world.in_turn import begin
 from broker.world.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import ControlType, build_end_transaction_marker
@@ -166,14 +167,21 @@ class ReplicaMarkerWriter:
         tp = partition.topic_partition
         if self._notify_appended is not None:
             self._notify_appended(tp, marker.producer_id)
+        begin(self._replicated(partition, info, marker, done))
 
-        def replicated(code: ErrorCode, first_offset: int) -> None:
-            listener = self._listeners.get(tp.topic)
-            if code is ErrorCode.NONE and listener is not None:
-                listener.on_marker(tp.partition, marker.producer_id, commit=marker.commit)
-            done(code)
-
-        when_replicated(self._replicas, partition, info, self._timeout_s, replicated)
+    async def _replicated(
+        self, partition: Partition, info: AppendInfo, marker: Marker, done: MarkerDone
+    ) -> None:
+        try:
+            await wait_replicated(self._replicas, partition, info, self._timeout_s)
+        except KafkaError as error:
+            done(error.code)
+            return
+        tp = partition.topic_partition
+        listener = self._listeners.get(tp.topic)
+        if listener is not None:
+            listener.on_marker(tp.partition, marker.producer_id, commit=marker.commit)
+        done(ErrorCode.NONE)
 
 
 def _check_version(partition: Partition, marker: Marker) -> None:

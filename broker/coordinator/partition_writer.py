@@ -1,10 +1,10 @@
-"""The log as a coordinator sees it: append a batch and hear when it is replicated; read to load.
+"""The log as a coordinator sees it: append a batch until it is replicated; read to load.
 
 A coordinator knows neither `Partition` nor `Log`, only `PartitionWriter`, which its tests fake;
 `ReplicaPartitionWriter` implements it over `ReplicaManager`.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -12,14 +12,10 @@ from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.purgatory import DelayedOperation
 from broker.replication.replica_manager import ReplicaManager
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
 from protocol.types import TopicPartition
 from storage.errors import BeingRepaired
 from storage.log.results import AppendInfo, AppendOrigin, FetchIsolation
-from storage.waits import call
-
-WriteDone = Callable[[ErrorCode, int], None]
-"""Takes (NONE, offset of the batch's first record) or (error, -1); called once."""
+from storage.waits import Signal, call
 
 
 class PartitionWriter(Protocol):
@@ -33,10 +29,11 @@ class PartitionWriter(Protocol):
         """Return (log start offset, log end offset). Raises KafkaError."""
         ...
 
-    def append(self, tp: TopicPartition, batch: bytes, done: WriteDone) -> None:
-        """Append one batch; `done` runs when all in-sync replicas have it, or when it failed.
+    async def append(self, tp: TopicPartition, batch: bytes) -> int:
+        """Append one batch; return the offset of its first record when all in-sync replicas have
+        it.
 
-        Batches are appended in the order of the calls; `done` may run before this returns.
+        It is in the log before this waits. Raises KafkaError.
         """
         ...
 
@@ -59,17 +56,14 @@ class PartitionWriter(Protocol):
 class _DelayedWrite(DelayedOperation):
     """A coordinator's batch that waits for the followers."""
 
-    __slots__ = ("_code", "_done", "_first_offset", "_partition", "_required")
+    __slots__ = ("_code", "_partition", "_required", "settled")
 
-    def __init__(
-        self, partition: Partition, first_offset: int, required: int, done: WriteDone
-    ) -> None:
+    def __init__(self, partition: Partition, required: int) -> None:
         super().__init__()
         self._partition = partition
-        self._first_offset = first_offset
         self._required = required
-        self._done = done
         self._code = ErrorCode.NONE
+        self.settled: Signal[ErrorCode] = Signal()
 
     def try_complete(self, key: Hashable | None = None) -> bool:
         """Complete when the batch is replicated, or another broker leads the partition."""
@@ -81,25 +75,23 @@ class _DelayedWrite(DelayedOperation):
         self._code = ErrorCode.REQUEST_TIMED_OUT
 
     def on_complete(self) -> None:
-        """Call the coordinator's `done`."""
-        self._done(self._code, -1 if self._code else self._first_offset)
+        """Let the coordinator go on."""
+        self.settled.fire(self._code)
 
 
-def when_replicated(
-    replicas: ReplicaManager,
-    partition: Partition,
-    info: AppendInfo,
-    timeout_s: float,
-    done: WriteDone,
+async def wait_replicated(
+    replicas: ReplicaManager, partition: Partition, info: AppendInfo, timeout_s: float
 ) -> None:
-    """Call `done` when all in-sync replicas have the append: at once if this is the only one."""
+    """Wait until all in-sync replicas have the append. Raises KafkaError."""
     if partition.alone:
-        done(ErrorCode.NONE, info.first_offset)
         return
-    waiting = _DelayedWrite(partition, info.first_offset, info.last_offset + 1, done)
+    write = _DelayedWrite(partition, info.last_offset + 1)
     replicas.purgatories.produce.try_complete_else_watch(
-        waiting, [partition.topic_partition], timeout_s
+        write, [partition.topic_partition], timeout_s
     )
+    code = await write.settled
+    if code is not ErrorCode.NONE:
+        raise KafkaError(code)
 
 
 class ReplicaPartitionWriter:
@@ -121,21 +113,13 @@ class ReplicaPartitionWriter:
         log = self._replicas.partition(tp).log
         return log.log_start_offset, log.log_end_offset
 
-    def append(self, tp: TopicPartition, batch: bytes, done: WriteDone) -> None:
+    async def append(self, tp: TopicPartition, batch: bytes) -> int:
         """See `PartitionWriter`."""
-        try:
-            info = self._replicas.append(
-                tp, batch, required_acks=ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR
-            )
-            partition = self._replicas.partition(tp)
-        except KafkaError as error:
-            done(error.code, -1)
-            return
-        except (CorruptBatch, InvalidRecord, UnsupportedCompression):
-            # The coordinator's own batch was refused: a bug here, and nothing was written.
-            done(ErrorCode.UNKNOWN_SERVER_ERROR, -1)
-            raise
-        when_replicated(self._replicas, partition, info, self._timeout_s, done)
+        info = self._replicas.append(
+            tp, batch, required_acks=ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR
+        )
+        await wait_replicated(self._replicas, self._replicas.partition(tp), info, self._timeout_s)
+        return info.first_offset
 
     async def read(self, tp: TopicPartition, offset: int, max_bytes: int) -> bytes:
         """See `PartitionWriter`; a thread reads the disk."""

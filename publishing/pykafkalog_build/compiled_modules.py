@@ -158,5 +158,6 @@ MODULES: Final = (
     "broker/coordinator/transaction/upkeep.py",
     "broker/coordinator/transactional_commits.py",
     "broker/coordinator/write_codes.py",
+    "broker/world/in_turn.py",
 )
 """Paths in a checkout."""

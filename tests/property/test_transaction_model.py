@@ -5,6 +5,7 @@ model is in `tests.support.transaction_world`; a longer run is marked `slow`.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import hypothesis.strategies as st
@@ -21,7 +22,8 @@ from hypothesis.stateful import (
 from broker.coordinator.transaction import decisions, records
 from broker.coordinator.transaction.state import LAST_EPOCH, InvalidTransactionTransition
 from broker.coordinator.transaction.upkeep import TransactionUpkeep
-from protocol.errors import ErrorCode
+from broker.world.in_turn import begin
+from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from tests.support.memory_partition_log import MemoryPartitionLog
 from tests.support.transaction_world import EXPIRATION_MS, TIMEOUT_MS, Owner, TransactionWorld
@@ -181,9 +183,10 @@ def _answer_before_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """EndTxn is answered and carried out before the decision is durable."""
     append = MemoryPartitionLog.append
 
-    def hasty(self: Any, tp: Any, batch: bytes, done: Any) -> None:
-        done(ErrorCode.NONE, 0)
-        append(self, tp, batch, lambda code, offset: None)
+    async def hasty(self: Any, tp: Any, batch: bytes) -> int:
+        with suppress(KafkaError):
+            begin(append(self, tp, batch))
+        return 0
 
     monkeypatch.setattr(MemoryPartitionLog, "append", hasty)
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
-from broker.coordinator.partition_writer import WriteDone
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import read_header, set_place
 from protocol.records.record import Record, iter_records
 from protocol.types import TopicPartition
+from storage.waits import Signal
 
 
 class MemoryPartitionLog:
@@ -21,7 +21,7 @@ class MemoryPartitionLog:
         self.hold = False
         self.reads = 0
         self._ends: dict[TopicPartition, int] = {}
-        self._held: list[tuple[WriteDone, int]] = []
+        self._held: list[Signal[ErrorCode]] = []
 
     def leader_epoch(self, tp: TopicPartition) -> int | None:
         return 0 if self.led is None else self.led.get(tp)
@@ -31,10 +31,9 @@ class MemoryPartitionLog:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return 0, self._ends.get(tp, 0)
 
-    def append(self, tp: TopicPartition, batch: bytes, done: WriteDone) -> None:
+    async def append(self, tp: TopicPartition, batch: bytes) -> int:
         if self.fail_with:
-            done(self.fail_with, -1)
-            return
+            raise KafkaError(self.fail_with)
         buffer = bytearray(batch)
         header = read_header(buffer)
         first = self._ends.get(tp, 0)
@@ -42,9 +41,12 @@ class MemoryPartitionLog:
         self._ends[tp] = first + header.record_count
         self.batches.setdefault(tp, []).append(bytes(buffer))
         if self.hold:
-            self._held.append((done, first))
-        else:
-            done(ErrorCode.NONE, first)
+            settled: Signal[ErrorCode] = Signal()
+            self._held.append(settled)
+            code = await settled
+            if code:
+                raise KafkaError(code)
+        return first
 
     def uncompacted(self, tp: TopicPartition) -> AbstractContextManager[None]:
         return nullcontext()
@@ -57,13 +59,12 @@ class MemoryPartitionLog:
     def release(self, code: ErrorCode = ErrorCode.NONE) -> None:
         """Let the writes that were held back succeed or fail."""
         held, self._held = self._held, []
-        for done, first in held:
-            done(code, -1 if code else first)
+        for settled in held:
+            settled.fire(code)
 
     def release_one(self, code: ErrorCode = ErrorCode.NONE) -> None:
         """Let the oldest of what was held back succeed or fail."""
-        done, first = self._held.pop(0)
-        done(code, -1 if code else first)
+        self._held.pop(0).fire(code)
 
     def after_crash(self, tp: TopicPartition, kept: int) -> "MemoryPartitionLog":
         """Return the log of a new process: of the batches held back in `tp`, `kept` are in it."""

@@ -19,6 +19,7 @@ from broker.coordinator.transaction.state import AT_REST, TransactionValue
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
+from storage.waits import at_once
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_partition_log import MemoryPartitionLog
 from tests.support.transaction_harness import TransactionHarness
@@ -163,7 +164,7 @@ class TransactionWorld:
             updated_ms=self.clock.wall_ms(),
         )
         record = (self.clock.wall_ms(), encode_key(transactional_id), encode_value(value), ())
-        self.log.append(STATE, build_batch([record]), lambda *_: None)
+        at_once(self.log.append(STATE, build_batch([record])))
         self.life = self._begin()
 
     # ---- what clients do

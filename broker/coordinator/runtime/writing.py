@@ -16,8 +16,10 @@ from broker.coordinator.runtime.decision import Decision, Timer, Write
 from broker.coordinator.runtime.shard import Shard
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.write_codes import response_code
-from protocol.errors import ErrorCode
+from broker.world.in_turn import begin
+from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
+from protocol.records.errors import RecordsError
 from protocol.types import TopicPartition
 from storage.clock import Clock
 
@@ -67,12 +69,12 @@ class ShardWriter(Generic[S, D]):
         records = write.records
         shard.in_flight.begin(records)
         if not write.splits or len(records) <= TOMBSTONES_PER_BATCH:
-            self._append(shard, write, records)
+            begin(self._write(shard, write, records))
             return
         starts = range(0, len(records), TOMBSTONES_PER_BATCH)
         write.left = len(starts)
         for start in starts:
-            self._append(shard, write, records[start : start + TOMBSTONES_PER_BATCH])
+            begin(self._write(shard, write, records[start : start + TOMBSTONES_PER_BATCH]))
 
     def _on_timer(self, shard: S, timer: Timer) -> None:
         if self._is_current(shard):
@@ -80,18 +82,26 @@ class ShardWriter(Generic[S, D]):
             shard.on_timer(timer, out)
             self.carry_out(shard, out)
 
-    def _append(self, shard: S, write: Write[Any], records: Sequence[Any]) -> None:
+    async def _write(self, shard: S, write: Write[Any], records: Sequence[Any]) -> None:
+        """Append one batch; what follows is done in the turn in which it is durable or fails."""
         now = self._clock.wall_ms()
         batch = build_batch(
             [(now, key, value, ()) for key, value in map(self._encode, records)],
             codec=self._compression,
             **(write.producer or {}),
         )
-        self._writer.append(
-            TopicPartition(self._topic, shard.partition),
-            batch,
-            partial(self._ended, shard, write, records),
-        )
+        code, first_offset = ErrorCode.NONE, -1
+        try:
+            first_offset = await self._writer.append(
+                TopicPartition(self._topic, shard.partition), batch
+            )
+        except KafkaError as error:
+            code = error.code
+        except RecordsError:
+            # The coordinator's own batch was refused: a bug here, and nothing was written.
+            self._ended(shard, write, records, ErrorCode.UNKNOWN_SERVER_ERROR, -1)
+            raise
+        self._ended(shard, write, records, code, first_offset)
 
     def _ended(
         self,

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from broker.api import fetch
-from broker.coordinator.partition_writer import when_replicated
+from broker.coordinator.partition_writer import wait_replicated
 from broker.replication import read_plan
+from broker.world.in_turn import begin
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
 from protocol.records.batch import iter_batches
@@ -237,12 +238,12 @@ def test_s_read_6_what_a_follower_sets_off_by_its_arrival_it_is_given_at_once():
     asked.append(index=1)
     decided = asked.partitions[1]
 
-    def on_replicated(code, first_offset):
-        assert (code, first_offset) == (ErrorCode.NONE, 0)
+    async def carry_out():
+        info = SimpleNamespace(first_offset=0, last_offset=0)
+        await wait_replicated(asked.bench.replicas, decided, info, 30)
         asked.append(b"marker", index=0)
 
-    info = SimpleNamespace(first_offset=0, last_offset=0)
-    when_replicated(asked.bench.replicas, decided, info, 30, on_replicated)
+    begin(carry_out())
     # Partition 0 is read first, and is empty then.
     pending = asked.raw({0: 0, 1: 1}, replica=2)
     partitions = partitions_of(asked.done(pending))

@@ -14,6 +14,7 @@ from broker.coordinator.runtime.writing import TOMBSTONES_PER_BATCH, Conduct
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader
+from protocol.records.errors import CorruptBatch
 from protocol.records.record import Record
 from protocol.types import TopicPartition
 from tests.support.manual_clock import ManualClock
@@ -170,6 +171,21 @@ def test_an_error_may_be_told_in_the_words_of_the_request(numbering: Numbering) 
     write.translate = lambda code: ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     numbering.carry_out(out)
     assert numbering.diary[0] == ("durable", ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
+
+
+def test_a_batch_that_the_log_finds_damaged_is_a_bug_and_does_not_stay_in_flight(
+    numbering: Numbering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def append(tp: TopicPartition, batch: bytes) -> int:
+        raise CorruptBatch("damaged")
+
+    monkeypatch.setattr(numbering.log, "append", append)
+    out: Numbers = Decision()
+    out.write([Number("a", 1)], numbering.note("durable"))
+    with pytest.raises(CorruptBatch):
+        numbering.carry_out(out)
+    assert not numbering.shard.in_flight
+    assert numbering.diary[0] == ("durable", ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2, None])

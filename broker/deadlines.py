@@ -106,8 +106,12 @@ class Deadlines:
 
     async def wait_until(self, deadline: float) -> None:
         """Wait until `deadline`, in monotonic seconds; costs a timer and no task."""
+        await self.sleep(deadline - self._clock.monotonic())
+
+    async def sleep(self, delay_s: float) -> None:
+        """Wait for `delay_s` seconds; zero or less until the next `run_due`. As `wait_until`."""
         reached: Signal[None] = Signal()
-        handle = self.schedule(deadline - self._clock.monotonic(), reached.fire)
+        handle = self.schedule(delay_s, reached.fire)
         try:
             await reached
         finally:

@@ -22,7 +22,6 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from protocol.types import OFFSETS_TOPIC, TopicPartition
-from storage.waits import Signal
 
 API: Final = Api(
     key=ApiKey.ADD_OFFSETS_TO_TXN,
@@ -49,13 +48,12 @@ class AddOffsetsToTxnHandler:
         """The response, when the record is durable."""
         tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.group_id))
         producer = Producer(request.producer_id, request.producer_epoch)
-        answer: Signal[ErrorCode] = Signal()
         try:
-            self._transactions.add_partitions(request.transactional_id, producer, [tp], answer.fire)
+            added = self._transactions.add_partitions(request.transactional_id, producer, [tp])
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
         ctx.released = True
-        return self.error_response(ctx, request, await answer.parked())
+        return self.error_response(ctx, request, await added.parked())
 
     def error_response(
         self, ctx: RequestContext, request: AddOffsetsToTxnRequest, code: ErrorCode

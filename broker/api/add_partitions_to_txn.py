@@ -38,6 +38,7 @@ from broker.security.access import (
     the_cluster,
 )
 from broker.security.permissions import Permissions
+from broker.world.in_turn import begin
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_partitions_to_txn import (
@@ -49,7 +50,7 @@ from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from protocol.types import TopicPartition
-from storage.waits import PAUSE, Signal
+from storage.waits import PAUSE
 
 API: Final = Api(
     key=ApiKey.ADD_PARTITIONS_TO_TXN,
@@ -98,7 +99,7 @@ class AddPartitionsToTxnHandler:
             if number:
                 await PAUSE
             denied = await self._denied(ctx, transaction)
-            answers.append(self._handle(version, transaction, denied))
+            answers.append(begin(self._handle(version, transaction, denied)))
         ctx.released = True
         return _response(version, asked, [await answer.parked() for answer in answers])
 
@@ -119,35 +120,26 @@ class AddPartitionsToTxnHandler:
                 await PAUSE
         return denied
 
-    def _handle(self, version: int, transaction: _Asked, denied: Collection[str]) -> Signal[_Codes]:
-        """Handle one transaction; the signal brings the codes of its partitions, now or later."""
-        answer: Signal[_Codes] = Signal()
+    async def _handle(self, version: int, transaction: _Asked, denied: Collection[str]) -> _Codes:
+        """Handle one transaction; return the codes of its partitions."""
         partitions = _partitions(transaction)
         codes = {tp: self._code(tp, denied) for tp in partitions}
         if any(code is not ErrorCode.OPERATION_NOT_ATTEMPTED for code in codes.values()):
-            answer.fire(codes)
-            return answer
+            return codes
         producer = Producer(transaction.producer_id, transaction.producer_epoch)
-
-        def answered(code: ErrorCode) -> None:
-            code = for_version(code, version, FENCED_SINCE_OTHERS)
-            answer.fire(dict.fromkeys(partitions, code))
-
         if transaction.verify_only:
             name = transaction.transactional_id
-            answer.fire({tp: self._verified(name, producer, tp) for tp in partitions})
-            return answer
+            return {tp: self._verified(name, producer, tp) for tp in partitions}
         try:
-            self._transactions.add_partitions(
+            code = await self._transactions.add_partitions(
                 transaction.transactional_id,
                 producer,
                 partitions,
-                answered,
                 version=VERSION_2 if version >= FIRST_BATCHED_VERSION else 0,
             )
         except KafkaError as error:
-            answered(error.code)
-        return answer
+            code = error.code
+        return dict.fromkeys(partitions, for_version(code, version, FENCED_SINCE_OTHERS))
 
     def _code(self, tp: TopicPartition, denied: Collection[str]) -> ErrorCode:
         """The partition's code if nothing is added."""

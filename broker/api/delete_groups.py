@@ -20,6 +20,7 @@ from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
 from broker.security.access import Operation, Question, ResourceType
 from broker.security.permissions import Permissions
+from broker.world.in_turn import begin
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_groups import (
@@ -27,7 +28,7 @@ from protocol.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-from storage.waits import PAUSE, Signal
+from storage.waits import PAUSE
 
 API: Final = Api(
     key=ApiKey.DELETE_GROUPS,
@@ -52,7 +53,7 @@ class DeleteGroupsHandler:
         wanted = list(dict.fromkeys(request.groups_names))
         deletions = []
         for group_id in wanted:
-            deletions.append(self._delete(ctx, group_id))
+            deletions.append(begin(self._delete(ctx, group_id)))
             await PAUSE
         ctx.released = True
         results = {
@@ -61,17 +62,14 @@ class DeleteGroupsHandler:
         }
         return _response(wanted, results)
 
-    def _delete(self, ctx: RequestContext, group_id: str) -> Signal[ErrorCode]:
-        deleted: Signal[ErrorCode] = Signal()
+    async def _delete(self, ctx: RequestContext, group_id: str) -> ErrorCode:
         allowed = self._allowed
         if allowed is not None and not allowed(ctx, Operation.DELETE, ResourceType.GROUP, group_id):
-            deleted.fire(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-            return deleted
+            return ErrorCode.GROUP_AUTHORIZATION_FAILED
         try:
-            self._groups.delete_group(group_id, deleted.fire)
+            return await self._groups.delete_group(group_id)
         except KafkaError as error:
-            deleted.fire(error.code)
-        return deleted
+            return error.code
 
     def error_response(
         self, ctx: RequestContext, request: DeleteGroupsRequest, code: ErrorCode

@@ -27,7 +27,6 @@ from broker.security.access import WRITE_TRANSACTION
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from storage.waits import Signal
 
 API: Final = Api(
     key=ApiKey.END_TXN,
@@ -51,9 +50,9 @@ class EndTxnHandler:
 
     async def __call__(self, ctx: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
         """The response, when the decision is durable."""
-        answer: Signal[Ownership] = Signal()
+        ctx.released = True
         try:
-            await decide_with_ids(
+            owned = await decide_with_ids(
                 self._producer_ids,
                 partial(
                     self._transactions.end,
@@ -61,13 +60,11 @@ class EndTxnHandler:
                     Producer(request.producer_id, request.producer_epoch),
                     commit=request.committed,
                     version=VERSION_2 if ctx.api_version >= FIRST_VERSION_OF_VERSION_2 else 0,
-                    done=answer.fire,
                 ),
             )
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
-        ctx.released = True
-        return _response(ctx.api_version, await answer.parked())
+        return _response(ctx.api_version, owned)
 
     def error_response(
         self, ctx: RequestContext, request: EndTxnRequest, code: ErrorCode

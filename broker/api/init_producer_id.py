@@ -26,7 +26,6 @@ from broker.cluster.producer_ids import ProducerIdAllocator, decide_with_ids
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.errors import FENCED_SINCE_INIT, for_version
-from broker.coordinator.transaction.shard import Ownership
 from broker.request import RequestContext
 from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
 from broker.security.permissions import Permissions
@@ -34,7 +33,6 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from storage.waits import Signal
 
 API: Final = Api(
     key=ApiKey.INIT_PRODUCER_ID,
@@ -79,21 +77,18 @@ class InitProducerIdHandler:
         try:
             if transactional_id is None:
                 return _response(ErrorCode.NONE, await self._producer_ids.take(), 0)
-            answer: Signal[Ownership] = Signal()
-            await decide_with_ids(
+            ctx.released = True
+            code, producer_id, epoch = await decide_with_ids(
                 self._producer_ids,
                 partial(
                     self._transactions.init_producer_id,
                     transactional_id,
                     request.transaction_timeout_ms,
                     Producer(request.producer_id, request.producer_epoch) if brings_id else None,
-                    answer.fire,
                 ),
             )
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
-        ctx.released = True
-        code, producer_id, epoch = await answer.parked()
         return _response(for_version(code, ctx.api_version, FENCED_SINCE_INIT), producer_id, epoch)
 
     def _denied(self, ctx: RequestContext, transactional_id: str | None) -> ErrorCode:

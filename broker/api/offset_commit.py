@@ -31,6 +31,7 @@ from broker.request import ReplyOrWork, RequestContext
 from broker.security.access import READ_GROUP, Operation, Question, ResourceType
 from broker.security.named_topics import NamedTopics
 from broker.security.permissions import Permissions
+from broker.world.in_turn import begin
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
@@ -83,7 +84,7 @@ class OffsetCommitHandler:
         if not checked.accepted and not checked.too_long:
             return response
         ctx.released = True
-        written = self._commit(ctx, request, checked.commits, checked)
+        written = begin(self._commit(ctx, request, checked.commits, checked))
         if not written.fired:
             return _when_written(written, checked.accepted, response)
         _settle(checked.accepted, written.value)
@@ -120,24 +121,22 @@ class OffsetCommitHandler:
         most = self._groups.settings.metadata_max_length
         return CheckedCommits(most, OffsetCommitResponsePartition, large=ctx.large)
 
-    def _commit(
+    async def _commit(
         self,
         ctx: RequestContext,
         request: OffsetCommitRequest,
         commits: list[PartitionCommit],
         checked: CheckedCommits[OffsetCommitResponsePartition],
-    ) -> Signal[ErrorCode]:
-        """Commit; the signal is fired with the code of the write, or with the group's refusal.
+    ) -> ErrorCode:
+        """Commit; return the code of the write, or the group's refusal.
 
         A refusal is the result of all partitions that exist.
         """
-        written: Signal[ErrorCode] = Signal()
         try:
-            self._groups.commit_offsets(_request_of(ctx, request, commits), written.fire)
+            return await self._groups.commit_offsets(_request_of(ctx, request, commits))
         except KafkaError as error:
             _settle(checked.too_long, error.code)
-            written.fire(error.code)
-        return written
+            return error.code
 
     def _find(self, ctx: RequestContext, asked: OffsetCommitRequestTopic) -> Found:
         if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:

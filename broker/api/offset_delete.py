@@ -19,6 +19,7 @@ from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
 from broker.security.access import Access, Operation, Question, ResourceType, field
 from broker.security.permissions import Permissions
+from broker.world.in_turn import begin
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_delete import (
@@ -27,7 +28,7 @@ from protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from storage.waits import PAUSE, Signal
+from storage.waits import PAUSE
 
 API: Final = Api(
     key=ApiKey.OFFSET_DELETE,
@@ -79,17 +80,16 @@ class OffsetDeleteHandler:
         ctx.released = True
         # Once even if nothing is wanted: the group may be missing.
         for start in range(0, len(wanted) or 1, size or 1):
-            written: Signal[ErrorCode] = Signal()
+            some = wanted[start : start + size]
             try:
-                results |= self._groups.delete_offsets(
-                    request.group_id, wanted[start : start + size], written.fire
-                )
+                deletion = begin(self._groups.delete_offsets(request.group_id, some))
             except KafkaError as error:
                 return self.error_response(ctx, request, error.code)
             # The batches of a large request are all written, even if the client leaves.
-            code = await (written if ctx.large else written.parked())
+            code, codes = await (deletion if ctx.large else deletion.parked())
             if code is not ErrorCode.NONE:
                 return self.error_response(ctx, request, code)
+            results |= codes
             await PAUSE
         return _response(request, results, denied)
 

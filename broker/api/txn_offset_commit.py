@@ -26,7 +26,6 @@ from broker.api_facts import Api
 from broker.cluster.image import Found, MetadataImage
 from broker.coordinator.group.checked_commits import CheckedCommits
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
-from broker.coordinator.runtime.decision import Done
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.gate import NOT_NOW, translated
 from broker.coordinator.transaction.state import VERSION_2
@@ -42,6 +41,7 @@ from broker.security.access import (
 )
 from broker.security.named_topics import NamedTopics
 from broker.security.permissions import Permissions
+from broker.world.in_turn import begin
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.txn_offset_commit import (
@@ -51,7 +51,7 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from storage.waits import PAUSE, Signal
+from storage.waits import PAUSE
 
 FIRST_VERSION_WITH_LOADING: Final = 2
 FIRST_VERSION_WITH_ABORTABLE: Final = 4
@@ -116,16 +116,10 @@ class TxnOffsetCommitHandler:
         try:
             for commits, accepted in checked.batches():
                 if code is ErrorCode.NONE:
-                    written: Signal[ErrorCode] = Signal()
-                    try:
-                        self._commit(
-                            ctx.api_version, request, tuple(commits), written.fire, verified
-                        )
-                    except KafkaError as error:
-                        code = error.code
-                    else:
-                        # The batches of a large request are all written, even if the client leaves.
-                        code = await (written if ctx.large else written.parked())
+                    work = self._commit(ctx.api_version, request, tuple(commits), verified)
+                    written = begin(work)
+                    # The batches of a large request are all written, even if the client leaves.
+                    code = await (written if ctx.large else written.parked())
                 _settle(accepted, ctx.api_version, code)
                 if ctx.large:
                     await PAUSE
@@ -149,33 +143,31 @@ class TxnOffsetCommitHandler:
             return self._topics.by_id(ctx, asked.topic_id)
         return self._topics.by_name(ctx, asked.name)
 
-    def _commit(
+    async def _commit(
         self,
         version: int,
         request: TxnOffsetCommitRequest,
         commits: tuple[PartitionCommit, ...],
-        answer: Done,
         verified: Verified | None,
-    ) -> None:
-        """Hand the offsets to the coordinators. Raises KafkaError with the code for the client."""
+    ) -> ErrorCode:
+        """Hand the offsets to the coordinators; return the code for the client."""
         knows_version_2 = version >= FIRST_VERSION_OF_VERSION_2
         try:
-            self._commits.commit(
+            return await self._commits.commit(
                 request.transactional_id,
                 TransactionalCommit(
                     commit=_request_of(request, commits),
                     producer_id=request.producer_id,
                     producer_epoch=request.producer_epoch,
                 ),
-                answer,
                 version=VERSION_2 if knows_version_2 else 0,
                 verified=verified,
             )
         except TransactionRefused as error:
             if knows_version_2 and error.code in NOT_NOW:
-                raise
+                return error.code
             knows_abortable = version >= FIRST_VERSION_WITH_ABORTABLE
-            raise translated(error.code, knows_abortable=knows_abortable) from None
+            return translated(error.code, knows_abortable=knows_abortable).code
 
     def error_response(
         self, ctx: RequestContext, request: TxnOffsetCommitRequest, code: ErrorCode

@@ -16,7 +16,7 @@ of all brokers are in the logs of each, and the store alone is believed.
 
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from broker.cluster.metadata_store import (
     Create,
@@ -32,9 +32,11 @@ from broker.cluster.tree_values import (
     encode_producer_id_block,
 )
 from protocol.errors import ErrorCode, KafkaError
-from storage.waits import Lock
+from storage.waits import Lock, Work
 
 log = logging.getLogger(__name__)
+
+Decided = TypeVar("Decided")
 
 BLOCK_SIZE: Final = 1000
 _LAST_ID: Final = (1 << 63) - 1
@@ -156,13 +158,15 @@ class ProducerIdAllocator:
                 self._next, self._end = first, last + 1
 
 
-async def decide_with_ids(producer_ids: ProducerIdAllocator, decide: Callable[[], None]) -> None:
-    """Call `decide`; if ids are used up it has changed nothing: record a block and call it again.
+async def decide_with_ids(
+    producer_ids: ProducerIdAllocator, decide: Callable[[], Work[Decided]]
+) -> Decided:
+    """Await `decide`; if ids are used up it has changed nothing: record a block and do it again.
 
     Raises KafkaError.
     """
     try:
-        decide()
+        return await decide()
     except ProducerIdsUsedUp:
         await producer_ids.make_ready()
-        decide()
+        return await decide()

@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import TransactionalCommit
-from broker.coordinator.runtime.decision import Done
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
@@ -81,49 +80,37 @@ class TransactionalCommits:
             self._transactions.verified_elsewhere(codes.values())
         return verified
 
-    def commit(
+    async def commit(
         self,
         transactional_id: str | None,
         request: TransactionalCommit,
-        done: Done,
         *,
         version: int,
         verified: Verified | None = None,
-    ) -> None:
-        """Commit offsets; `done` gets NONE when they are durable, or an error.
+    ) -> ErrorCode:
+        """Commit offsets; return NONE when they are durable, or why they are not committed.
 
         `version` is the client's transaction.version, `verified` what a coordinator on another
-        broker has said. Raises TransactionRefused, or KafkaError when the group refuses.
+        broker has said. Raises TransactionRefused. To be begun within a turn (`in_turn`): nothing
+        comes between the partition's record and the offsets, and the client may leave meanwhile.
         """
         producer = Producer(request.producer_id, request.producer_epoch)
         tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.commit.group_id))
-        if verified is not None:
-            try:
-                verified.check(tp, producer)
-            except KafkaError as error:
-                raise TransactionRefused(error.code) from None
-            self._groups.commit_in_transaction(request, done)
-            return
-        if version < VERSION_2:
-            try:
-                self._transactions.verify_append(transactional_id, producer, tp)
-            except KafkaError as error:
-                raise TransactionRefused(error.code) from None
-            self._groups.commit_in_transaction(request, done)
-            return
-
-        def added(code: ErrorCode) -> None:
-            if code is not ErrorCode.NONE:
-                done(code)
-                return
-            try:
-                self._groups.commit_in_transaction(request, done)
-            except KafkaError as error:
-                done(error.code)
-
+        code = ErrorCode.NONE
         try:
-            self._transactions.add_partitions(
-                transactional_id, producer, [tp], added, version=version
-            )
+            if verified is not None:
+                verified.check(tp, producer)
+            elif version < VERSION_2:
+                self._transactions.verify_append(transactional_id, producer, tp)
+            else:
+                code = await self._transactions.add_partitions(
+                    transactional_id, producer, [tp], version=version
+                )
         except KafkaError as error:
             raise TransactionRefused(error.code) from None
+        if code is not ErrorCode.NONE:
+            return code
+        try:
+            return await self._groups.commit_in_transaction(request)
+        except KafkaError as error:
+            return error.code

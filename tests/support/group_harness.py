@@ -1,5 +1,6 @@
 """A group coordinator on virtual time, with the requests of one group as short calls."""
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -23,6 +24,7 @@ from protocol.messages.coordinator_records import (
     ConsumerProtocolSubscription,
 )
 from protocol.messages.versioned import encode_versioned
+from storage.waits import Signal
 from tests.support.coordinator_harness import CoordinatorHarness
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_partition_log import MemoryPartitionLog
@@ -40,23 +42,27 @@ def subscription(*topics: str, version: int = 0) -> bytes:
 
 
 class Parked:
-    """The reply to a request, once there is one."""
+    """The reply that a signal brings; `ask` returns the signal, or refuses with KafkaError."""
 
-    def __init__(self) -> None:
-        self.replies: list[Any] = []
-
-    def __call__(self, reply: Any) -> None:
-        assert not self.replies, "answered twice"
-        self.replies.append(reply)
+    def __init__(
+        self,
+        ask: Callable[[], Signal[Any]],
+        refused: Callable[[ErrorCode], Any] = lambda code: code,
+    ) -> None:
+        try:
+            self._signal = ask()
+        except KafkaError as error:
+            self._signal = Signal()
+            self._signal.fire(refused(error.code))
 
     @property
     def done(self) -> bool:
-        return bool(self.replies)
+        return self._signal.fired
 
     @property
     def reply(self) -> Any:
-        assert self.replies, "not answered yet"
-        return self.replies[0]
+        assert self.done, "not answered yet"
+        return self._signal.value
 
 
 class GroupHarness(CoordinatorHarness):
@@ -109,7 +115,6 @@ class GroupHarness(CoordinatorHarness):
         require_id: bool = False,
         skip: bool = False,
     ) -> Parked:
-        parked = Parked()
         request = JoinRequest(
             group_id=group,
             member_id=member_id,
@@ -123,10 +128,13 @@ class GroupHarness(CoordinatorHarness):
             require_known_member_id=require_id,
             supports_skip_assignment=skip,
         )
-        try:
-            self.coordinator.join(request, parked)
-        except KafkaError as error:
-            parked(JoinReply(error=error.code, member_id=member_id))
+
+        def ask() -> Signal[JoinReply]:
+            answer: Signal[JoinReply] = Signal()
+            self.coordinator.join(request, answer.fire)
+            return answer
+
+        parked = Parked(ask, lambda code: JoinReply(error=code, member_id=member_id))
         self.check()
         return parked
 
@@ -141,7 +149,6 @@ class GroupHarness(CoordinatorHarness):
         protocol_type: str | None = None,
         protocol_name: str | None = None,
     ) -> Parked:
-        parked = Parked()
         request = SyncRequest(
             group_id=group,
             member_id=member_id,
@@ -151,10 +158,13 @@ class GroupHarness(CoordinatorHarness):
             protocol_name=protocol_name,
             assignments=tuple((assignments or {}).items()),
         )
-        try:
-            self.coordinator.sync(request, parked)
-        except KafkaError as error:
-            parked(SyncReply(error=error.code))
+
+        def ask() -> Signal[SyncReply]:
+            answer: Signal[SyncReply] = Signal()
+            self.coordinator.sync(request, answer.fire)
+            return answer
+
+        parked = Parked(ask, lambda code: SyncReply(error=code))
         self.check()
         return parked
 
@@ -195,7 +205,6 @@ class GroupHarness(CoordinatorHarness):
         retention_ms: int | None = None,
         unknown_group: ErrorCode = ErrorCode.ILLEGAL_GENERATION,
     ) -> Parked:
-        parked = Parked()
         request = CommitRequest(
             group_id=group,
             member_id=member_id,
@@ -213,10 +222,7 @@ class GroupHarness(CoordinatorHarness):
                 ),
             ),
         )
-        try:
-            self.coordinator.commit_offsets(request, parked)
-        except KafkaError as error:
-            parked(error.code)
+        parked = Parked(lambda: self.coordinator.commit_offsets(request))
         self.check()
         return parked
 
@@ -225,11 +231,7 @@ class GroupHarness(CoordinatorHarness):
         return None if found is None else found.offset
 
     def delete_group(self, group: str = "g") -> Parked:
-        parked = Parked()
-        try:
-            self.coordinator.delete_group(group, parked)
-        except KafkaError as error:
-            parked(error.code)
+        parked = Parked(lambda: self.coordinator.delete_group(group))
         self.check()
         return parked
 

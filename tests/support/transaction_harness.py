@@ -10,8 +10,10 @@ from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.settings import TransactionSettings
 from broker.coordinator.transaction.shard import Ownership, TransactionShard
 from broker.coordinator.transaction.state import TransactionState, TransactionValue
+from broker.world.in_turn import begin
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
+from storage.waits import Work
 from tests.support.coordinator_harness import CoordinatorHarness
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_partition_log import MemoryPartitionLog
@@ -127,15 +129,18 @@ class TransactionHarness(CoordinatorHarness):
         timeout_ms: int = TIMEOUT_MS,
         expected: Producer | None = None,
     ) -> Reply:
-        replies: list[Reply] = []
+        return self._reply(
+            self.coordinator.init_producer_id(transactional_id, timeout_ms, expected)
+        )
+
+    def _reply(self, request: Work[Ownership]) -> Reply:
+        """The reply; UNKNOWN_SERVER_ERROR if it has to be waited for."""
         try:
-            self.coordinator.init_producer_id(
-                transactional_id, timeout_ms, expected, lambda owned: replies.append(Reply(*owned))
-            )
+            owned = begin(request)
         except KafkaError as error:
             return Reply(error.code)
         self.check()
-        return replies[0] if replies else Reply(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return Reply(*owned.value) if owned.fired else Reply(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def owner(self, transactional_id: str = "id") -> Producer:
         """Return a new owner without a transaction."""
@@ -151,15 +156,14 @@ class TransactionHarness(CoordinatorHarness):
         transactional_id: str = "id",
         version: int = 0,
     ) -> ErrorCode:
-        codes: list[ErrorCode] = []
         try:
-            self.coordinator.add_partitions(
-                transactional_id, producer, partitions, codes.append, version=version
+            added = self.coordinator.add_partitions(
+                transactional_id, producer, partitions, version=version
             )
         except KafkaError as error:
             return error.code
         self.check()
-        return codes[0] if codes else ErrorCode.UNKNOWN_SERVER_ERROR
+        return added.value if added.fired else ErrorCode.UNKNOWN_SERVER_ERROR
 
     def verify(self, producer: Producer, partition: TopicPartition) -> ErrorCode:
         try:
@@ -176,16 +180,6 @@ class TransactionHarness(CoordinatorHarness):
         transactional_id: str = "id",
         version: int = 0,
     ) -> Reply:
-        replies: list[Reply] = []
-        try:
-            self.coordinator.end(
-                transactional_id,
-                producer,
-                commit=commit,
-                version=version,
-                done=lambda owned: replies.append(Reply(*owned)),
-            )
-        except KafkaError as error:
-            return Reply(error.code)
-        self.check()
-        return replies[0] if replies else Reply(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self._reply(
+            self.coordinator.end(transactional_id, producer, commit=commit, version=version)
+        )

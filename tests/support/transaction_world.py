@@ -7,6 +7,7 @@ fate that was answered is final; an owner that was replaced cannot change anythi
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
@@ -14,8 +15,8 @@ from itertools import count
 from broker.coordinator.marker_writer import Marker
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.records import encode_key, encode_value
-from broker.coordinator.transaction.shard import Ownership
 from broker.coordinator.transaction.state import AT_REST, TransactionValue
+from broker.world.in_turn import begin
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
@@ -173,17 +174,17 @@ class TransactionWorld:
         """Init a new client, or one that goes on after an error (KIP-360)."""
         life = self.life
 
-        def told(owned: Ownership) -> None:
-            code, producer_id, epoch = owned
+        async def ask() -> None:
+            expected = going_on.producer if going_on else None
+            code, producer_id, epoch = await life.coordinator.init_producer_id(
+                transactional_id, TIMEOUT_MS, expected
+            )
             if code is not ErrorCode.NONE or life is not self.life:
                 return
             self._became_owner(transactional_id, Producer(producer_id, epoch), version, going_on)
 
-        try:
-            expected = going_on.producer if going_on else None
-            life.coordinator.init_producer_id(transactional_id, TIMEOUT_MS, expected, told)
-        except KafkaError:
-            pass
+        with suppress(KafkaError):
+            begin(ask())
         self.check()
 
     def _became_owner(
@@ -217,15 +218,10 @@ class TransactionWorld:
         try:
             if not self.partitions.is_open(tp, producer):
                 if add:
-                    codes: list[ErrorCode] = []
-                    coordinator.add_partitions(
-                        owner.transactional_id,
-                        producer,
-                        [tp],
-                        codes.append,
-                        version=owner.version,
+                    added = coordinator.add_partitions(
+                        owner.transactional_id, producer, [tp], version=owner.version
                     )
-                    if codes != [ErrorCode.NONE]:
+                    if added.value is not ErrorCode.NONE:
                         return
                 coordinator.verify_partition(owner.transactional_id, producer, tp)
         except KafkaError:
@@ -245,8 +241,13 @@ class TransactionWorld:
         wanted, transaction, life = owner.ending, owner.current, self.life
         was = owner.producer
 
-        def told(owned: Ownership) -> None:
-            code, producer_id, epoch = owned
+        async def ask() -> None:
+            code, producer_id, epoch = await life.coordinator.end(
+                owner.transactional_id,
+                was,
+                commit=wanted is Fate.COMMITTED,
+                version=owner.version,
+            )
             if code is not ErrorCode.NONE or life is not self.life or owner.producer != was:
                 return
             assert not owner.replaced, "a replaced owner ended a transaction"
@@ -264,13 +265,7 @@ class TransactionWorld:
             owner.current, owner.ending = DataTransaction(), None
 
         try:
-            life.coordinator.end(
-                owner.transactional_id,
-                was,
-                commit=wanted is Fate.COMMITTED,
-                version=owner.version,
-                done=told,
-            )
+            begin(ask())
         except KafkaError as error:
             if error.code is ErrorCode.INVALID_TXN_STATE and not transaction.writes:
                 owner.ending = None  # There was no transaction.

@@ -41,14 +41,13 @@ from broker.coordinator.group.statistics import GroupCounters, GroupOffsets, Gro
 from broker.coordinator.group.write_counts import WriteCounts
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.conduct import Conduct
-from broker.coordinator.runtime.decision import Done
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.runtime.timers import Timers
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import OFFSETS_TOPIC
 from storage.clock import Clock
-from storage.waits import PAUSE
+from storage.waits import PAUSE, Signal
 
 _GROUPS_AT_ONCE: Final = 256
 """Groups counted between two pauses, which cost more than to count one: a tenth of a millisecond.
@@ -202,27 +201,28 @@ class GroupCoordinator:
 
     # ---- offsets
 
-    def commit_offsets(self, request: CommitRequest, done: Done) -> None:
-        """OffsetCommit; `done` gets NONE when the offsets are durable, or the error of the write.
+    def commit_offsets(self, request: CommitRequest) -> Signal[ErrorCode]:
+        """OffsetCommit; the signal brings NONE when the offsets are durable, or the write's error.
 
         The caller has left out what cannot be committed (unknown topics, metadata too large).
         Raises KafkaError.
         """
         shard = self._runtime.shard_of(request.group_id)
         out = GroupDecision()
-        shard.commits.commit(request, done, out)
-        self._runtime.carry_out(shard, out)
+        shard.commits.commit(request, out)
+        return self._runtime.carry_out(shard, out)
 
-    def commit_in_transaction(self, request: TransactionalCommit, done: Done) -> None:
-        """TxnOffsetCommit; `done` gets NONE when the offsets are durable, or the write's error.
+    def commit_in_transaction(self, request: TransactionalCommit) -> Signal[ErrorCode]:
+        """TxnOffsetCommit; the signal brings NONE when the offsets are durable, or the write's
+        error.
 
         Durable offsets are pending; a commit marker makes them visible (S-TXN-5). The caller has
         made sure that the partition belongs to the transaction. Raises KafkaError.
         """
         shard = self._runtime.shard_of(request.commit.group_id)
         out = GroupDecision()
-        shard.commits.commit_in_transaction(request, done, out)
-        self._runtime.carry_out(shard, out)
+        shard.commits.commit_in_transaction(request, out)
+        return self._runtime.carry_out(shard, out)
 
     def marker_refusal(self, partition: int) -> ErrorCode:
         """Refuse markers while the partition loads, because the loader could miss them."""
@@ -270,27 +270,22 @@ class GroupCoordinator:
         shard = self._runtime.shard_of(group_id)
         return shard.commits.is_pending((group_id, topic, partition))
 
-    def delete_offsets(
-        self, group_id: str, wanted: Iterable[tuple[str, int]], done: Done
-    ) -> dict[tuple[str, int], ErrorCode]:
-        """OffsetDelete: return a code per partition; `done` gets the code of the write (S-GRP-6).
+    async def delete_offsets(
+        self, group_id: str, wanted: Iterable[tuple[str, int]]
+    ) -> tuple[ErrorCode, dict[tuple[str, int], ErrorCode]]:
+        """OffsetDelete: return the code of the write, and one per partition (S-GRP-6).
 
-        Raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, among others.
+        Raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, among others. To be begun within a
+        turn (`in_turn`), so that the offsets are counted even if the client leaves.
         """
         self._require_group_id(group_id)
         shard = self._runtime.shard_of(group_id)
         out = GroupDecision()
         results = shard.commits.delete_offsets(group_id, wanted, out)
-        count = out.record_count
-
-        def deleted(code: ErrorCode) -> None:
-            if code is ErrorCode.NONE:
-                self._counters.deleted_offsets += count
-            done(code)
-
-        out.when_durable(deleted)
-        self._runtime.carry_out(shard, out)
-        return results
+        code = await self._runtime.carry_out(shard, out)
+        if code is ErrorCode.NONE:
+            self._counters.deleted_offsets += out.record_count
+        return code, results
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
         """Topics were deleted: delete all offsets committed for them.
@@ -319,14 +314,13 @@ class GroupCoordinator:
         shards = self._runtime.all_shards()
         return (group for shard in shards for group in shard.groups.list_groups())
 
-    def delete_group(self, group_id: str, done: Done) -> None:
-        """Delete one group; `done` gets the code of the write. Raises KafkaError."""
+    def delete_group(self, group_id: str) -> Signal[ErrorCode]:
+        """Delete one group; the signal brings the code of the write. Raises KafkaError."""
         shard = self._runtime.shard_of(group_id)
         out = GroupDecision()
         shard.delete_group(group_id, out)
-        out.when_durable(done)
         self._counters.deleted_offsets += out.record_count - 1
-        self._runtime.carry_out(shard, out)
+        return self._runtime.carry_out(shard, out)
 
     # ---- statistics
 

@@ -5,7 +5,7 @@
     append               one batch; tombstones, which may be very many, in several
     replay               when the batch is durable: `Shard.replay`, the only method that changes
                          logged state; loading a partition calls the same
-    answer               the request gets NONE, or why the write failed
+    end                  the request goes on with NONE, or why the write failed (`Write.ended`)
     follow up            carry out what the write's `then`, which gets the same code, has decided
 
 Only durable records change the shard, so a failed write has nothing to undo: the runtime removes

@@ -7,11 +7,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from protocol.errors import ErrorCode
+from storage.waits import Signal
 
 R = TypeVar("R")
 
-Done = Callable[[ErrorCode], object]
-"""Takes the code for the client, once: NONE, or why the write failed."""
 Then = Callable[[ErrorCode, Any], None]
 """Called with the code of a write that has ended; fills the `Decision` that follows."""
 
@@ -19,7 +18,7 @@ Then = Callable[[ErrorCode, Any], None]
 class Write(Generic[R]):
     """Records of one write, and what depends on its outcome.
 
-    Most writes need only records and an answer; the other fields default on the class.
+    Most writes need only records; the other fields default on the class.
     """
 
     then: Then | None = None
@@ -34,9 +33,10 @@ class Write(Generic[R]):
     code: ErrorCode = ErrorCode.NONE
     """The first failure among the batches that have ended."""
 
-    def __init__(self, records: Sequence[R], answer: Done | None) -> None:
+    def __init__(self, records: Sequence[R]) -> None:
         self.records = records
-        self.answer = answer
+        self.ended: Signal[ErrorCode] = Signal()
+        """Fired with the code for the client: NONE, or why the write failed."""
 
 
 class Timer(Protocol):
@@ -77,33 +77,17 @@ class Decision(Generic[R]):
         if to is not None:
             self.answers.append((to, reply))
 
-    def write(
-        self, records: Sequence[R], answer: Done | None = None, then: Then | None = None
-    ) -> Write[R]:
-        """Have records appended; `answer` gets the code of the write.
-
-        A second call adds to the same write, which has at most one answer and one `then`.
-        """
+    def write(self, records: Sequence[R], then: Then | None = None) -> Write[R]:
+        """Have records appended. A second call adds to the same write, which has one `then`."""
         write = self.writing
         if write is None:
-            write = self.writing = Write(records, answer)
+            write = self.writing = Write(records)
         else:
             write.records = [*write.records, *records]
-            if answer is not None:
-                assert write.answer is None
-                write.answer = answer
         if then is not None:
             assert write.then is None
             write.then = then
         return write
-
-    def when_durable(self, answer: Done) -> None:
-        """Answer this request with the code of the write; with NONE now if there is no write."""
-        if self.writing is None:
-            self.answers.append((answer, ErrorCode.NONE))
-        else:
-            assert self.writing.answer is None
-            self.writing.answer = answer
 
     @property
     def record_count(self) -> int:

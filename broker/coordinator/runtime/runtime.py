@@ -107,7 +107,7 @@ class CoordinatorRuntime(Generic[S, D]):
         self.carry_out = ShardWriter(
             topic, writer, clock, timers, conduct, self.is_current
         ).carry_out
-        """(shard, decision): carry out what the shard has decided."""
+        """(shard, decision): carry out what the shard has decided; see there."""
 
     # ---- life
 

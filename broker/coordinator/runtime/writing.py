@@ -22,9 +22,13 @@ from protocol.records.builder import build_batch
 from protocol.records.errors import RecordsError
 from protocol.types import TopicPartition
 from storage.clock import Clock
+from storage.waits import Signal
 
 TOMBSTONES_PER_BATCH: Final = 1_000
 """Keeps a batch of tombstones far below max.message.bytes, however long the names are."""
+
+_NOTHING_WRITTEN: Final[Signal[ErrorCode]] = Signal()
+_NOTHING_WRITTEN.fire(ErrorCode.NONE)
 
 S = TypeVar("S", bound=Shard[Any])
 D = TypeVar("D", bound=Decision[Any])
@@ -52,8 +56,11 @@ class ShardWriter(Generic[S, D]):
         self._compression = conduct.compression
         self._is_current = is_current
 
-    def carry_out(self, shard: S, decision: D) -> None:
-        """Set timers and give answers now; do the rest when the records are durable."""
+    def carry_out(self, shard: S, decision: D) -> Signal[ErrorCode]:
+        """Set timers and give answers now; do the rest when the records are durable.
+
+        Returns the signal of the write's code for the client; NONE if nothing is written.
+        """
         for key, timer in decision.timers.items():
             if timer is None:
                 self._timers.cancel(key)
@@ -65,16 +72,17 @@ class ShardWriter(Generic[S, D]):
             answer(reply)
         write = decision.writing
         if write is None:
-            return
+            return _NOTHING_WRITTEN
         records = write.records
         shard.in_flight.begin(records)
         if not write.splits or len(records) <= TOMBSTONES_PER_BATCH:
             begin(self._write(shard, write, records))
-            return
+            return write.ended
         starts = range(0, len(records), TOMBSTONES_PER_BATCH)
         write.left = len(starts)
         for start in starts:
             begin(self._write(shard, write, records[start : start + TOMBSTONES_PER_BATCH]))
+        return write.ended
 
     def _on_timer(self, shard: S, timer: Timer) -> None:
         if self._is_current(shard):
@@ -135,8 +143,7 @@ class ShardWriter(Generic[S, D]):
         if write.then is not None:
             following = self._new_decision()
             write.then(told, following)
-        if write.answer is not None:
-            write.answer(told)
+        write.ended.fire(told)
         if following is not None:
             self.carry_out(shard, following)
         self._on_settled(shard, write, code)

@@ -5,7 +5,7 @@ shard has been resigned or its topic deleted, nothing is done: the next coordina
 prepared transaction in the log and completes it.
 """
 
-from functools import partial
+from itertools import count
 
 from broker.coordinator.marker_writer import Marker, MarkerWriter
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
@@ -18,6 +18,7 @@ from broker.coordinator.transaction.markers import (
 from broker.coordinator.transaction.shard import TransactionDecision, TransactionShard
 from broker.coordinator.transaction.state import TransactionState
 from broker.deadlines import Deadlines
+from broker.world.in_turn import begin
 from protocol.errors import ErrorCode
 from storage.clock import Clock
 
@@ -51,24 +52,19 @@ class Completion:
             WorkKey(shard.partition, transactional_id),
             marker,
             value.partitions,
-            partial(self._complete, shard, transactional_id),
+            lambda: begin(self._complete(shard, transactional_id)),
         )
 
-    def _complete(self, shard: TransactionShard, transactional_id: str, attempt: int = 0) -> None:
-        """All markers are written: record it; `attempt` counts the failed writes of the record."""
-        if not self._runtime.is_current(shard):
-            return
-
-        def recorded(code: ErrorCode) -> None:
-            if code is not ErrorCode.NONE:
-                self._deadlines.schedule(
-                    retry_delay_s(attempt),
-                    partial(self._complete, shard, transactional_id, attempt + 1),
-                )
-
-        out = TransactionDecision()
-        shard.complete(shard.transactions[transactional_id], self._clock.wall_ms(), recorded, out)
-        self._runtime.carry_out(shard, out)
+    async def _complete(self, shard: TransactionShard, transactional_id: str) -> None:
+        """All markers are written: record it, however often that fails."""
+        for attempt in count():
+            if not self._runtime.is_current(shard):
+                return
+            out = TransactionDecision()
+            shard.complete(shard.transactions[transactional_id], self._clock.wall_ms(), out)
+            if await self._runtime.carry_out(shard, out) is ErrorCode.NONE:
+                return
+            await self._deadlines.sleep(retry_delay_s(attempt))
 
     def close(self, shard: TransactionShard) -> None:
         """The shard is no longer served: stop, as the next coordinator writes its markers."""

@@ -3,8 +3,8 @@
 It finds the shard of a transactional id, lets it decide (`shard.py`, which calls `decisions.py`),
 and has the runtime carry that out: record, replay, answer (`broker.coordinator.runtime`). After the
 replay, `completion.py` writes the markers that are due; `upkeep.py` does what depends on time and
-not on a request. All requests are plain functions; `done` is called once, and before they return if
-this broker is alone in the ISR.
+not on a request. A request that is recorded is work, or returns the signal of the record's end; if
+this broker is alone in the ISR, it waits for nothing. The record does not depend on whoever waits.
 
 * EndTxn is answered when the decision is durable, before the markers are written: from then on
   nothing can change it, a restart included (S-TXN-6).
@@ -24,7 +24,7 @@ from typing import Protocol
 from broker.coordinator.marker_writer import MarkerWriter
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.conduct import Conduct
-from broker.coordinator.runtime.decision import Done, Write
+from broker.coordinator.runtime.decision import Write
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.transaction import decisions
@@ -37,7 +37,7 @@ from broker.coordinator.transaction.settings import (
     TransactionStatistics,
 )
 from broker.coordinator.transaction.shard import (
-    OwnerDone,
+    Ownership,
     TransactionDecision,
     TransactionShard,
 )
@@ -175,13 +175,9 @@ class TransactionCoordinator:
 
     # ---- requests
 
-    def init_producer_id(
-        self,
-        transactional_id: str,
-        timeout_ms: int,
-        expected: Producer | None,
-        done: OwnerDone,
-    ) -> None:
+    async def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, expected: Producer | None
+    ) -> Ownership:
         """InitProducerId of a transactional producer. Raises KafkaError.
 
         A transaction that is still open is aborted and the answer is CONCURRENT_TRANSACTIONS: when
@@ -192,34 +188,29 @@ class TransactionCoordinator:
         if not 0 < timeout_ms <= self.settings.max_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         shard, out = self._runtime.shard_of(transactional_id), TransactionDecision()
-        shard.init_producer(
-            transactional_id,
-            timeout_ms,
-            expected,
-            self._clock.wall_ms(),
-            self._new_producer_id,
-            done,
-            out,
+        now_ms = self._clock.wall_ms()
+        owned = shard.init_producer(
+            transactional_id, timeout_ms, expected, now_ms, self._new_producer_id, out
         )
-        self._runtime.carry_out(shard, out)
+        code = await self._runtime.carry_out(shard, out).parked()
+        return owned if code is ErrorCode.NONE else Ownership(code)
 
     def add_partitions(
         self,
         transactional_id: str | None,
         producer: Producer,
         partitions: Collection[TopicPartition],
-        done: Done,
         *,
         version: int = 0,
-    ) -> None:
+    ) -> Signal[ErrorCode]:
         """Add partitions to the transaction; `version` is the client's transaction.version.
 
-        Raises KafkaError.
+        Returns the signal of the code. Raises KafkaError.
         """
         name, shard = self._owned_shard(transactional_id)
         out = TransactionDecision()
-        shard.add_partitions(name, producer, partitions, self._clock.wall_ms(), version, done, out)
-        self._runtime.carry_out(shard, out)
+        shard.add_partitions(name, producer, partitions, self._clock.wall_ms(), version, out)
+        return self._runtime.carry_out(shard, out)
 
     def retries_until(self) -> float:
         """Until when, monotonic seconds, what begins now is tried again while its id is busy."""
@@ -271,29 +262,23 @@ class TransactionCoordinator:
             self._counters.verifications += 1
             self._counters.failed_verifications += code is not ErrorCode.NONE
 
-    def end(
-        self,
-        transactional_id: str | None,
-        producer: Producer,
-        *,
-        commit: bool,
-        version: int,
-        done: OwnerDone,
-    ) -> None:
+    async def end(
+        self, transactional_id: str | None, producer: Producer, *, commit: bool, version: int
+    ) -> Ownership:
         """EndTxn; `version` is the client's transaction.version. Raises KafkaError."""
         name, shard = self._owned_shard(transactional_id)
         out = TransactionDecision()
-        shard.end(
+        owned = shard.end(
             name,
             producer,
             commit=commit,
             version=version,
             now_ms=self._clock.wall_ms(),
             new_producer_id=self._new_producer_id,
-            done=done,
             out=out,
         )
-        self._runtime.carry_out(shard, out)
+        code = await self._runtime.carry_out(shard, out).parked()
+        return owned if code is ErrorCode.NONE else Ownership(code)
 
     def describe(self, transactional_id: str) -> TransactionValue:
         """Return one id's value. Raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND, among others."""

@@ -23,7 +23,6 @@ from protocol.records.batch import BATCH_OVERHEAD
 from protocol.records.header import fields_struct
 from protocol.types import TopicPartition
 from storage.producers.entry import ProducerStateEntry
-from storage.waits import Signal
 
 _PRODUCER: Final = fields_struct("producer_id", "producer_epoch")
 _SEQUENCE: Final = fields_struct("base_sequence")
@@ -134,14 +133,12 @@ class TransactionGate:
         if self._remote is not None and not self._remote.is_here(transactional_id):
             codes = await self._remote.ask(transactional_id, producer, missing, verify_only=False)
             return next((code for code in codes.values() if code), ErrorCode.NONE)
-        added: Signal[ErrorCode] = Signal()
         try:
-            self._transactions.add_partitions(
-                transactional_id, producer, missing, added.fire, version=VERSION_2
+            return await self._transactions.add_partitions(
+                transactional_id, producer, missing, version=VERSION_2
             )
         except KafkaError as error:
             return error.code
-        return await added
 
     async def verified(
         self, transactional_id: str, batches: list[tuple[Partition, memoryview]]

@@ -73,7 +73,7 @@ class _Work:
     __slots__ = ("cancelled", "finished", "left", "marker", "retry")
 
     def __init__(
-        self, marker: Marker, left: Iterable[TopicPartition], finished: Callable[[], None]
+        self, marker: Marker, left: Iterable[TopicPartition], finished: Callable[[], object]
     ) -> None:
         self.marker = marker
         self.left = set(left)
@@ -97,7 +97,7 @@ class MarkerDispatcher:
         key: WorkKey,
         marker: Marker,
         partitions: Iterable[TopicPartition],
-        finished: Callable[[], None],
+        finished: Callable[[], object],
     ) -> None:
         """Write `marker` to all of `partitions`, then call `finished`; replaces a work of `key`."""
         self.cancel(key)

@@ -1,19 +1,20 @@
 """All transactional ids of one partition of `__transaction_state`: decisions and durable state.
 
 Each request is a method that fills a `Decision`: `decisions.py` computes the next value, and the
-method turns it into a record and an answer. Only `replay` changes the state; it is called with
-records that became durable, and with those of the log when the partition is loaded. While the log
-is read only the last record of each key is kept, and `settle` decodes those (S-TXN-6).
+method turns it into a record and returns the answer for when that is durable. Only `replay` changes
+the state; it is called with records that became durable, and with those of the log when the
+partition is loaded. While the log is read only the last record of each key is kept, and `settle`
+decodes those (S-TXN-6).
 
 `take_prepared` returns the transactions that a replay found decided and whose markers are due,
 whether they were decided a moment ago or before the last crash.
 """
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from broker.coordinator.runtime.decision import Decision, Done
+from broker.coordinator.runtime.decision import Decision
 from broker.coordinator.runtime.in_flight import InFlight
 from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.decisions import (
@@ -47,26 +48,14 @@ class Ownership(NamedTuple):
     producer_epoch: int = NO_PRODUCER_EPOCH
 
 
-OwnerDone = Callable[[Ownership], object]
-"""Called once."""
-
-
 class TransactionDecision(Decision[TransactionRecord]):
     """What a shard of the transaction coordinator decides; carried out by the runtime."""
 
     __slots__ = ()
 
 
-def _told_owner(value: TransactionValue, done: OwnerDone) -> Done:
-    """Return an answer that gives the owner id and epoch of `value`, or the write's error."""
-
-    def answer(code: ErrorCode) -> None:
-        if code is ErrorCode.NONE:
-            done(Ownership(code, value.producer_id, value.producer_epoch))
-        else:
-            done(Ownership(code))
-
-    return answer
+def _owned(value: TransactionValue) -> Ownership:
+    return Ownership(ErrorCode.NONE, value.producer_id, value.producer_epoch)
 
 
 class TransactionShard:
@@ -91,7 +80,7 @@ class TransactionShard:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return transaction
 
-    # ---- decisions; all raise KafkaError when they refuse
+    # ---- decisions; all raise KafkaError when they refuse, and return what the write leads to
 
     def init_producer(
         self,
@@ -100,9 +89,8 @@ class TransactionShard:
         expected: Producer | None,
         now_ms: int,
         new_producer_id: NewProducerId,
-        done: OwnerDone,
         out: TransactionDecision,
-    ) -> None:
+    ) -> Ownership:
         """InitProducerId: set a new owner, or first abort the former owner's open transaction."""
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
@@ -115,14 +103,10 @@ class TransactionShard:
                 transaction, expected, timeout_ms, now_ms, new_producer_id
             )
         except MustFence:
-            self.fence(
-                transaction,
-                now_ms,
-                lambda code: done(Ownership(code or ErrorCode.CONCURRENT_TRANSACTIONS)),
-                out,
-            )
-            return
-        out.write([transaction.becoming(after)], _told_owner(after, done))
+            self.fence(transaction, now_ms, out)
+            return Ownership(ErrorCode.CONCURRENT_TRANSACTIONS)
+        out.write([transaction.becoming(after)])
+        return _owned(after)
 
     def add_partitions(
         self,
@@ -131,7 +115,6 @@ class TransactionShard:
         partitions: Collection[TopicPartition],
         now_ms: int,
         version: int,
-        done: Done,
         out: TransactionDecision,
     ) -> None:
         """Add partitions that will be written to."""
@@ -139,9 +122,8 @@ class TransactionShard:
         try:
             after = decisions.add_partitions(transaction, producer, partitions, now_ms, version)
         except AlreadyDone:
-            out.answer(done, ErrorCode.NONE)
             return
-        out.write([transaction.becoming(after)], done)
+        out.write([transaction.becoming(after)])
 
     def end(
         self,
@@ -152,9 +134,8 @@ class TransactionShard:
         version: int,
         now_ms: int,
         new_producer_id: NewProducerId,
-        done: OwnerDone,
         out: TransactionDecision,
-    ) -> None:
+    ) -> Ownership:
         """EndTxn: decide commit or abort; markers are due when the decision is durable."""
         transaction = self.find(transactional_id)
         try:
@@ -167,19 +148,12 @@ class TransactionShard:
                 new_producer_id=new_producer_id,
             )
         except AlreadyDone as already:
-            out.answer(_told_owner(already.value, done), ErrorCode.NONE)
-            return
+            return _owned(already.value)
+        out.write([transaction.becoming(after)])
         # The owner goes on with id and epoch that the completed transaction will have.
-        following = decisions.completed(after, after.updated_ms)
-        out.write([transaction.becoming(after)], _told_owner(following, done))
+        return _owned(decisions.completed(after, after.updated_ms))
 
-    def fence(
-        self,
-        transaction: Transaction,
-        now_ms: int,
-        done: Done | None,
-        out: TransactionDecision,
-    ) -> None:
+    def fence(self, transaction: Transaction, now_ms: int, out: TransactionDecision) -> None:
         """Abort an open transaction under a raised epoch, so that its owner cannot go on."""
         after = decisions.fence(transaction, now_ms)
 
@@ -187,14 +161,11 @@ class TransactionShard:
             if code is not ErrorCode.NONE:
                 transaction.note_failed_fence(after.producer_epoch)
 
-        out.write([transaction.becoming(after)], done, then)
+        out.write([transaction.becoming(after)], then)
 
-    def complete(
-        self, transaction: Transaction, now_ms: int, done: Done, out: TransactionDecision
-    ) -> None:
+    def complete(self, transaction: Transaction, now_ms: int, out: TransactionDecision) -> None:
         """Complete a prepared transaction, all markers of which are written."""
-        after = decisions.completed(transaction.value, now_ms)
-        out.write([transaction.becoming(after)], done)
+        out.write([transaction.becoming(decisions.completed(transaction.value, now_ms))])
 
     def forget(self, expired: Sequence[Transaction], out: TransactionDecision) -> None:
         """Write tombstones in one batch; if the write fails the ids stay."""

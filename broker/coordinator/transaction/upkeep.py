@@ -135,7 +135,7 @@ class TransactionUpkeep:
             logger.info("%r outlived its timeout and is aborted", transaction)
             self._counters.timed_out += 1
             out = TransactionDecision()
-            shard.fence(transaction, self._clock.wall_ms(), None, out)
+            shard.fence(transaction, self._clock.wall_ms(), out)
             self._runtime.carry_out(shard, out)
 
     def _remove_expired(self, shard: TransactionShard, expired: Sequence[Transaction]) -> None:

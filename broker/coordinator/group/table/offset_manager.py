@@ -25,7 +25,6 @@ from broker.coordinator.group.table.expiry import ExpiryCheck
 from broker.coordinator.group.table.group import Group
 from broker.coordinator.group.table.group_table import GroupTable
 from broker.coordinator.group.table.offset_store import OffsetStore
-from broker.coordinator.runtime.decision import Done
 from broker.coordinator.runtime.in_flight import InFlight
 from broker.coordinator.write_codes import commit_code
 from protocol.errors import ErrorCode, KafkaError
@@ -53,7 +52,7 @@ class OffsetMetadataManager:
 
     # ---- commits
 
-    def commit(self, request: CommitRequest, done: Done, out: GroupDecision) -> None:
+    def commit(self, request: CommitRequest, out: GroupDecision) -> None:
         """OffsetCommit: visible when it is durable. Raises KafkaError when the group refuses.
 
         A commit renews the member's session as a heartbeat does (S-GRP-2).
@@ -67,13 +66,9 @@ class OffsetMetadataManager:
             for one in request.partitions
         ]
         if records:
-            out.write(records, done).translate = commit_code
-        else:
-            out.answer(done, ErrorCode.NONE)
+            out.write(records).translate = commit_code
 
-    def commit_in_transaction(
-        self, request: TransactionalCommit, done: Done, out: GroupDecision
-    ) -> None:
+    def commit_in_transaction(self, request: TransactionalCommit, out: GroupDecision) -> None:
         """TxnOffsetCommit: pending when it is durable. Raises KafkaError when the group refuses."""
         commit, producer_id = request.commit, request.producer_id
         self._check_commit_in_transaction(commit)
@@ -88,14 +83,12 @@ class OffsetMetadataManager:
             )
             for one in commit.partitions
         ]
-        if not records:
-            out.answer(done, ErrorCode.NONE)
-            return
-        out.write(records, done).producer = {
-            "producer_id": producer_id,
-            "producer_epoch": request.producer_epoch,
-            "transactional": True,
-        }
+        if records:
+            out.write(records).producer = {
+                "producer_id": producer_id,
+                "producer_epoch": request.producer_epoch,
+                "transactional": True,
+            }
 
     def _check_commit(self, request: CommitRequest, out: GroupDecision) -> None:
         group = self._groups.get(request.group_id)

@@ -26,7 +26,7 @@ from tests.support.api_calls import context
 from tests.support.begun import Begun, begin
 from tests.support.broker_bench import Bench, batch
 from tests.support.fake_peers import FakePeer, answering, image_of
-from tests.support.group_harness import GroupHarness, Parked
+from tests.support.group_harness import GroupHarness
 from tests.support.real_bench import RealBench
 from tests.support.transaction_harness import T0, T1, TransactionHarness
 
@@ -221,7 +221,6 @@ class Committing(Elsewhere):
         assert verified is not None
         if meanwhile:
             self.guards.on_marker(self.offsets, OWNER.producer_id)
-        parked = Parked()
         request = TransactionalCommit(
             commit=CommitRequest(
                 group_id="g", partitions=(PartitionCommit(topic="t", partition=0, offset=7),)
@@ -230,10 +229,9 @@ class Committing(Elsewhere):
             producer_epoch=OWNER.producer_epoch,
         )
         try:
-            self.commits.commit("id", request, parked, version=version, verified=verified)
+            return at_once(self.commits.commit("id", request, version=version, verified=verified))
         finally:
             verified.release()
-        return parked.reply
 
 
 @pytest.mark.parametrize(("version", "verifies"), [(0, True), (VERSION_2, False)])

@@ -6,7 +6,8 @@ from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.settings import GroupSettings
 from protocol.errors import ErrorCode, KafkaError
-from tests.support.group_harness import INITIAL_DELAY_MS, SESSION_MS, GroupHarness, Parked
+from storage.waits import at_once
+from tests.support.group_harness import INITIAL_DELAY_MS, SESSION_MS, GroupHarness
 
 
 @pytest.fixture
@@ -15,12 +16,11 @@ def groups() -> GroupHarness:
 
 
 def delete_offsets(groups: GroupHarness, *wanted: tuple[str, int]) -> object:
-    done = Parked()
     try:
-        results = groups.coordinator.delete_offsets("g", wanted, done)
+        code, results = at_once(groups.coordinator.delete_offsets("g", wanted))
     except KafkaError as error:
         return error.code
-    assert done.reply is ErrorCode.NONE
+    assert code is ErrorCode.NONE
     return results
 
 

@@ -1,5 +1,7 @@
 """A group of another kind stands beside the classic ones and is asked what every group is asked."""
 
+from functools import partial
+
 import pytest
 
 from broker.coordinator.group.data.records import GroupMetadataRecord, GroupRecord, OffsetRecord
@@ -15,6 +17,7 @@ from broker.coordinator.group.data.values import (
 from broker.coordinator.group.decision import GroupDecision, session_timer
 from broker.coordinator.group.table.group import ExpiryBase, Group
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import at_once
 from tests.support.group_harness import GroupHarness, Parked
 
 CHECK_MS = 600_000
@@ -129,13 +132,8 @@ def test_a_commit_in_a_transaction_too(groups: GroupHarness, other: EpochGroup) 
             generation=epoch,
             partitions=(PartitionCommit(topic="t", partition=0, offset=7),),
         )
-        parked = Parked()
-        try:
-            groups.coordinator.commit_in_transaction(
-                TransactionalCommit(commit=request, producer_id=9, producer_epoch=0), parked
-            )
-        except KafkaError as error:
-            parked(error.code)
+        commit = TransactionalCommit(commit=request, producer_id=9, producer_epoch=0)
+        parked = Parked(partial(groups.coordinator.commit_in_transaction, commit))
         assert parked.reply is code
     groups.coordinator.on_marker(0, 9, commit=True)
     assert groups.committed() == 7
@@ -204,8 +202,7 @@ def test_offset_delete_asks_it_for_its_subscriptions(
 ) -> None:
     groups.commit(1, member_id="m", generation=3)
     groups.commit(1, topic="u", member_id="m", generation=3)
-    done = Parked()
-    results = groups.coordinator.delete_offsets("g", [("t", 0), ("u", 0)], done)
+    code, results = at_once(groups.coordinator.delete_offsets("g", [("t", 0), ("u", 0)]))
     assert results == {("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ("u", 0): ErrorCode.NONE}
-    assert done.reply is ErrorCode.NONE
+    assert code is ErrorCode.NONE
     assert (groups.committed("t"), groups.committed("u")) == (1, None)

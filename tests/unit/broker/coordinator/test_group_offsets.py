@@ -13,7 +13,6 @@ from tests.support.group_harness import (
     INITIAL_DELAY_MS,
     SESSION_MS,
     GroupHarness,
-    Parked,
     subscription,
 )
 
@@ -77,17 +76,15 @@ def test_s_grp_4_a_failed_write_is_no_commit(
 
 
 def test_a_commit_of_many_partitions_is_one_batch(groups: GroupHarness) -> None:
-    done = Parked()
-    groups.coordinator.commit_offsets(
+    written = groups.coordinator.commit_offsets(
         CommitRequest(
             group_id="g",
             partitions=tuple(
                 PartitionCommit(topic="t", partition=one, offset=one) for one in range(10)
             ),
-        ),
-        done,
+        )
     )
-    assert done.reply is ErrorCode.NONE
+    assert written.value is ErrorCode.NONE
     assert len(groups.log.all_records()) == 10
     assert sum(len(batches) for batches in groups.log.batches.values()) == 1
     assert groups.statistics().commits == 10
@@ -302,8 +299,7 @@ def test_tombstones_of_one_check_are_cut_into_batches() -> None:
                     PartitionCommit(topic="t", partition=one, offset=one)
                     for one in range(start, start + 500)
                 ),
-            ),
-            Parked(),
+            )
         )
     before = sum(len(batches) for batches in groups.log.batches.values())
     groups.advance_ms(2 * CHECK_MS)

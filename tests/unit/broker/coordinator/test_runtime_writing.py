@@ -12,6 +12,7 @@ from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import TOMBSTONES_PER_BATCH, Conduct
 from broker.deadlines import Deadlines
+from broker.world.in_turn import begin
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader
 from protocol.records.errors import CorruptBatch
@@ -109,8 +110,13 @@ class Numbering:
         return lambda reply: self.diary.append((what, reply))
 
     def carry_out(self, out: Numbers) -> None:
+        if out.writing is not None:
+            begin(self._note_end(out.writing))
         self.runtime.carry_out(self.shard, out)
         self.shard.in_flight._check()
+
+    async def _note_end(self, write: Write[Number]) -> None:
+        self.diary.append(("durable", await write.ended))
 
 
 @pytest.fixture
@@ -130,7 +136,7 @@ def test_answers_come_at_once_and_what_depends_on_the_write_in_its_order(
     out: Numbers = Decision()
     out.answer(numbering.note("now"), 1)
     out.answer(None, 2)
-    out.write([Number("a", 5)], numbering.note("durable"), then)
+    out.write([Number("a", 5)], then)
     numbering.carry_out(out)
     assert numbering.diary == [("now", 1)]
     assert numbering.shard.numbers == {}
@@ -148,7 +154,7 @@ def test_answers_come_at_once_and_what_depends_on_the_write_in_its_order(
 def test_what_is_said_twice_in_one_decision_is_one_batch(numbering: Numbering) -> None:
     out: Numbers = Decision()
     out.write([Number("a", 1)])
-    out.write([Number("b", 2)], numbering.note("durable"))
+    out.write([Number("b", 2)])
     assert out.record_count == 2
     numbering.carry_out(out)
     assert numbering.shard.numbers == {"a": 1, "b": 2}
@@ -158,16 +164,15 @@ def test_what_is_said_twice_in_one_decision_is_one_batch(numbering: Numbering) -
 
 
 def test_who_waits_for_no_write_is_told_at_once(numbering: Numbering) -> None:
-    out: Numbers = Decision()
-    out.when_durable(numbering.note("durable"))
-    numbering.carry_out(out)
-    assert numbering.diary == [("durable", NONE)]
+    for _ in range(2):
+        assert numbering.runtime.carry_out(numbering.shard, Decision()).value is NONE
+    assert numbering.diary == []
 
 
 def test_an_error_may_be_told_in_the_words_of_the_request(numbering: Numbering) -> None:
     numbering.log.fail_with = ErrorCode.MESSAGE_TOO_LARGE
     out: Numbers = Decision()
-    write = out.write([Number("a", 1)], numbering.note("durable"))
+    write = out.write([Number("a", 1)])
     write.translate = lambda code: ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     numbering.carry_out(out)
     assert numbering.diary[0] == ("durable", ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
@@ -181,7 +186,7 @@ def test_a_batch_that_the_log_finds_damaged_is_a_bug_and_does_not_stay_in_flight
 
     monkeypatch.setattr(numbering.log, "append", append)
     out: Numbers = Decision()
-    out.write([Number("a", 1)], numbering.note("durable"))
+    out.write([Number("a", 1)])
     with pytest.raises(CorruptBatch):
         numbering.carry_out(out)
     assert not numbering.shard.in_flight
@@ -195,7 +200,7 @@ def test_tombstones_go_in_batches_and_the_first_failure_is_told(
     records = [Number(f"{index}") for index in range(2 * TOMBSTONES_PER_BATCH + 1)]
     numbering.log.hold = True
     out: Numbers = Decision()
-    out.write(records, numbering.note("durable")).splits = True
+    out.write(records).splits = True
     numbering.carry_out(out)
     assert len(numbering.log.batches[TP]) == 3
     assert len(numbering.shard.in_flight) == len(records)
@@ -220,7 +225,7 @@ def test_records_that_belong_together_are_never_split(numbering: Numbering) -> N
 def test_a_shard_that_was_given_away_is_not_changed(numbering: Numbering, code: ErrorCode) -> None:
     numbering.log.hold = True
     out: Numbers = Decision()
-    out.write([Number("a", 1)], numbering.note("durable"))
+    out.write([Number("a", 1)])
     numbering.carry_out(out)
     numbering.runtime.resign(0)
     numbering.log.release(code)

@@ -27,7 +27,6 @@ def commit(
     generation: int = -1,
     instance: str | None = None,
 ) -> ErrorCode:
-    codes: list[ErrorCode] = []
     request = CommitRequest(
         group_id="g",
         member_id=member_id,
@@ -36,14 +35,13 @@ def commit(
         partitions=(PartitionCommit(topic="t", partition=0, offset=offset),),
     )
     try:
-        groups.coordinator.commit_in_transaction(
-            TransactionalCommit(commit=request, producer_id=producer_id, producer_epoch=0),
-            codes.append,
+        written = groups.coordinator.commit_in_transaction(
+            TransactionalCommit(commit=request, producer_id=producer_id, producer_epoch=0)
         )
     except KafkaError as error:
         return error.code
     groups.check()
-    return codes[0] if codes else ErrorCode.UNKNOWN_SERVER_ERROR
+    return written.value if written.fired else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def end(groups: GroupHarness, *, commit: bool, producer_id: int = PRODUCER_ID) -> None:
@@ -114,9 +112,7 @@ def test_s_txn_5_each_record_of_a_plain_commit_counts_from_where_it_lies(
             PartitionCommit(topic="t", partition=partition, offset=9) for partition in (2, 1, 0)
         ),
     )
-    codes: list[object] = []
-    groups.coordinator.commit_offsets(request, codes.append)
-    assert codes
+    assert groups.coordinator.commit_offsets(request).fired
     end(groups, commit=True)
     assert groups.committed() == 9
 

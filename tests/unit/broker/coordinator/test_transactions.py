@@ -17,6 +17,7 @@ from broker.coordinator.transaction.state import (
     TransactionValue,
     state_from_label,
 )
+from broker.world.in_turn import begin
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -538,14 +539,11 @@ def test_s_txn_6_nothing_is_served_while_loading_and_after_a_stop() -> None:
 def test_a_deposed_shard_answers_not_coordinator(broker: TransactionHarness) -> None:
     owner = broker.owner()
     broker.add(owner, T0)
-    codes: list[ErrorCode] = []
     broker.log.hold = True
-    broker.coordinator.end(
-        "id", owner, commit=True, version=0, done=lambda owned: codes.append(owned.code)
-    )
+    ended = begin(broker.coordinator.end("id", owner, commit=True, version=0))
     broker.coordinator.on_resigned(broker.coordinator.partition_for("id"))
     broker.log.release()
-    assert codes == [ErrorCode.NOT_COORDINATOR]
+    assert ended.value.code is ErrorCode.NOT_COORDINATOR
     assert broker.markers.written == []
 
 

@@ -11,6 +11,7 @@ import pytest
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
 from broker.coordinator.transaction.state import TransactionState as S
+from broker.world.in_turn import begin
 from protocol.errors import ErrorCode
 from tests.support.group_harness import INITIAL_DELAY_MS, SESSION_MS, GroupHarness, Parked
 from tests.support.transaction_harness import T0, T1, TransactionHarness
@@ -35,20 +36,21 @@ def broker() -> TransactionHarness:
 
 
 def delete_offsets(groups: GroupHarness) -> Parked:
-    parked = Parked()
-    groups.coordinator.delete_offsets("g", [("t", 0)], parked)
+    async def code() -> ErrorCode:
+        code, _ = await groups.coordinator.delete_offsets("g", [("t", 0)])
+        return code
+
+    parked = Parked(lambda: begin(code()))
     groups.check()
     return parked
 
 
 def commit_in_transaction(groups: GroupHarness, offset: int, producer_id: int = 9) -> Parked:
-    parked = Parked()
     commit = CommitRequest(
         group_id="g", partitions=(PartitionCommit(topic="t", partition=0, offset=offset),)
     )
-    groups.coordinator.commit_in_transaction(
-        TransactionalCommit(commit=commit, producer_id=producer_id, producer_epoch=0), parked
-    )
+    request = TransactionalCommit(commit=commit, producer_id=producer_id, producer_epoch=0)
+    parked = Parked(lambda: groups.coordinator.commit_in_transaction(request))
     groups.check()
     return parked
 
@@ -144,9 +146,9 @@ def test_an_assignment_outlives_the_group_whose_first_record_failed(
     assert synced.reply.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert groups.shard().group("g") is None
     if joins_again:
-        again = groups.join().replies
+        again = groups.join()
         groups.advance_ms(1)
-        assert again
+        assert again.done
         assert groups.group().generation == 1
     groups.log.release_one()
     groups.check()
@@ -203,7 +205,7 @@ def test_of_a_deletion_in_batches_the_one_that_fails_counts(groups: GroupHarness
             PartitionCommit(topic="t", partition=one, offset=one) for one in range(1_500)
         ),
     )
-    groups.coordinator.commit_offsets(request, Parked())
+    groups.coordinator.commit_offsets(request)
     groups.log.hold = True
     done = groups.delete_group()
     groups.log.release_one()

@@ -22,6 +22,7 @@ from broker.coordinator.marker_writer import Marker, MarkerWriter
 from broker.quotas.throttle import Charged
 from broker.request import RequestContext
 from broker.security.access import Access, Operation, Question, ResourceType
+from broker.world.in_turn import begin
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (
@@ -32,7 +33,7 @@ from protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from protocol.types import TopicPartition
-from storage.waits import PAUSE, Signal
+from storage.waits import PAUSE
 
 API: Final = Api(
     key=ApiKey.WRITE_TXN_MARKERS,
@@ -74,20 +75,17 @@ class WriteTxnMarkersHandler:
             for topic in answered.topics:
                 for result in topic.partitions:
                     tp = TopicPartition(topic.name, result.partition_index)
-                    writes.append((result, self._write(tp, marker)))
+                    writes.append((result, begin(self._write(tp, marker))))
                     await PAUSE
         ctx.released = True
         for result, written in writes:
             result.error_code = await written.parked()
         return response
 
-    def _write(self, tp: TopicPartition, marker: Marker) -> Signal[ErrorCode]:
-        written: Signal[ErrorCode] = Signal()
+    async def _write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
         if marker.producer_id < 0 or marker.producer_epoch < 0:
-            written.fire(ErrorCode.INVALID_REQUEST)
-        else:
-            self._writer.write(tp, marker, written.fire)
-        return written
+            return ErrorCode.INVALID_REQUEST
+        return await self._writer.write(tp, marker)
 
     def error_response(
         self, ctx: RequestContext, request: WriteTxnMarkersRequest, code: ErrorCode

@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 import trio
 
 from broker.cluster.image import NO_LEADER, MetadataImage
-from broker.coordinator.marker_writer import Marker, MarkerDone, MarkerWriter
+from broker.coordinator.marker_writer import Marker, MarkerWriter
 from broker.peers.peer import Peer, PeerError
 from broker.world.driver import Driver
 from broker.world.tasks import Tasks
@@ -39,6 +39,7 @@ from protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from protocol.types import TopicPartition
+from storage.waits import Signal
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class _Wanted(NamedTuple):
 
     tp: TopicPartition
     marker: Marker
-    done: MarkerDone
+    written: Signal[ErrorCode]
 
 
 class _Destination:
@@ -98,20 +99,25 @@ class ClusterMarkerWriter:
         """Send what queues for other brokers, until cancelled. Started once, by the server."""
         await self._tasks.run(driver, task_status=task_status)
 
-    def write(self, tp: TopicPartition, marker: Marker, done: MarkerDone) -> None:
+    async def write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
         """See `MarkerWriter`."""
         topic = self._image.topic(tp.topic)
         partition = None if topic is None else topic.partitions.get(tp.partition)
         if partition is None:
-            done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        elif partition.leader == self._broker_id:
-            self._here.write(tp, marker, partial(_known, done))
-        elif partition.leader == NO_LEADER:
-            done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        elif not self._tasks.running:
-            done(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # stopping: the next coordinator writes it
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if partition.leader == NO_LEADER:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if partition.leader == self._broker_id:
+            code = await self._here.write(tp, marker)
+        elif self._tasks.running:
+            wanted = _Wanted(tp, marker, Signal())
+            self._enqueue(partition.leader, wanted)
+            code = await wanted.written
         else:
-            self._enqueue(partition.leader, _Wanted(tp, marker, done))
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE  # stopping: the next coordinator writes it
+        if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER  # the image has it, so it exists
+        return code
 
     def _enqueue(self, broker_id: int, wanted: _Wanted) -> None:
         destination = self._destinations.setdefault(broker_id, _Destination())
@@ -148,18 +154,8 @@ class ClusterMarkerWriter:
             except PeerError as error:
                 logger.info("Markers are written again later: %s", error)
                 unanswered = ErrorCode.NETWORK_EXCEPTION
-        for tp, marker, done in wanted:
-            code = codes.get((marker.producer_id, tp), unanswered)
-            if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            done(code)
-
-
-def _known(done: MarkerDone, code: ErrorCode) -> None:
-    """The outcome of a partition that the image has: it exists, whatever the replicas know."""
-    if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    done(code)
+        for tp, marker, written in wanted:
+            written.fire(codes.get((marker.producer_id, tp), unanswered))
 
 
 def _request(wanted: Iterable[_Wanted]) -> WriteTxnMarkersRequest:

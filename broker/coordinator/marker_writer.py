@@ -22,7 +22,6 @@ from broker.coordinator.partition_writer import wait_replicated
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.world.driver import Driver
-from broker.world.in_turn import begin
 from broker.world.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import ControlType, build_end_transaction_marker
@@ -31,12 +30,10 @@ from storage.clock import Clock
 from storage.errors import StorageError
 from storage.log.results import AppendInfo, AppendOrigin
 from storage.producers.analysis import has_raised_epoch
+from storage.waits import Signal
 
 STRICT_SINCE: Final = 2
 """The transaction.version from which markers carry a raised epoch."""
-
-MarkerDone = Callable[[ErrorCode], object]
-"""Takes NONE, or why the marker could not be written; called once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +51,11 @@ class Marker:
 class MarkerWriter(Protocol):
     """Appends markers."""
 
-    def write(self, tp: TopicPartition, marker: Marker, done: MarkerDone) -> None:
-        """Append one; `done` gets NONE when all in-sync replicas have it, or an error.
+    async def write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
+        """Append one; return NONE when all in-sync replicas have it, or why it was not written.
 
-        `done` may run before this returns.
+        To be begun within a turn (`broker.world.in_turn`), because a marker changes the state of a
+        `MarkerListener`, whatever becomes of whoever waits for it.
         """
         ...
 
@@ -103,31 +101,31 @@ class ReplicaMarkerWriter:
         """Write the markers that must wait, until cancelled. Started once, by the server."""
         await self._tasks.run(driver, task_status=task_status)
 
-    def write(self, tp: TopicPartition, marker: Marker, done: MarkerDone) -> None:
+    async def write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
         """See `MarkerWriter`."""
         listener = self._listeners.get(tp.topic)
         if listener is not None:
             refusal = listener.marker_refusal(tp.partition)
             if refusal is not ErrorCode.NONE:
-                done(refusal)
-                return
+                return refusal
         batch = self._batch_of(marker)
         try:
             partition = self._replicas.partition(tp)
-            if not partition.must_wait(len(batch)):
+            if partition.must_wait(len(batch)):
+                info = await self._append_in_task(partition, batch, marker)
+            else:
                 _check_version(partition, marker)
                 info = self._replicas.append(
                     tp, batch, required_acks=ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR
                 )
-                self._appended(partition, info, marker, done)
-                return
+            if self._notify_appended is not None:
+                self._notify_appended(tp, marker.producer_id)
+            await wait_replicated(self._replicas, partition, info, self._timeout_s)
         except KafkaError as error:
-            done(error.code)
-            return
-        if self._tasks.running:
-            self._tasks.begin(partial(self._write_in_turn, partition, batch, marker, done))
-        else:
-            done(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # Stopping: the next start writes the marker.
+            return error.code
+        if listener is not None:
+            listener.on_marker(tp.partition, marker.producer_id, commit=marker.commit)
+        return ErrorCode.NONE
 
     def _batch_of(self, marker: Marker) -> bytes:
         now, last = self._clock.wall_ms(), self._last
@@ -143,45 +141,35 @@ class ReplicaMarkerWriter:
         self._last = marker, now, batch
         return batch
 
-    async def _write_in_turn(
-        self, partition: Partition, batch: bytes, marker: Marker, done: MarkerDone
-    ) -> None:
-        try:
-            info = await partition.append_as_leader(
-                batch,
-                required_acks=ALL_IN_SYNC,
-                origin=AppendOrigin.COORDINATOR,
-                admit=partial(_check_version, partition, marker),
-            )
-        except KafkaError as error:
-            if isinstance(error, StorageError):
-                self._replicas.storage_failed(partition, error)
-            done(error.code)
-            return
-        self._replicas.wake(partition)
-        self._appended(partition, info, marker, done)
+    async def _append_in_task(
+        self, partition: Partition, batch: bytes, marker: Marker
+    ) -> AppendInfo:
+        """Append when the appends before it, in threads, are done. Raises KafkaError."""
+        if not self._tasks.running:  # Stopping: the next start writes the marker.
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        appended: Signal[AppendInfo | KafkaError] = Signal()
 
-    def _appended(
-        self, partition: Partition, info: AppendInfo, marker: Marker, done: MarkerDone
-    ) -> None:
-        tp = partition.topic_partition
-        if self._notify_appended is not None:
-            self._notify_appended(tp, marker.producer_id)
-        begin(self._replicated(partition, info, marker, done))
+        async def append() -> None:
+            try:
+                info = await partition.append_as_leader(
+                    batch,
+                    required_acks=ALL_IN_SYNC,
+                    origin=AppendOrigin.COORDINATOR,
+                    admit=partial(_check_version, partition, marker),
+                )
+            except KafkaError as error:
+                if isinstance(error, StorageError):
+                    self._replicas.storage_failed(partition, error)
+                appended.fire(error)
+            else:
+                self._replicas.wake(partition)
+                appended.fire(info)
 
-    async def _replicated(
-        self, partition: Partition, info: AppendInfo, marker: Marker, done: MarkerDone
-    ) -> None:
-        try:
-            await wait_replicated(self._replicas, partition, info, self._timeout_s)
-        except KafkaError as error:
-            done(error.code)
-            return
-        tp = partition.topic_partition
-        listener = self._listeners.get(tp.topic)
-        if listener is not None:
-            listener.on_marker(tp.partition, marker.producer_id, commit=marker.commit)
-        done(ErrorCode.NONE)
+        self._tasks.begin(append)
+        outcome = await appended
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        return outcome
 
 
 def _check_version(partition: Partition, marker: Marker) -> None:

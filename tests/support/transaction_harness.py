@@ -1,6 +1,5 @@
 """A transaction coordinator on virtual time, over a log and markers in memory."""
 
-from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -13,7 +12,7 @@ from broker.coordinator.transaction.state import TransactionState, TransactionVa
 from broker.world.in_turn import begin
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
-from storage.waits import Work
+from storage.waits import Signal, Work
 from tests.support.coordinator_harness import CoordinatorHarness
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_partition_log import MemoryPartitionLog
@@ -30,23 +29,24 @@ class MemoryMarkers:
         self.written: list[tuple[TopicPartition, Marker]] = []
         self.refusals: dict[TopicPartition, ErrorCode] = {}
         self.hold = False
-        self._held: list[tuple[TopicPartition, Marker, Callable[[ErrorCode], None]]] = []
+        self._held: list[Signal[None]] = []
 
-    def write(self, tp: TopicPartition, marker: Marker, done: Callable[[ErrorCode], None]) -> None:
+    async def write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
         if self.hold:
-            self._held.append((tp, marker, done))
-            return
+            released: Signal[None] = Signal()
+            self._held.append(released)
+            await released
         refusal = self.refusals.get(tp, ErrorCode.NONE)
         if refusal is ErrorCode.NONE:
             self.written.append((tp, marker))
-        done(refusal)
+        return refusal
 
     def release(self) -> None:
         """Write the markers that were held back, and hold none from now on."""
         self.hold = False
         held, self._held = self._held, []
-        for tp, marker, done in held:
-            self.write(tp, marker, done)
+        for released in held:
+            released.fire()
 
 
 class CountedIds:

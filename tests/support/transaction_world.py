@@ -6,7 +6,6 @@ The model of what clients may see has three rules: all writes of a transaction h
 fate that was answered is final; an owner that was replaced cannot change anything any more.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -20,7 +19,7 @@ from broker.world.in_turn import begin
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
-from storage.waits import at_once
+from storage.waits import Signal, at_once
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_partition_log import MemoryPartitionLog
 from tests.support.transaction_harness import TransactionHarness
@@ -68,7 +67,7 @@ class Partitions:
         self._epochs: dict[tuple[TopicPartition, int], int] = {}
         self._open: dict[tuple[TopicPartition, int], tuple[int, list[int]]] = {}
         self._coordinator_epochs: dict[tuple[TopicPartition, int], int] = {}
-        self._held: list[tuple[TopicPartition, Marker, Callable[[ErrorCode], None]]] = []
+        self._held: list[tuple[TopicPartition, Marker, Signal[None]]] = []
 
     def is_open(self, tp: TopicPartition, producer: Producer) -> bool:
         """Return whether the producer has an open transaction there in its epoch."""
@@ -87,12 +86,13 @@ class Partitions:
         self.fates[tp, value] = Fate.OPEN
         return True
 
-    def write(self, tp: TopicPartition, marker: Marker, done: Callable[[ErrorCode], None]) -> None:
+    async def write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
         """Write a marker, as a `MarkerWriter`."""
         if self.hold:
-            self._held.append((tp, marker, done))
-        else:
-            done(self.refusals.get(tp) or self._write(tp, marker))
+            released: Signal[None] = Signal()
+            self._held.append((tp, marker, released))
+            await released
+        return self.refusals.get(tp) or self._write(tp, marker)
 
     def _write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
         key = (tp, marker.producer_id)
@@ -113,8 +113,8 @@ class Partitions:
         """Write the markers that were held back."""
         self.hold = False
         held, self._held = self._held, []
-        for tp, marker, done in held:
-            self.write(tp, marker, done)
+        for _, _, released in held:
+            released.fire()
 
     def forget_held(self, written: int) -> None:
         """Drop held markers as a dead process does; the first `written` are in the log."""

@@ -18,7 +18,6 @@ from broker.coordinator.transaction.markers import (
 from broker.coordinator.transaction.shard import TransactionDecision, TransactionShard
 from broker.coordinator.transaction.state import TransactionState
 from broker.deadlines import Deadlines
-from broker.world.in_turn import begin
 from protocol.errors import ErrorCode
 from storage.clock import Clock
 
@@ -38,8 +37,9 @@ class Completion:
         self._deadlines = deadlines
         self._clock = clock
 
-    def begin(self, shard: TransactionShard, transactional_id: str) -> None:
-        """Write the markers of a prepared transaction."""
+    async def complete(self, shard: TransactionShard, transactional_id: str) -> None:
+        """Write the markers of a prepared transaction, then the record. To be begun within the turn
+        that found it prepared."""
         value = shard.transactions[transactional_id].value
         marker = Marker(
             producer_id=value.producer_id,
@@ -48,17 +48,10 @@ class Completion:
             commit=value.state is TransactionState.PREPARE_COMMIT,
             transaction_version=value.client_version,
         )
-        self._markers.start(
-            WorkKey(shard.partition, transactional_id),
-            marker,
-            value.partitions,
-            lambda: begin(self._complete(shard, transactional_id)),
-        )
-
-    async def _complete(self, shard: TransactionShard, transactional_id: str) -> None:
-        """All markers are written: record it, however often that fails."""
+        key = WorkKey(shard.partition, transactional_id)
+        written = await self._markers.write(key, marker, value.partitions)
         for attempt in count():
-            if not self._runtime.is_current(shard):
+            if not written or not self._runtime.is_current(shard):
                 return
             out = TransactionDecision()
             shard.complete(shard.transactions[transactional_id], self._clock.wall_ms(), out)

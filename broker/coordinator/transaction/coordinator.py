@@ -48,6 +48,7 @@ from broker.coordinator.transaction.state import (
 )
 from broker.coordinator.transaction.upkeep import TransactionUpkeep
 from broker.deadlines import Deadlines
+from broker.world.in_turn import begin
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TRANSACTION_TOPIC, TopicPartition
 from storage.clock import Clock
@@ -166,7 +167,7 @@ class TransactionCoordinator:
             else:
                 self._counters.changes[record.value.state] += 1
         for transactional_id in shard.take_prepared():
-            self._completion.begin(shard, transactional_id)
+            begin(self._completion.complete(shard, transactional_id))
 
     def _owned_shard(self, transactional_id: str | None) -> tuple[str, TransactionShard]:
         if not transactional_id:

@@ -16,15 +16,17 @@ Pure except for the `MarkerWriter`, which appends.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
+from itertools import count
 from typing import Final, NamedTuple
 
 from broker.coordinator.marker_writer import Marker, MarkerWriter
-from broker.deadlines import Deadlines, Handle
+from broker.deadlines import Deadlines
+from broker.world.in_turn import begin
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
+from storage.waits import Signal
 
 logger = logging.getLogger(__name__)
 
@@ -70,16 +72,15 @@ class MarkerStatistics:
 
 
 class _Work:
-    __slots__ = ("cancelled", "finished", "left", "marker", "retry")
+    """The markers of one transaction."""
 
-    def __init__(
-        self, marker: Marker, left: Iterable[TopicPartition], finished: Callable[[], object]
-    ) -> None:
+    __slots__ = ("ended", "left", "marker")
+
+    def __init__(self, marker: Marker, left: Iterable[TopicPartition]) -> None:
         self.marker = marker
         self.left = set(left)
-        self.finished = finished
-        self.cancelled = False
-        self.retry: Handle | None = None
+        self.ended: Signal[bool] = Signal()
+        """Fired with True when all partitions have the marker, with False when it is given up."""
 
 
 class MarkerDispatcher:
@@ -92,26 +93,31 @@ class MarkerDispatcher:
         self._written = 0
         self._retried = 0
 
-    def start(
-        self,
-        key: WorkKey,
-        marker: Marker,
-        partitions: Iterable[TopicPartition],
-        finished: Callable[[], object],
-    ) -> None:
-        """Write `marker` to all of `partitions`, then call `finished`; replaces a work of `key`."""
+    async def write(
+        self, key: WorkKey, marker: Marker, partitions: Iterable[TopicPartition]
+    ) -> bool:
+        """Write `marker` to all of `partitions`; replaces a work of `key`.
+
+        Returns True when all have it, or False when the work is given up.
+        """
         self.cancel(key)
-        work = _Work(marker, partitions, finished)
-        self._works[key] = work
-        self._write(key, work, sorted(work.left))
+        self._works[key] = work = _Work(marker, partitions)
+        if not work.left:
+            self._end(key, True)
+        for number, tp in enumerate(sorted(work.left)):
+            if number and number % MARKERS_PER_TURN == 0:
+                await self._deadlines.sleep(0)
+            begin(self._write_one(key, work, tp))
+        return await work.ended
 
     def cancel(self, key: WorkKey) -> None:
         """Stop the work of `key`, if any; another coordinator does it."""
+        self._end(key, False)
+
+    def _end(self, key: WorkKey, complete: bool) -> None:
         work = self._works.pop(key, None)
         if work is not None:
-            work.cancelled = True
-            if work.retry is not None:
-                work.retry.cancel()
+            work.ended.fire(complete)
 
     def cancel_all(self, partition: int) -> None:
         """Stop all works of one partition of `__transaction_state`."""
@@ -124,46 +130,29 @@ class MarkerDispatcher:
             transactions=len(self._works), written=self._written, retried=self._retried
         )
 
-    def _write(self, key: WorkKey, work: _Work, targets: list[TopicPartition]) -> None:
-        for tp in targets[:MARKERS_PER_TURN]:
-            self._write_one(key, work, tp, 0)
-        rest = targets[MARKERS_PER_TURN:]
-        if work.cancelled:
-            return
-        if rest:
-            work.retry = self._deadlines.schedule(0, partial(self._write, key, work, rest))
-        elif not work.left:
-            self._finish(key, work)
-
-    def _written_to(
-        self, key: WorkKey, work: _Work, tp: TopicPartition, attempt: int, code: ErrorCode
-    ) -> None:
-        if work.cancelled:
-            return
-        if code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
-            logger.warning("%s has seen a newer coordinator: gave up %s", tp, work.marker)
-            self.cancel(key)
-        elif code is ErrorCode.NONE or code in _NOT_NEEDED:
-            if code is not ErrorCode.NONE:
-                logger.info("%s needs no %s: %s", tp, work.marker, code.name)
-            self._written += 1
-            work.left.discard(tp)
-            self._finish(key, work)
-        else:
+    async def _write_one(self, key: WorkKey, work: _Work, tp: TopicPartition) -> None:
+        for attempt in count():
+            if self._works.get(key) is not work:
+                return
+            code = await self._writer.write(tp, work.marker)
+            if self._works.get(key) is not work:
+                return
+            if code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+                logger.warning("%s has seen a newer coordinator: gave up %s", tp, work.marker)
+                self.cancel(key)
+                return
+            if code is ErrorCode.NONE or code in _NOT_NEEDED:
+                if code is not ErrorCode.NONE:
+                    logger.info("%s needs no %s: %s", tp, work.marker, code.name)
+                self._written += 1
+                work.left.discard(tp)
+                if not work.left:
+                    self._end(key, True)
+                return
             self._retried += 1
             level = logging.DEBUG if attempt else logging.INFO
             logger.log(level, "%s cannot take %s yet: %s", tp, work.marker, code.name)
             delay_s = retry_delay_s(attempt)
             if code in _ELSEWHERE:
                 delay_s = min(delay_s, LONGEST_RETRY_ELSEWHERE_S)
-            self._deadlines.schedule(delay_s, partial(self._write_one, key, work, tp, attempt + 1))
-
-    def _write_one(self, key: WorkKey, work: _Work, tp: TopicPartition, attempt: int) -> None:
-        if not work.cancelled:
-            written = partial(self._written_to, key, work, tp, attempt)
-            self._writer.write(tp, work.marker, written)
-
-    def _finish(self, key: WorkKey, work: _Work) -> None:
-        if not work.left and self._works.get(key) is work:
-            del self._works[key]
-            work.finished()
+            await self._deadlines.sleep(delay_s)

@@ -25,6 +25,7 @@ from broker.coordinator.transaction.settings import TransactionCounters, Transac
 from broker.coordinator.transaction.shard import TransactionDecision, TransactionShard
 from broker.coordinator.transaction.state import PREPARED, Transaction
 from broker.deadlines import Deadlines, Handle
+from broker.world.in_turn import begin
 from storage.clock import Clock
 from storage.waits import PAUSE
 
@@ -145,7 +146,7 @@ class TransactionUpkeep:
 
     def _write_markers(self, shard: TransactionShard, prepared: Sequence[Transaction]) -> None:
         for transaction in prepared:
-            self._completion.begin(shard, transaction.transactional_id)
+            begin(self._completion.complete(shard, transaction.transactional_id))
 
 
 def _is_prepared(one: Transaction) -> bool:

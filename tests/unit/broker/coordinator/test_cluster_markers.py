@@ -9,8 +9,9 @@ import trio.testing
 
 from broker.coordinator import cluster_markers
 from broker.coordinator.cluster_markers import ClusterMarkerWriter
-from broker.coordinator.marker_writer import Marker, MarkerDone
+from broker.coordinator.marker_writer import Marker
 from broker.peers.peer import PeerError
+from broker.world.in_turn import begin
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (
@@ -66,9 +67,9 @@ class Local:
         self.written: list[tuple[TopicPartition, Marker]] = []
         self.code = ErrorCode.NONE
 
-    def write(self, tp: TopicPartition, marker: Marker, done: MarkerDone) -> None:
+    async def write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
         self.written.append((tp, marker))
-        done(self.code)
+        return self.code
 
 
 class Lab:
@@ -89,11 +90,12 @@ class Lab:
     def write(self, index: int, marker: Marker = ONE, topic: str = "t") -> None:
         tp = TopicPartition(topic, index)
 
-        def done(code: ErrorCode) -> None:
+        async def write() -> None:
+            code = await self.writer.write(tp, marker)
             assert (tp, marker.producer_id) not in self.codes
             self.codes[tp, marker.producer_id] = code
 
-        self.writer.write(tp, marker, done)
+        begin(write())
 
     def write_all(self, indexes: Iterable[int]) -> None:
         for index in indexes:

@@ -2,9 +2,10 @@
 
 import pytest
 
-from broker.coordinator.marker_writer import Marker, MarkerDone
+from broker.coordinator.marker_writer import Marker
 from broker.coordinator.transaction.markers import MarkerDispatcher, WorkKey
 from broker.deadlines import Deadlines
+from broker.world.in_turn import begin
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from tests.support.manual_clock import ManualClock
@@ -22,9 +23,9 @@ class Refusing:
         self.clock = clock
         self.asked: list[float] = []
 
-    def write(self, tp: TopicPartition, marker: Marker, done: MarkerDone) -> None:
+    async def write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
         self.asked.append(self.clock.monotonic())
-        done(self.code)
+        return self.code
 
 
 @pytest.mark.parametrize(
@@ -42,10 +43,9 @@ def test_a_partition_that_moves_is_tried_more_often_than_a_disk_that_has_failed(
     clock = ManualClock()
     deadlines = Deadlines(clock)  # type: ignore[arg-type]
     writer = Refusing(code, clock)
-    finished: list[bool] = []
     dispatcher = MarkerDispatcher(writer, deadlines)
     tp = TopicPartition("t", 0)
-    dispatcher.start(WorkKey(0, "id"), MARKER, [tp], lambda: finished.append(True))
+    written = begin(dispatcher.write(WorkKey(0, "id"), MARKER, [tp]))
     while len(writer.asked) <= len(pauses):
         clock.advance(ms=10)
         deadlines.run_due()
@@ -54,4 +54,4 @@ def test_a_partition_that_moves_is_tried_more_often_than_a_disk_that_has_failed(
     writer.code = ErrorCode.NONE
     clock.advance(10)
     deadlines.run_due()
-    assert finished == [True]
+    assert written.value is True

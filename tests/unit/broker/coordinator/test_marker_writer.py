@@ -7,6 +7,7 @@ import trio
 import trio.testing
 
 from broker.coordinator.marker_writer import Marker, ReplicaMarkerWriter
+from broker.world.in_turn import begin
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.log.results import AppendInfo
@@ -62,7 +63,13 @@ class Lab:
             commit=commit,
             **{"producer_epoch": 0, "coordinator_epoch": 0, **fields},
         )
-        self.writer.write(T0, marker, self.codes.append)
+        self.write(T0, marker)
+
+    def write(self, tp: TopicPartition, marker: Marker) -> None:
+        async def write() -> None:
+            self.codes += [await self.writer.write(tp, marker)]
+
+        begin(write())
 
 
 @pytest.fixture
@@ -138,7 +145,7 @@ def test_s_txn_2_a_marker_without_a_transaction_is_written(lab: Lab) -> None:
 
 def test_a_partition_that_is_not_here(lab: Lab) -> None:
     marker = Marker(producer_id=5, producer_epoch=0, coordinator_epoch=0, commit=True)
-    lab.writer.write(TopicPartition("gone", 0), marker, lab.codes.append)
+    lab.write(TopicPartition("gone", 0), marker)
     lab.bench.replicas.delete_partition(T0)  # It is about to go, or to come back.
     lab.mark()
     assert lab.codes == [

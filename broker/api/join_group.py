@@ -27,7 +27,6 @@ from protocol.messages.join_group import (
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-from storage.waits import Signal
 
 API: Final = Api(
     key=ApiKey.JOIN_GROUP,
@@ -59,9 +58,8 @@ class JoinGroupHandler:
         version = ctx.api_version
         if len((request.group_instance_id or ctx.client_id or "").encode()) > LONGEST_NAME:
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
-        answer: Signal[JoinReply] = Signal()
         try:
-            self._groups.join(
+            joined = self._groups.join(
                 JoinRequest(
                     group_id=request.group_id,
                     member_id=request.member_id,
@@ -80,13 +78,12 @@ class JoinGroupHandler:
                     reason=request.reason,
                     require_known_member_id=version >= FIRST_VERSION_THAT_REQUIRES_MEMBER_ID,
                     supports_skip_assignment=version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT,
-                ),
-                answer.fire,
+                )
             )
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
         ctx.released = True
-        return _response(await answer.parked(), version)
+        return _response(await joined.parked(), version)
 
     def error_response(
         self, ctx: RequestContext, request: JoinGroupRequest, code: ErrorCode

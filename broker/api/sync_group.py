@@ -22,7 +22,6 @@ from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from storage.waits import Signal
 
 API: Final = Api(
     key=ApiKey.SYNC_GROUP,
@@ -55,9 +54,8 @@ class SyncGroupHandler:
             ctx, Operation.READ, ResourceType.GROUP, request.group_id
         ):
             return self.error_response(ctx, request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        answer: Signal[SyncReply] = Signal()
         try:
-            self._groups.sync(
+            synced = self._groups.sync(
                 SyncRequest(
                     group_id=request.group_id,
                     member_id=request.member_id,
@@ -68,13 +66,12 @@ class SyncGroupHandler:
                     assignments=tuple(
                         (one.member_id, bytes(one.assignment)) for one in request.assignments
                     ),
-                ),
-                answer.fire,
+                )
             )
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
         ctx.released = True
-        return _response(await answer.parked())
+        return _response(await synced.parked())
 
     def error_response(
         self, ctx: RequestContext, request: SyncGroupRequest, code: ErrorCode

@@ -128,13 +128,10 @@ class GroupHarness(CoordinatorHarness):
             require_known_member_id=require_id,
             supports_skip_assignment=skip,
         )
-
-        def ask() -> Signal[JoinReply]:
-            answer: Signal[JoinReply] = Signal()
-            self.coordinator.join(request, answer.fire)
-            return answer
-
-        parked = Parked(ask, lambda code: JoinReply(error=code, member_id=member_id))
+        parked = Parked(
+            lambda: self.coordinator.join(request),
+            lambda code: JoinReply(error=code, member_id=member_id),
+        )
         self.check()
         return parked
 
@@ -158,13 +155,7 @@ class GroupHarness(CoordinatorHarness):
             protocol_name=protocol_name,
             assignments=tuple((assignments or {}).items()),
         )
-
-        def ask() -> Signal[SyncReply]:
-            answer: Signal[SyncReply] = Signal()
-            self.coordinator.sync(request, answer.fire)
-            return answer
-
-        parked = Parked(ask, lambda code: SyncReply(error=code))
+        parked = Parked(lambda: self.coordinator.sync(request), lambda code: SyncReply(error=code))
         self.check()
         return parked
 

@@ -1,8 +1,8 @@
 """The group coordinator: the entrance for requests (Kafka's `GroupCoordinatorService`).
 
 It finds the partition of a group, lets that partition's shard decide, and has the runtime carry
-out the decision (`broker.coordinator.runtime`). All requests are plain functions: one that has to
-wait leaves its `Answer` in the group, and its handler awaits the signal that this fires.
+out the decision (`broker.coordinator.runtime`). A request that may have to wait returns a signal,
+which its handler awaits: a write fires it, or the group in which it is parked.
 
 * A commit is answered when its records are durable, and is visible from then on (S-GRP-4).
 * Requests to a partition that is not served here raise KafkaError: COORDINATOR_LOAD_IN_PROGRESS,
@@ -19,17 +19,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Final
 
-from broker.coordinator.group.classic.member import Answer
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.data.offsets import CommittedOffset
 from broker.coordinator.group.data.serde import WRITTEN_OFFSET_VALUE, encode_record
 from broker.coordinator.group.data.values import (
     CommitRequest,
     DescribedGroup,
+    JoinReply,
     JoinRequest,
     LeaveReply,
     LeavingMember,
     ListedGroup,
+    SyncReply,
     SyncRequest,
     TransactionalCommit,
 )
@@ -150,8 +151,8 @@ class GroupCoordinator:
 
     # ---- membership
 
-    def join(self, request: JoinRequest, answer: Answer) -> None:
-        """JoinGroup; `answer` gets the JoinReply. Raises KafkaError."""
+    def join(self, request: JoinRequest) -> Signal[JoinReply]:
+        """JoinGroup. Raises KafkaError."""
         self._require_group_id(request.group_id)
         limits = self.settings.limits
         if not (
@@ -162,16 +163,18 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
         shard = self._runtime.shard_of(request.group_id)
         out = GroupDecision()
-        shard.classic.join(request, answer, out)
+        shard.classic.join(request, out)
         self._runtime.carry_out(shard, out)
+        return request.reply
 
-    def sync(self, request: SyncRequest, answer: Answer) -> None:
-        """SyncGroup; `answer` gets the SyncReply. Raises KafkaError."""
+    def sync(self, request: SyncRequest) -> Signal[SyncReply]:
+        """SyncGroup. Raises KafkaError."""
         self._require_group_id(request.group_id)
         shard = self._runtime.shard_of(request.group_id)
         out = GroupDecision()
-        shard.classic.sync(request, answer, out)
+        shard.classic.sync(request, out)
         self._runtime.carry_out(shard, out)
+        return request.reply
 
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int

@@ -10,6 +10,7 @@ from protocol.errors import ErrorCode
 from storage.waits import Signal
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 Then = Callable[[ErrorCode, Any], None]
 """Called with the code of a write that has ended; fills the `Decision` that follows."""
@@ -61,7 +62,7 @@ class Decision(Generic[R]):
     def __init__(self) -> None:
         self.timers: dict[Hashable, Timer | None] = {}
         """By key, the timer to set, or None to cancel it; a later call replaces an earlier one."""
-        self.answers: list[tuple[Callable[[Any], object], Any]] = []
+        self.answers: list[tuple[Signal[Any], Any]] = []
         self.writing: Write[R] | None = None
 
     def schedule(self, timer: Timer) -> None:
@@ -72,7 +73,7 @@ class Decision(Generic[R]):
         """Cancel a timer if it is set."""
         self.timers[key] = None
 
-    def answer(self, to: Callable[[Any], object] | None, reply: Any) -> None:
+    def answer(self, to: Signal[T] | None, reply: T) -> None:
         """Answer a request now, if there is one."""
         if to is not None:
             self.answers.append((to, reply))

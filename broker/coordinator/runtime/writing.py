@@ -68,8 +68,9 @@ class ShardWriter(Generic[S, D]):
                 self._timers.schedule(
                     key, timer.delay_ms / 1000, partial(self._on_timer, shard, timer)
                 )
-        for answer, reply in decision.answers:
-            answer(reply)
+        for request, reply in decision.answers:
+            first = request.fire(reply)
+            assert first, "a request has one answer"
         write = decision.writing
         if write is None:
             return _NOTHING_WRITTEN

@@ -10,7 +10,7 @@ a walk over them per request; `_check()` says what they must equal.
 from collections import Counter
 from collections.abc import Callable
 
-from broker.coordinator.group.classic.member import Answer, Member, ProtocolList
+from broker.coordinator.group.classic.member import Member, ProtocolList
 from broker.coordinator.group.classic.state import (
     VALID_PREVIOUS_STATES,
     GroupState,
@@ -22,6 +22,7 @@ from broker.coordinator.group.data.values import (
     DescribedGroup,
     DescribedMember,
     JoinedMember,
+    JoinReply,
     ListedGroup,
 )
 from broker.coordinator.group.decision import (
@@ -33,6 +34,7 @@ from broker.coordinator.group.decision import (
 )
 from broker.coordinator.group.table.group import ExpiryBase
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import Signal
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """The protocol type of consumers, whose subscriptions the broker can read."""
@@ -124,7 +126,7 @@ class ClassicGroup:
 
     # ---- members
 
-    def add(self, member: Member, answer: Answer | None = None) -> None:
+    def add(self, member: Member, answer: Signal[JoinReply] | None = None) -> None:
         """Add a member; the first one sets the protocol type and becomes the leader."""
         if not self.members:
             self.protocol_type = member.protocol_type
@@ -190,7 +192,9 @@ class ClassicGroup:
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
 
-    def set_awaiting_join(self, member: Member, answer: Answer | None) -> Answer | None:
+    def set_awaiting_join(
+        self, member: Member, answer: Signal[JoinReply] | None
+    ) -> Signal[JoinReply] | None:
         """Park the member's join, or release it (None); return the answer parked before."""
         before = member.awaiting_join
         self._awaiting_join_count += (answer is not None) - (before is not None)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 
 from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.limits import GroupLimits
-from broker.coordinator.group.classic.member import Answer
 from broker.coordinator.group.classic.phases import sessions
 from broker.coordinator.group.classic.phases.parked import refused
 from broker.coordinator.group.classic.phases.rebalance import Rebalance
@@ -62,27 +61,27 @@ class ClassicGroups:
 
     # ---- membership
 
-    def join(self, request: JoinRequest, answer: Answer, out: GroupDecision) -> None:
+    def join(self, request: JoinRequest, out: GroupDecision) -> None:
         """JoinGroup; creates a missing group if the joining member has no id yet."""
         group = self._table.get(request.group_id)
         if self._table.is_being_deleted(request.group_id):
-            out.answer(answer, refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            out.answer(request.reply, refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return
         if group is None:
             if request.member_id != UNKNOWN_MEMBER:
                 reply = JoinReply(error=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id)
-                out.answer(answer, reply)
+                out.answer(request.reply, reply)
                 return
             group = ClassicGroup(request.group_id, state_timestamp_ms=self._now_ms())
             if not group.supports(request.protocol_type, request.protocols):
-                out.answer(answer, JoinReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+                out.answer(request.reply, JoinReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
                 return
             self._table.put(group)
             self._write_new_group(group, out)
         if isinstance(group, ClassicGroup):
-            self._joining.join(group, request, answer, out)
+            self._joining.join(group, request, out)
         else:
-            out.answer(answer, refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+            out.answer(request.reply, refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
 
     def _write_new_group(self, group: ClassicGroup, out: GroupDecision) -> None:
         """Write the record of a new group: as in Kafka 4, its first join outlives a restart.
@@ -105,15 +104,15 @@ class ClassicGroups:
 
         out.write([GroupMetadataRecord(group.group_id, stored)], then=then)
 
-    def sync(self, request: SyncRequest, answer: Answer, out: GroupDecision) -> None:
+    def sync(self, request: SyncRequest, out: GroupDecision) -> None:
         """SyncGroup."""
         group = self._table.get(request.group_id)
         if not isinstance(group, ClassicGroup):
-            out.answer(answer, SyncReply(error=ErrorCode.UNKNOWN_MEMBER_ID))
+            out.answer(request.reply, SyncReply(error=ErrorCode.UNKNOWN_MEMBER_ID))
         elif self._table.is_being_deleted(request.group_id):
-            out.answer(answer, SyncReply(error=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            out.answer(request.reply, SyncReply(error=ErrorCode.COORDINATOR_NOT_AVAILABLE))
         else:
-            self._syncing.sync(group, request, answer, out)
+            self._syncing.sync(group, request, out)
 
     def heartbeat(
         self,

@@ -1,15 +1,13 @@
 """One member of a classic group (Kafka's `ClassicGroupMember`).
 
-It is *awaiting join* (or *sync*) while its JoinGroup (SyncGroup) request is parked; the parked
-request is an opaque `Answer` that is only held here. Only `ClassicGroup` and the decisions of this
-package change a member.
+It is *awaiting join* (or *sync*) while its JoinGroup (SyncGroup) request is parked; the signal of
+the reply is only held here. Only `ClassicGroup` and the decisions of this package change a member.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
-Answer = Callable[[Any], object]
-"""Takes the reply of one parked request, once."""
+from broker.coordinator.group.data.values import JoinReply, SyncReply
+from storage.waits import Signal
 
 ProtocolList = tuple[tuple[str, bytes], ...]
 """(protocol name, metadata) in the member's order of preference."""
@@ -55,8 +53,8 @@ class Member:
         self.protocol_type = protocol_type
         self.protocols = protocols
         self.assignment = assignment
-        self.awaiting_join: Answer | None = None
-        self.awaiting_sync: Answer | None = None
+        self.awaiting_join: Signal[JoinReply] | None = None
+        self.awaiting_sync: Signal[SyncReply] | None = None
         self.is_new = False
         """Whether it first joined in the current rebalance. It has no response yet and cannot
         send heartbeats, so its parked join counts as alive only for a limited time."""

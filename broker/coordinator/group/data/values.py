@@ -1,14 +1,16 @@
 """Group requests and replies as values, without the versions of the wire.
 
 `broker/api` turns messages into these and back; the coordinator sees no messages. Times are
-milliseconds; a missing text is None. What a rebalance makes for each member, all in one turn of the
-loop, is a tuple: a frozen dataclass takes twice as long.
+milliseconds; a missing text is None. A request that may be parked has the signal of its `reply`.
+What a rebalance makes for each member, all in one turn of the loop, is a tuple: a frozen dataclass
+takes twice as long.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode
+from storage.waits import Signal
 
 UNKNOWN_MEMBER = ""
 """The member id of a member that has none yet."""
@@ -33,6 +35,7 @@ class JoinRequest:
     """v4+: a new dynamic member gets MEMBER_ID_REQUIRED with an id to join with (KIP-394)."""
     supports_skip_assignment: bool = False
     """v9: the reply to a returning static leader may have `skip_assignment` (KIP-814)."""
+    reply: "Signal[JoinReply]" = field(default_factory=Signal, compare=False)
 
 
 class JoinedMember(NamedTuple):
@@ -67,6 +70,7 @@ class SyncRequest:
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignments: tuple[tuple[str, bytes], ...] = ()
+    reply: "Signal[SyncReply]" = field(default_factory=Signal, compare=False)
 
 
 class SyncReply(NamedTuple):

@@ -10,6 +10,7 @@ from broker.coordinator.group.classic.state import (
     InvalidGroupTransition,
 )
 from protocol.errors import ErrorCode, KafkaError
+from storage.waits import Signal
 
 
 def member(member_id: str, *protocols: str, instance: str | None = None) -> Member:
@@ -110,7 +111,7 @@ def test_a_leader_that_did_not_rejoin_is_replaced_by_one_that_did() -> None:
     for name in "abc":
         group.add(member(name))
     assert not group.elect_joined_leader()
-    group.set_awaiting_join(group.members["c"], lambda reply: None)
+    group.set_awaiting_join(group.members["c"], Signal())
     assert group.elect_joined_leader()
     assert group.leader_id == "c"
 

@@ -1,6 +1,6 @@
 """The one way to write, with a coordinator that keeps nothing but names and numbers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from protocol.records.batch import BatchHeader
 from protocol.records.errors import CorruptBatch
 from protocol.records.record import Record
 from protocol.types import TopicPartition
+from storage.waits import Signal
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_partition_log import MemoryPartitionLog
 
@@ -106,8 +107,15 @@ class Numbering:
     def _on_settled(self, shard: NumberShard, write: Write[Number], code: ErrorCode) -> None:
         self.diary.append(("settled", code))
 
-    def note(self, what: str) -> Callable[[Any], None]:
-        return lambda reply: self.diary.append((what, reply))
+    def note(self, what: str) -> Signal[Any]:
+        """A request whose answer is noted."""
+        request: Signal[Any] = Signal()
+
+        async def wait() -> None:
+            self.diary.append((what, await request))
+
+        begin(wait())
+        return request
 
     def carry_out(self, out: Numbers) -> None:
         if out.writing is not None:

@@ -5,7 +5,7 @@ them is answered exactly once, whatever happens to the group or to the member.
 """
 
 from broker.coordinator.group.classic.group import ClassicGroup
-from broker.coordinator.group.classic.member import Answer, Member
+from broker.coordinator.group.classic.member import Member
 from broker.coordinator.group.classic.phases import sessions
 from broker.coordinator.group.data.values import JoinReply, JoinRequest, SyncReply
 from broker.coordinator.group.decision import GroupDecision
@@ -42,7 +42,7 @@ def sync_reply(group: ClassicGroup, assignment: bytes) -> SyncReply:
 
 
 def park_join(
-    group: ClassicGroup, member: Member, request: JoinRequest, answer: Answer, out: GroupDecision
+    group: ClassicGroup, member: Member, request: JoinRequest, out: GroupDecision
 ) -> None:
     """Take over a rejoining member's protocols and timeouts, and park its JoinGroup.
 
@@ -54,7 +54,7 @@ def park_join(
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         session_timeout_ms=request.session_timeout_ms,
     )
-    replaced = group.set_awaiting_join(member, answer)
+    replaced = group.set_awaiting_join(member, request.reply)
     out.answer(
         replaced,
         JoinReply(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id),

@@ -1,7 +1,7 @@
 """A static member that comes back under a new member id (S-GRP-3, KIP-345, KIP-814)."""
 
 from broker.coordinator.group.classic.group import ClassicGroup
-from broker.coordinator.group.classic.member import Answer, Member
+from broker.coordinator.group.classic.member import Member
 from broker.coordinator.group.classic.phases import parked, sessions
 from broker.coordinator.group.classic.phases.rebalance import Rebalance
 from broker.coordinator.group.classic.state import GroupState
@@ -18,12 +18,7 @@ class StaticMembers:
         self._rebalance = rebalance
 
     def replace(
-        self,
-        group: ClassicGroup,
-        request: JoinRequest,
-        new_id: str,
-        answer: Answer,
-        out: GroupDecision,
+        self, group: ClassicGroup, request: JoinRequest, new_id: str, out: GroupDecision
     ) -> None:
         """Give the instance's place to `new_id`; the old id is fenced."""
         instance_id = request.instance_id
@@ -42,7 +37,7 @@ class StaticMembers:
         group.replace_static(instance_id, new_id)
         member.is_new = False
         out.cancel(session_key(group.group_id, old_id))
-        parked.park_join(group, member, request, answer, out)
+        parked.park_join(group, member, request, out)
         sessions.watch(group, new_id, member.session_timeout_ms, out)
         if group.state is GroupState.COMPLETING_REBALANCE:
             # The leader may be computing an assignment for the old id.

@@ -1,7 +1,6 @@
 """SyncGroup: the leader's assignment is stored, then every member gets its part of it."""
 
 from broker.coordinator.group.classic.group import ClassicGroup
-from broker.coordinator.group.classic.member import Answer
 from broker.coordinator.group.classic.phases import parked
 from broker.coordinator.group.classic.phases.rebalance import Rebalance
 from broker.coordinator.group.classic.state import GroupState
@@ -19,23 +18,21 @@ class Syncing:
         self._rebalance = rebalance
         self._counters = counters
 
-    def sync(
-        self, group: ClassicGroup, request: SyncRequest, answer: Answer, out: GroupDecision
-    ) -> None:
+    def sync(self, group: ClassicGroup, request: SyncRequest, out: GroupDecision) -> None:
         """SyncGroup; followers are parked until the leader's assignment is written."""
         code = _refusal(group, request)
         if code is not ErrorCode.NONE:
-            out.answer(answer, SyncReply(error=code))
+            out.answer(request.reply, SyncReply(error=code))
             return
         member = group.members[request.member_id]
         group.pending_sync.discard(member.member_id)
         if not group.pending_sync:
             out.cancel(sync_key(group.group_id))
         if group.state is GroupState.STABLE:
-            out.answer(answer, parked.sync_reply(group, member.assignment))
+            out.answer(request.reply, parked.sync_reply(group, member.assignment))
             return
         out.answer(member.awaiting_sync, SyncReply(error=ErrorCode.REBALANCE_IN_PROGRESS))
-        member.awaiting_sync = answer
+        member.awaiting_sync = request.reply
         if group.is_leader(member.member_id):
             self._store_assignment(group, dict(request.assignments), out)
 

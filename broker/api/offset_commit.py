@@ -31,7 +31,6 @@ from broker.request import ReplyOrWork, RequestContext
 from broker.security.access import READ_GROUP, Operation, Question, ResourceType
 from broker.security.named_topics import NamedTopics
 from broker.security.permissions import Permissions
-from broker.world.in_turn import begin
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
@@ -84,7 +83,7 @@ class OffsetCommitHandler:
         if not checked.accepted and not checked.too_long:
             return response
         ctx.released = True
-        written = begin(self._commit(ctx, request, checked.commits, checked))
+        written = self._commit(ctx, request, checked.commits, checked)
         if not written.fired:
             return _when_written(written, checked.accepted, response)
         _settle(checked.accepted, written.value)
@@ -121,22 +120,24 @@ class OffsetCommitHandler:
         most = self._groups.settings.metadata_max_length
         return CheckedCommits(most, OffsetCommitResponsePartition, large=ctx.large)
 
-    async def _commit(
+    def _commit(
         self,
         ctx: RequestContext,
         request: OffsetCommitRequest,
         commits: list[PartitionCommit],
         checked: CheckedCommits[OffsetCommitResponsePartition],
-    ) -> ErrorCode:
-        """Commit; return the code of the write, or the group's refusal.
+    ) -> Signal[ErrorCode]:
+        """Commit; the signal brings the code of the write, or the group's refusal.
 
         A refusal is the result of all partitions that exist.
         """
         try:
-            return await self._groups.commit_offsets(_request_of(ctx, request, commits))
+            return self._groups.commit_offsets(_request_of(ctx, request, commits))
         except KafkaError as error:
             _settle(checked.too_long, error.code)
-            return error.code
+            refused: Signal[ErrorCode] = Signal()
+            refused.fire(error.code)
+            return refused
 
     def _find(self, ctx: RequestContext, asked: OffsetCommitRequestTopic) -> Found:
         if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 import trio
 
-from broker.coordinator.partition_writer import wait_replicated
+from broker.coordinator.partition_writer import replicated
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.world.driver import Driver
@@ -118,14 +118,14 @@ class ReplicaMarkerWriter:
                 info = self._replicas.append(
                     tp, batch, required_acks=ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR
                 )
-            if self._notify_appended is not None:
-                self._notify_appended(tp, marker.producer_id)
-            await wait_replicated(self._replicas, partition, info, self._timeout_s)
         except KafkaError as error:
             return error.code
-        if listener is not None:
+        if self._notify_appended is not None:
+            self._notify_appended(tp, marker.producer_id)
+        code = await replicated(self._replicas, partition, info, self._timeout_s)
+        if code is ErrorCode.NONE and listener is not None:
             listener.on_marker(tp.partition, marker.producer_id, commit=marker.commit)
-        return ErrorCode.NONE
+        return code
 
     def _batch_of(self, marker: Marker) -> bytes:
         now, last = self._clock.wall_ms(), self._last

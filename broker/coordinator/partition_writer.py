@@ -1,4 +1,4 @@
-"""The log as a coordinator sees it: append a batch until it is replicated; read to load.
+"""The log as a coordinator sees it: append a batch, wait until it is replicated; read to load.
 
 A coordinator knows neither `Partition` nor `Log`, only `PartitionWriter`, which its tests fake;
 `ReplicaPartitionWriter` implements it over `ReplicaManager`.
@@ -6,7 +6,7 @@ A coordinator knows neither `Partition` nor `Log`, only `PartitionWriter`, which
 
 from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.purgatory import DelayedOperation
@@ -16,6 +16,10 @@ from protocol.types import TopicPartition
 from storage.errors import BeingRepaired
 from storage.log.results import AppendInfo, AppendOrigin, FetchIsolation
 from storage.waits import Signal, call
+
+_ALONE: Final[Signal[ErrorCode]] = Signal()
+"""Of what no other replica must have."""
+_ALONE.fire(ErrorCode.NONE)
 
 
 class PartitionWriter(Protocol):
@@ -29,11 +33,11 @@ class PartitionWriter(Protocol):
         """Return (log start offset, log end offset). Raises KafkaError."""
         ...
 
-    async def append(self, tp: TopicPartition, batch: bytes) -> int:
-        """Append one batch; return the offset of its first record when all in-sync replicas have
-        it.
+    def append(self, tp: TopicPartition, batch: bytes) -> tuple[int, Signal[ErrorCode]]:
+        """Append one batch; return the offset of its first record, and the signal of its end.
 
-        It is in the log before this waits. Raises KafkaError.
+        The signal brings NONE when all in-sync replicas have the batch, or an error. Raises
+        KafkaError.
         """
         ...
 
@@ -79,19 +83,17 @@ class _DelayedWrite(DelayedOperation):
         self.settled.fire(self._code)
 
 
-async def wait_replicated(
+def replicated(
     replicas: ReplicaManager, partition: Partition, info: AppendInfo, timeout_s: float
-) -> None:
-    """Wait until all in-sync replicas have the append. Raises KafkaError."""
+) -> Signal[ErrorCode]:
+    """Return the signal of NONE, when all in-sync replicas have the append, or an error."""
     if partition.alone:
-        return
+        return _ALONE
     write = _DelayedWrite(partition, info.last_offset + 1)
     replicas.purgatories.produce.try_complete_else_watch(
         write, [partition.topic_partition], timeout_s
     )
-    code = await write.settled
-    if code is not ErrorCode.NONE:
-        raise KafkaError(code)
+    return write.settled
 
 
 class ReplicaPartitionWriter:
@@ -113,13 +115,13 @@ class ReplicaPartitionWriter:
         log = self._replicas.partition(tp).log
         return log.log_start_offset, log.log_end_offset
 
-    async def append(self, tp: TopicPartition, batch: bytes) -> int:
+    def append(self, tp: TopicPartition, batch: bytes) -> tuple[int, Signal[ErrorCode]]:
         """See `PartitionWriter`."""
         info = self._replicas.append(
             tp, batch, required_acks=ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR
         )
-        await wait_replicated(self._replicas, self._replicas.partition(tp), info, self._timeout_s)
-        return info.first_offset
+        partition = self._replicas.partition(tp)
+        return info.first_offset, replicated(self._replicas, partition, info, self._timeout_s)
 
     async def read(self, tp: TopicPartition, offset: int, max_bytes: int) -> bytes:
         """See `PartitionWriter`; a thread reads the disk."""

@@ -22,9 +22,9 @@ from hypothesis.stateful import (
 from broker.coordinator.transaction import decisions, records
 from broker.coordinator.transaction.state import LAST_EPOCH, InvalidTransactionTransition
 from broker.coordinator.transaction.upkeep import TransactionUpkeep
-from broker.world.in_turn import begin
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
+from storage.waits import Signal
 from tests.support.memory_partition_log import MemoryPartitionLog
 from tests.support.transaction_world import EXPIRATION_MS, TIMEOUT_MS, Owner, TransactionWorld
 
@@ -183,10 +183,12 @@ def _answer_before_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """EndTxn is answered and carried out before the decision is durable."""
     append = MemoryPartitionLog.append
 
-    async def hasty(self: Any, tp: Any, batch: bytes) -> int:
+    def hasty(self: Any, tp: Any, batch: bytes) -> tuple[int, Signal[ErrorCode]]:
+        durable: Signal[ErrorCode] = Signal()
+        durable.fire(ErrorCode.NONE)
         with suppress(KafkaError):
-            begin(append(self, tp, batch))
-        return 0
+            append(self, tp, batch)
+        return 0, durable
 
     monkeypatch.setattr(MemoryPartitionLog, "append", hasty)
 

@@ -31,7 +31,7 @@ class MemoryPartitionLog:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return 0, self._ends.get(tp, 0)
 
-    async def append(self, tp: TopicPartition, batch: bytes) -> int:
+    def append(self, tp: TopicPartition, batch: bytes) -> tuple[int, Signal[ErrorCode]]:
         if self.fail_with:
             raise KafkaError(self.fail_with)
         buffer = bytearray(batch)
@@ -40,13 +40,12 @@ class MemoryPartitionLog:
         set_place(buffer, header, first, 0)
         self._ends[tp] = first + header.record_count
         self.batches.setdefault(tp, []).append(bytes(buffer))
+        durable: Signal[ErrorCode] = Signal()
         if self.hold:
-            settled: Signal[ErrorCode] = Signal()
-            self._held.append(settled)
-            code = await settled
-            if code:
-                raise KafkaError(code)
-        return first
+            self._held.append(durable)
+        else:
+            durable.fire(ErrorCode.NONE)
+        return first, durable
 
     def uncompacted(self, tp: TopicPartition) -> AbstractContextManager[None]:
         return nullcontext()
@@ -59,8 +58,8 @@ class MemoryPartitionLog:
     def release(self, code: ErrorCode = ErrorCode.NONE) -> None:
         """Let the writes that were held back succeed or fail."""
         held, self._held = self._held, []
-        for settled in held:
-            settled.fire(code)
+        for durable in held:
+            durable.fire(code)
 
     def release_one(self, code: ErrorCode = ErrorCode.NONE) -> None:
         """Let the oldest of what was held back succeed or fail."""

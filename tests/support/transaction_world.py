@@ -19,7 +19,7 @@ from broker.world.in_turn import begin
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
-from storage.waits import Signal, at_once
+from storage.waits import Signal
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_partition_log import MemoryPartitionLog
 from tests.support.transaction_harness import TransactionHarness
@@ -165,7 +165,7 @@ class TransactionWorld:
             updated_ms=self.clock.wall_ms(),
         )
         record = (self.clock.wall_ms(), encode_key(transactional_id), encode_value(value), ())
-        at_once(self.log.append(STATE, build_batch([record])))
+        self.log.append(STATE, build_batch([record]))
         self.life = self._begin()
 
     # ---- what clients do

@@ -99,11 +99,11 @@ class ShardWriter(Generic[S, D]):
             codec=self._compression,
             **(write.producer or {}),
         )
-        code, first_offset = ErrorCode.NONE, -1
+        first_offset = -1
         try:
-            first_offset = await self._writer.append(
-                TopicPartition(self._topic, shard.partition), batch
-            )
+            tp = TopicPartition(self._topic, shard.partition)
+            first_offset, durable = self._writer.append(tp, batch)
+            code = await durable
         except KafkaError as error:
             code = error.code
         except RecordsError:

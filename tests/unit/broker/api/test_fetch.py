@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from broker.api import fetch
-from broker.coordinator.partition_writer import wait_replicated
+from broker.coordinator.partition_writer import replicated
 from broker.replication import read_plan
 from broker.world.in_turn import begin
 from config.topic_config import TopicConfig
@@ -240,7 +240,7 @@ def test_s_read_6_what_a_follower_sets_off_by_its_arrival_it_is_given_at_once():
 
     async def carry_out():
         info = SimpleNamespace(first_offset=0, last_offset=0)
-        await wait_replicated(asked.bench.replicas, decided, info, 30)
+        assert await replicated(asked.bench.replicas, decided, info, 30) == ErrorCode.NONE
         asked.append(b"marker", index=0)
 
     begin(carry_out())

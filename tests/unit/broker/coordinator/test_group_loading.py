@@ -13,7 +13,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.types import OFFSETS_TOPIC, TopicPartition
-from storage.waits import Signal, at_once
+from storage.waits import Signal
 from tests.support.begun import begin
 from tests.support.group_harness import SESSION_MS, GroupHarness
 from tests.support.memory_partition_log import MemoryPartitionLog
@@ -35,7 +35,7 @@ def partition_of(groups: GroupHarness, group: str = "g") -> TopicPartition:
 
 
 def append(log: MemoryPartitionLog, tp: TopicPartition, batch: bytes) -> None:
-    at_once(log.append(tp, batch))
+    log.append(tp, batch)
 
 
 def offset_record(offset: int, group: str = "g", partition: int = 0) -> OffsetRecord:

@@ -189,7 +189,7 @@ def test_an_error_may_be_told_in_the_words_of_the_request(numbering: Numbering) 
 def test_a_batch_that_the_log_finds_damaged_is_a_bug_and_does_not_stay_in_flight(
     numbering: Numbering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def append(tp: TopicPartition, batch: bytes) -> int:
+    def append(tp: TopicPartition, batch: bytes) -> None:
         raise CorruptBatch("damaged")
 
     monkeypatch.setattr(numbering.log, "append", append)

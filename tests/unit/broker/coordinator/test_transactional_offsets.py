@@ -3,7 +3,6 @@
 import pytest
 
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
-from broker.world.in_turn import begin
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import read_header
 from protocol.records.control import ControlType, build_end_transaction_marker
@@ -55,7 +54,7 @@ def end(groups: GroupHarness, *, commit: bool, producer_id: int = PRODUCER_ID) -
         coordinator_epoch=0,
         timestamp=groups.clock.wall_ms(),
     )
-    begin(groups.log.append(TopicPartition("__consumer_offsets", partition), marker))
+    groups.log.append(TopicPartition("__consumer_offsets", partition), marker)
     groups.coordinator.on_marker(partition, producer_id, commit=commit)
     groups.check()
 

@@ -72,6 +72,18 @@ def test_a_failed_write() -> None:
     assert api.committed() == 1
 
 
+def test_offsets_are_deleted_and_counted_even_if_the_client_has_left() -> None:
+    api = GroupApi()
+    api.commit(1)
+    api.log.hold = True
+    later = api.send(KEY, 0, request({"t": [0]}))
+    assert later.parked
+    later.leave()
+    api.log.release()
+    assert api.committed() is None
+    assert api.statistics().deleted_offsets == 1
+
+
 def test_very_many_tombstones_are_written_as_several_batches() -> None:
     api = GroupApi()
     many = 2 * TOMBSTONES_PER_BATCH + 10

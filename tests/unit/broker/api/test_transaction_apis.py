@@ -13,6 +13,7 @@ from broker.api.init_producer_id import InitProducerIdHandler
 from broker.api.list_transactions import ListTransactionsHandler
 from broker.api.txn_offset_commit import TxnOffsetCommitHandler
 from broker.api.write_txn_markers import WriteTxnMarkersHandler
+from broker.coordinator.transaction.state import TransactionState
 from broker.coordinator.transactional_commits import TransactionalCommits
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -205,6 +206,35 @@ def test_what_waits_for_its_record_is_parked(api: Api) -> None:
     api.transactions.log.release()
     assert [later.done for later in held] == [True] * 3
     assert large.done
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS])
+def test_s_txn_5_offsets_follow_their_partition_even_if_the_client_has_left(
+    api: Api, code: ErrorCode
+) -> None:
+    """From v5 on the commit adds the partition, and no turn lies between the two records."""
+    api.transactions.owner()
+    api.transactions.log.hold = True
+    commit = api.send(ApiKey.TXN_OFFSET_COMMIT, 5, offsets_of("t", group="g"))
+    assert commit.parked
+    commit.leave()
+    api.transactions.log.release(code)
+    assert len(api.log.all_records()) == (code is ErrorCode.NONE)
+
+
+def test_an_end_is_carried_out_even_if_the_client_has_left(api: Api) -> None:
+    api.transactions.owner()
+    api.add(3, 1000, 0, ("t", 0))
+    api.transactions.log.hold = True
+    request = EndTxnRequest(
+        transactional_id="id", producer_id=1000, producer_epoch=0, committed=True
+    )
+    end = api.send(ApiKey.END_TXN, 4, request)
+    end.leave()
+    api.transactions.log.hold = False
+    api.transactions.log.release()
+    assert len(api.transactions.markers.written) == 1
+    assert api.transactions.state() is TransactionState.COMPLETE_COMMIT
 
 
 def offsets_of(*topics: str, group: str) -> TxnOffsetCommitRequest:

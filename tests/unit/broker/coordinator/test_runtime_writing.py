@@ -1,6 +1,7 @@
 """The one way to write, with a coordinator that keeps nothing but names and numbers."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,6 +158,16 @@ def test_answers_come_at_once_and_what_depends_on_the_write_in_its_order(
         ("following", 3),
         ("settled", code),
     ]
+
+
+def test_a_second_answer_to_one_request_is_a_bug(numbering: Numbering) -> None:
+    request = numbering.note("once")
+    for reply in range(2):
+        out: Numbers = Decision()
+        out.answer(request, reply)
+        with nullcontext() if reply == 0 else pytest.raises(AssertionError):
+            numbering.carry_out(out)
+    assert numbering.diary == [("once", 0)]
 
 
 def test_what_is_said_twice_in_one_decision_is_one_batch(numbering: Numbering) -> None:

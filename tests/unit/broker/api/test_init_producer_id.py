@@ -69,6 +69,22 @@ def test_s_txn_4_each_owner_of_a_transactional_id_gets_the_next_epoch(version: i
     at_once(scenario())
 
 
+def test_a_new_transactional_id_waits_for_a_block_of_ids_when_they_are_used_up() -> None:
+    """Whatever the first attempt has left would make the second one CONCURRENT_TRANSACTIONS."""
+
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        harness = TransactionHarness()
+        ids = ProducerIdAllocator(StoredBlocks(cluster.store, 0))
+        harness.coordinator._new_producer_id = ids.next_id
+        response = await acall(
+            InitProducerIdHandler(ids, harness.coordinator), KEY, 4, request("tx")
+        )
+        assert (response.error_code, response.producer_id) == (ErrorCode.NONE, 0)
+
+    at_once(scenario())
+
+
 def test_half_a_pair_and_an_empty_transactional_id_are_invalid() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()

@@ -35,9 +35,9 @@ class Listener:
 
 
 class Lab:
-    def __init__(self) -> None:
+    def __init__(self, **topic: Any) -> None:
         self.bench = RealBench()
-        [self.partition] = self.bench.topic()
+        [self.partition] = self.bench.topic(**topic)
         self.listener = Listener()
         self.writer = ReplicaMarkerWriter(
             self.bench.replicas, self.bench.clock, timeout_ms=1000, listeners={"t": self.listener}
@@ -162,6 +162,17 @@ def test_s_txn_5_a_listener_that_loads_makes_the_marker_wait(lab: Lab) -> None:
     assert lab.partition.log.log_end_offset == 1
 
 
+def test_s_txn_5_a_listener_hears_of_a_marker_in_the_turn_in_which_it_is_durable() -> None:
+    lab = Lab(replicas=(1, 2), isr=(1, 2))
+    for _ in range(2):
+        lab.mark()
+    lab.bench.fetch(1, replica_id=2)
+    assert (lab.codes, lab.listener.told) == ([ErrorCode.NONE], [(0, 5, True)])
+    lab.bench.advance(2)
+    assert lab.codes == [ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT]
+    assert len(lab.listener.told) == 1, "what is not durable may yet be truncated"
+
+
 def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(lab: Lab) -> None:
     lab.partition.threaded_append_bytes = 400_000
     append = lab.partition.append_as_leader(batch([b"x" * 400_000]))
@@ -177,9 +188,11 @@ def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(lab: Lab) -> N
             assert lab.codes == []
             with pytest.raises(StopIteration):
                 append.send(in_thread.work(*in_thread.values))
+            parked: Any = lab.bench.fetch(2, max_wait_ms=500)
             with trio.fail_after(60):
                 while not lab.codes:
                     await trio.sleep(0)
+            assert parked.done, "the marker wakes a reader"
             nursery.cancel_scope.cancel()
 
     trio.run(main)

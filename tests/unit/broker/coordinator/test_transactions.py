@@ -415,7 +415,10 @@ def test_s_txn_2_a_deposed_coordinator_gives_up(broker: TransactionHarness) -> N
     assert broker.statistics().markers.transactions == 0
 
 
-def test_a_completion_that_cannot_be_written_is_tried_again(broker: TransactionHarness) -> None:
+@pytest.mark.parametrize("resigned", [False, True])
+def test_a_completion_that_cannot_be_written_is_tried_again_by_the_coordinator_of_the_moment(
+    broker: TransactionHarness, resigned: bool
+) -> None:
     owner = broker.owner()
     broker.add(owner, T0)
     broker.markers.hold = True
@@ -424,8 +427,14 @@ def test_a_completion_that_cannot_be_written_is_tried_again(broker: TransactionH
     broker.markers.release()
     assert broker.state() is S.PREPARE_COMMIT
     broker.log.fail_with = ErrorCode.NONE
+    shard = broker.shard()
+    if resigned:
+        broker.coordinator.on_resigned(shard.partition)
+    written = len(broker.log.all_records())
     broker.advance_ms(200)
-    assert broker.state() is S.COMPLETE_COMMIT
+    assert len(broker.log.all_records()) == written + (not resigned)
+    found = shard.transactions["id"].state
+    assert found is (S.PREPARE_COMMIT if resigned else S.COMPLETE_COMMIT)
 
 
 # ---- timeouts and expiry

@@ -85,3 +85,4 @@ def test_work_that_is_done_is_not_kept_by_its_signal() -> None:
     assert kept() is not None
     signal.fire(1)
     assert kept() is None
+    assert signal.wake is None

@@ -8,9 +8,10 @@ ROOT: Final = Path(__file__).parents[2]
 DRIVERS: Final = {
     "storage/waits.py",
     "broker/world/driver.py",
+    "broker/world/in_turn.py",
     "broker/network/connection_loop.py",
 }
-"""`at_once`, the broker's driver, and the loop of the connections."""
+"""`at_once`, the broker's driver, that of the coordinators, and the loop of the connections."""
 ROOMS: Final = ("broker", "storage", "config", "protocol", "tools", "pykafkalog", "pipeline")
 
 

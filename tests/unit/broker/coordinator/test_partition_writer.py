@@ -24,7 +24,7 @@ class Lab:
         self.diary: list[tuple[int, ErrorCode]] = []
 
     def append(self, tp: TopicPartition = T0) -> Signal[None]:
-        first_offset, durable = self.writer.append(tp, batch([b"v"]))
+        first_offset, durable = self.writer.append(tp, bytes(batch([b"v"])))
 
         async def wait() -> None:
             self.diary += [(first_offset, await durable)]

@@ -13,7 +13,9 @@ Rooms are the broker's packages and `storage`. Those that every room uses are le
 """
 
 import argparse
+import re
 import sys
+import tomllib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,16 +41,22 @@ from tests.support.whole_broker import WholeBroker, run_whole_broker
 from tests.whole.plain import fetched, produced, produced_pairs
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-HEIGHTS: Final = {
-    "network": 6,
-    "api": 6,
-    "security": 5,
-    "coordinator": 4,
-    "replication": 3,
-    "cluster": 2,
-    "storage": 1,
-}
-"""A room may import rooms of a lower height (pyproject.toml). The network imports no handler: it
+
+
+def _heights() -> dict[str, int]:
+    """The layers of the broker's import contract (pyproject.toml), from below; `storage` is 0."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (layers,) = (each["layers"] for each in contracts if each["id"] == "broker-inside")
+    heights = {"storage": 0}
+    for height, layer in enumerate(reversed(layers)):
+        heights |= dict.fromkeys(re.findall(r"\w+", layer), height)
+    del heights["world"]
+    return heights
+
+
+HEIGHTS: Final = _heights()
+"""A room may import rooms of a lower height. `network` imports no handler of `api`, its equal: it
 calls those that it was given."""
 
 

@@ -13,7 +13,7 @@ function that cannot wait is plain.
             ...                             # between two awaits nothing else runs: critical section
             await PAUSE                     # others may run here
 
-The set is closed, and none of it knows an event loop:
+None of these knows an event loop; kinds that do (`Ready`, `TurnOver`, `WithOthers`) are `broker`'s:
 
 * `PAUSE`: others may run here. Whether they do, the driver decides by the clock, so loops carry no
   counts. It costs a third of a microsecond: await it once per item that takes a microsecond.

@@ -104,7 +104,7 @@ class EventQueue:
             event.preempt()
 
     async def run(self, guarded: Callable[[ControllerEvent], Work[None]]) -> None:
-        """Handle events until ended; `guarded` calls `Event.handle`, and knows what may fail."""
+        """Handle events until ended; `guarded` calls `handle` of each, and knows what may fail."""
         while True:
             while not self._queue:
                 self._news = Signal()

@@ -13,9 +13,9 @@
     `max.compaction.lag.ms`.
 
 The verdict is data: the cleaner acts on it, metrics and `explain-cleaner` show it. A segment's
-timestamps may have to be read from its files, so they are read only if a lag is set, and `judge` is
-a generator that yields before each such read, so that a caller with many logs can let other tasks
-have their turn.
+timestamps may have to be read from its files, so they are read only if a lag is set, and `judge`
+awaits `PAUSE` before each such read, because a caller may have many logs.
+
 After Kafka's `LogCleanerManager.cleanableOffsets`, `LogToClean` and `maxCompactionDelay`.
 """
 

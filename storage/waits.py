@@ -72,7 +72,7 @@ class Place(Enum):
 
 
 class OwnChild(Protocol):
-    """A child process for one user alone; `broker.world.workers.Hand`."""
+    """A child process for one user alone; `broker.world.workers.DedicatedWorker`."""
 
     async def call(self, work: Callable[..., Any], *values: Any) -> Any:
         """Run `work(state, *values)` there."""

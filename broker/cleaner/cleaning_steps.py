@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.cleaner.settings import CleanerSettings
 from broker.world.clock import TaskClock
-from broker.world.workers import Hand, WorkerDied
+from broker.world.workers import DedicatedWorker, WorkerDied
 from storage.cleaner import work as work_in_child
 from storage.cleaner.cleaning import (
     STEP_BYTES,
@@ -83,7 +83,7 @@ class RunningCleaning:
         self,
         work: LogToClean,
         *,
-        hand: Hand,
+        worker: DedicatedWorker,
         clock: TaskClock,
         throttle: Callable[[float], Work[None]],
         is_wanted: Callable[[], bool],
@@ -92,7 +92,7 @@ class RunningCleaning:
         """`throttle` is awaited with each step's bytes; `is_wanted` is called between steps."""
         self._hash_seed = hash_seed
         self._work = work
-        self._hand = hand
+        self._worker = worker
         self._clock = clock
         self._throttle = throttle
         self._is_wanted = is_wanted
@@ -112,7 +112,7 @@ class RunningCleaning:
         except Exception:
             # Otherwise the child would keep its state, above all the map, until the next cleaning.
             with suppress(WorkerDied):
-                await Call(self._hand, work_in_child.end, ())
+                await Call(self._worker, work_in_child.end, ())
             raise
         return Cleaned(
             stats=stats,
@@ -121,7 +121,7 @@ class RunningCleaning:
         )
 
     async def _step(self, function: Callable[..., Any], *args: Any) -> Any:
-        result = await Call(self._hand, function, args)
+        result = await Call(self._worker, function, args)
         if isinstance(result, MapStep):
             self._index_done = self._clock.monotonic()
         await self._throttle(_moved(result))

@@ -1,8 +1,8 @@
 """The cleaner threads: `log.cleaner.threads` loops that compact logs (Kafka's `LogCleaner`).
 
 Each loop takes the filthiest log (`storage.cleaner.manager`) and cleans it
-(`storage.cleaner.cleaning`): its own child process (`Hand`) reads and writes, in steps of bounded
-size. Between two steps it waits for the throttle that all loops share, and aborts the
+(`storage.cleaner.cleaning`): its own child process (`DedicatedWorker`) reads and writes, in steps
+of bounded size. Between two steps it waits for the throttle that all loops share, and aborts the
 cleaning if it is not wanted any more because the log is truncated, moved or deleted. After each
 round a loop applies retention to compacted logs, which `kafka-log-retention` leaves to the cleaner;
 if it cleaned nothing, it then sleeps `log.cleaner.backoff.ms`. A child process that was idle for
@@ -33,7 +33,7 @@ from broker.cleaner.settings import CleanerSettings
 from broker.cleaner.throttler import Throttler
 from broker.world.clock import TaskClock
 from broker.world.driver import Driver
-from broker.world.workers import Hand, WorkerDied, Workers
+from broker.world.workers import DedicatedWorker, WorkerDied, Workers
 from config.broker_config import BrokerConfig
 from protocol.errors import KafkaError
 from storage.cleaner.errors import CleaningAborted, UncleanableLog
@@ -194,7 +194,7 @@ class CleanerThread:
         self._cleaner = cleaner
         self._number = number
         self._manager = cleaner.log_manager.cleaner
-        self._hand: Hand | None = None
+        self._worker: DedicatedWorker | None = None
         self._used = 0.0
 
     async def run(self) -> None:
@@ -202,13 +202,13 @@ class CleanerThread:
         try:
             while True:
                 if not await self._clean_filthiest():
-                    self._let_idle_hand_go()
+                    self._end_idle_worker()
                     await sleep(self._cleaner.backoff_s)
         except Exception:
             self.has_failed = True
             raise
         finally:
-            self._let_hand_go()
+            self._end_worker()
 
     async def _clean_filthiest(self) -> bool:
         """Clean the filthiest log and apply retention; return whether a cleaning made progress."""
@@ -222,14 +222,14 @@ class CleanerThread:
 
     # ---- the child
 
-    def _let_idle_hand_go(self) -> None:
+    def _end_idle_worker(self) -> None:
         if self._cleaner.clock.monotonic() - self._used >= IDLE_S:
-            self._let_hand_go()
+            self._end_worker()
 
-    def _let_hand_go(self) -> None:
-        hand, self._hand = self._hand, None
-        if hand is not None:
-            hand.close()
+    def _end_worker(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.close()
 
     # ---- one log
 
@@ -278,11 +278,11 @@ class CleanerThread:
             running_cleaning = await call(_import_steps)
         except (ImportError, OSError) as error:
             raise WorkerDied(f"the cleaner's modules could not be imported: {error!r}") from error
-        if self._hand is None:
-            self._hand = cleaner.workers.hire()
+        if self._worker is None:
+            self._worker = cleaner.workers.dedicated_worker()
         running = running_cleaning(
             work,
-            hand=self._hand,
+            worker=self._worker,
             clock=cleaner.clock,
             throttle=cleaner.throttler.throttle,
             is_wanted=lambda: self._manager.is_wanted(work),

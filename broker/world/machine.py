@@ -14,14 +14,14 @@ from typing import Any, Final, TypeVar
 import trio
 
 from broker.world.child import Child
-from broker.world.workers import Hand, ThreadHand, WorkerDied
+from broker.world.workers import DedicatedWorker, ThreadWorker, WorkerDied
 
 Result = TypeVar("Result")
 
 NICE: Final = 10
 """Priority of the shared child: below the broker itself, as only some requests wait for it."""
 LOWEST: Final = 19
-"""Priority of a hand's child: below the others, as no request waits for it."""
+"""Priority of a dedicated child: below the others, as no request waits for it."""
 MOST_MEMORY: Final = 1 << 30
 """Bytes of the shared child. What it is given is bounded by counting (`docs/limits.md`) and takes a
 quarter of this; should the count be wrong, the child has to give up, not the broker."""
@@ -32,9 +32,9 @@ logger = logging.getLogger(__name__)
 class MachineWorkers:
     """`Workers` with the threads of trio and one shared child process."""
 
-    def __init__(self, *, hands_in_threads: bool = False) -> None:
-        """`hands_in_threads`: hands work on memory of this process."""
-        self._hands_in_threads = hands_in_threads
+    def __init__(self, *, dedicated_in_threads: bool = False) -> None:
+        """`dedicated_in_threads`: dedicated workers are given memory of this process."""
+        self._dedicated_in_threads = dedicated_in_threads
         self._child = Child(self, nice=NICE, most_memory=MOST_MEMORY)
         self._free = trio.CapacityLimiter(1)
 
@@ -69,25 +69,25 @@ class MachineWorkers:
                 logger.warning("Work of a child process is done again by another one: %s", error)
             return await self._child.call(work, *values)
 
-    def hire(self) -> Hand:
+    def dedicated_worker(self) -> DedicatedWorker:
         """See `Workers`."""
-        return ThreadHand(self) if self._hands_in_threads else ProcessHand(self)
+        return ThreadWorker(self) if self._dedicated_in_threads else ProcessWorker(self)
 
     def close(self) -> None:
         """End the shared child; may be called at any time, from the loop."""
         self._child.end()
 
 
-class ProcessHand:
-    """A `Hand` that is a child process of its own."""
+class ProcessWorker:
+    """A `DedicatedWorker` that is a child process of its own."""
 
     def __init__(self, workers: MachineWorkers) -> None:
         self._child = Child(workers, nice=LOWEST, keeps_state=True)
 
     async def call(self, work: Callable[..., Result], *values: Any) -> Result:
-        """See `Hand`."""
+        """See `DedicatedWorker`."""
         return await self._child.call(work, *values)
 
     def close(self) -> None:
-        """See `Hand`."""
+        """See `DedicatedWorker`."""
         self._child.end()

@@ -21,7 +21,7 @@ SPARE_DESCRIPTORS: Final = 8
 def machine_world(config: BrokerConfig) -> World:
     """Real time, threads and sockets; the disk that `log.dirs` names."""
     clock = SystemClock()
-    workers = MachineWorkers(hands_in_threads=config.is_in_memory)
+    workers = MachineWorkers(dedicated_in_threads=config.is_in_memory)
     descriptors = claim_descriptors()
     processors = len(os.sched_getaffinity(0))
     transport = SocketTransport(ceiling=descriptors.ceiling)

@@ -40,7 +40,7 @@ class Workers(Protocol):
         """
         ...
 
-    def hire(self) -> "Hand":
+    def dedicated_worker(self) -> "DedicatedWorker":
         """Return a child process for the caller alone, for work that keeps state between calls."""
         ...
 
@@ -49,7 +49,7 @@ class Workers(Protocol):
         ...
 
 
-class Hand(Protocol):
+class DedicatedWorker(Protocol):
     """One child process, with a `state` that lives there. One call at a time."""
 
     async def call(self, work: Callable[..., Result], *values: Any) -> Result:
@@ -90,16 +90,16 @@ class InlineWorkers:
         await trio.lowlevel.checkpoint()
         return work(*values)
 
-    def hire(self) -> "ThreadHand":
+    def dedicated_worker(self) -> "ThreadWorker":
         """See `Workers`."""
-        return ThreadHand(self)
+        return ThreadWorker(self)
 
     def close(self) -> None:
         """See `Workers`: nothing was started."""
 
 
-class ThreadHand:
-    """A `Hand` in this process, which calls `workers.in_thread`.
+class ThreadWorker:
+    """A `DedicatedWorker` in this process, which calls `workers.in_thread`.
 
     For disks in memory, which another process cannot see, and for `InlineWorkers`.
     """
@@ -109,9 +109,9 @@ class ThreadHand:
         self._state: dict[str, Any] = {}
 
     async def call(self, work: Callable[..., Result], *values: Any) -> Result:
-        """See `Hand`."""
+        """See `DedicatedWorker`."""
         return await self._workers.in_thread(work, self._state, *values)
 
     def close(self) -> None:
-        """See `Hand`."""
+        """See `DedicatedWorker`."""
         self._state = {}

@@ -5,7 +5,7 @@ seed.
     plan.py       what a seed stands for: settings, clients, faults, each as data
     lives.py      the broker: started, stopped, killed, paused, without power, on a broken disk
     disk.py       its disk, which forgets what was not synced
-    hands.py      its workers, who take their time
+    workers.py    its workers, which take their time
     wire.py       requests on their way: late, repeated, cut off, unanswered
     readers.py    consumers: assigned ones, and members of groups
     clients.py    who takes part; what they do is `tests.anomalies.workload.roles`

@@ -20,10 +20,10 @@ from broker.world.world import World
 from config.broker_config import BrokerConfig
 from storage.paths import parent_dir
 from tests.simulation.disk import SimulatedDisk, Strike, disk_error, is_dead
-from tests.simulation.hands import SlowWorkers
 from tests.simulation.plan import Plan
 from tests.simulation.trace import Trace
 from tests.simulation.wire import HOST, PORT, Network
+from tests.simulation.workers import SlowWorkers
 from tests.support.memory_transport import MemoryTransport
 from tests.support.virtual_time import START_WALL_MS, Timeline, VirtualClock
 

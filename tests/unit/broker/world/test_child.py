@@ -18,7 +18,7 @@ import trio.testing
 
 from broker.world import child
 from broker.world.machine import MOST_MEMORY, MachineWorkers
-from broker.world.workers import Hand, WorkerDied
+from broker.world.workers import DedicatedWorker, WorkerDied
 from protocol.records.effort import Effort
 from tests.support.installation import CHECKOUT
 from tests.support.waiting import wait_until
@@ -31,7 +31,7 @@ def machine() -> Iterator[MachineWorkers]:
     trio.run(close, workers)
 
 
-async def close(what: MachineWorkers | Hand) -> None:
+async def close(what: MachineWorkers | DedicatedWorker) -> None:
     """On a loop, as always."""
     what.close()
 
@@ -101,8 +101,8 @@ def test_a_process_that_cannot_be_started_is_no_failure_of_a_disk(
         with pytest.raises(WorkerDied):
             trio.run(machine.in_process, pid)
         with pytest.raises(WorkerDied):
-            trio.run(machine.hire().call, keep, 1)
-    assert len(asked) == 3  # the shared child is tried twice; a hand's state would be lost
+            trio.run(machine.dedicated_worker().call, keep, 1)
+    assert len(asked) == 3  # the shared child is tried twice; a worker's state would be lost
     assert trio.run(machine.in_process, pid) != os.getpid()
 
 
@@ -240,9 +240,9 @@ def test_the_memory_of_the_shared_child_is_bounded_and_that_of_a_hand_is_not(
         trio.run(machine.in_process, take, MOST_MEMORY)
     assert trio.run(machine.in_process, pid) != first
     assert trio.run(machine.in_process, take, MOST_MEMORY // 2) == MOST_MEMORY // 2
-    hand = machine.hire()
-    assert trio.run(hand.call, lend, MOST_MEMORY) == MOST_MEMORY
-    trio.run(close, hand)
+    worker = machine.dedicated_worker()
+    assert trio.run(worker.call, lend, MOST_MEMORY) == MOST_MEMORY
+    trio.run(close, worker)
 
 
 def test_a_child_is_ended_before_the_broker_when_memory_is_short(machine: MachineWorkers) -> None:

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from broker.world.machine import LOWEST, NICE, MachineWorkers
-from broker.world.workers import Hand, InlineWorkers, WorkerDied, Workers
+from broker.world.workers import DedicatedWorker, InlineWorkers, WorkerDied, Workers
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def machine() -> Iterator[MachineWorkers]:
     trio.run(close, workers)
 
 
-async def close(what: Workers | Hand) -> None:
+async def close(what: Workers | DedicatedWorker) -> None:
     """On a loop, as always."""
     what.close()
 
@@ -98,15 +98,15 @@ def die_with(state: dict[str, Any]) -> None:
 
 
 def test_what_a_hand_keeps_between_two_calls_lives_until_it_is_closed(workers: Workers) -> None:
-    hand = workers.hire()
-    first, seen = trio.run(hand.call, remember, 1)
+    worker = workers.dedicated_worker()
+    first, seen = trio.run(worker.call, remember, 1)
     assert seen == [1]
-    assert trio.run(hand.call, remember, 2) == (first, [1, 2])
+    assert trio.run(worker.call, remember, 2) == (first, [1, 2])
     with pytest.raises(LookupError):
-        trio.run(hand.call, fail_with, LookupError)
-    assert trio.run(hand.call, remember, 4) == (first, [1, 2, 4])
-    trio.run(close, hand)
-    trio.run(close, hand)
+        trio.run(worker.call, fail_with, LookupError)
+    assert trio.run(worker.call, remember, 4) == (first, [1, 2, 4])
+    trio.run(close, worker)
+    trio.run(close, worker)
 
 
 def fail_with(state: dict[str, Any], kind: type[Exception]) -> None:
@@ -114,7 +114,7 @@ def fail_with(state: dict[str, Any], kind: type[Exception]) -> None:
 
 
 def test_each_hand_has_a_state_of_its_own() -> None:
-    one, other = InlineWorkers().hire(), InlineWorkers().hire()
+    one, other = InlineWorkers().dedicated_worker(), InlineWorkers().dedicated_worker()
     assert trio.run(one.call, remember, 1)[1] == [1]
     assert trio.run(other.call, remember, 2)[1] == [2]
     one.close()
@@ -122,18 +122,18 @@ def test_each_hand_has_a_state_of_its_own() -> None:
 
 
 def test_a_hand_is_a_child_of_low_priority_and_another_one_after_it_has_died() -> None:
-    hand = MachineWorkers().hire()
+    worker = MachineWorkers().dedicated_worker()
     try:
-        first = trio.run(hand.call, process_of)
+        first = trio.run(worker.call, process_of)
         assert first[0] != os.getpid()
         assert first[1] == LOWEST
-        trio.run(hand.call, remember, 1)
+        trio.run(worker.call, remember, 1)
         with pytest.raises(WorkerDied):
-            trio.run(hand.call, die_with)
-        second, seen = trio.run(hand.call, remember, 2)
+            trio.run(worker.call, die_with)
+        second, seen = trio.run(worker.call, remember, 2)
         assert (second == first[0], seen) == (False, [2])
     finally:
-        trio.run(close, hand)
+        trio.run(close, worker)
 
 
 def process_of(state: dict[str, Any]) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from broker.world.workers import ThreadHand
+from broker.world.workers import ThreadWorker
 from tests.support.virtual_time import VirtualClock
 
 Result = TypeVar("Result")
@@ -46,9 +46,9 @@ class SlowWorkers:
             finally:
                 await self._take_time()
 
-    def hire(self) -> ThreadHand:
+    def dedicated_worker(self) -> ThreadWorker:
         """See `Workers`."""
-        return ThreadHand(self)
+        return ThreadWorker(self)
 
     def close(self) -> None:
         """See `Workers`."""

@@ -58,7 +58,7 @@ from broker.request import ConnectionInfo
 from broker.world.transport import Stream
 from protocol.errors import ProtocolError
 from protocol.framing import MIN_REQUEST_SIZE
-from storage.seldom import Seldom
+from storage.logging_limit import LoggingLimit
 from storage.waits import PAUSE, Work
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class ConnectionServices:
         self.memory = memory
         self.frames = frames or FrameMemory(INCOMPLETE_BYTES)
         self.backlog = Backlog()
-        self.telling_bad_bytes = Seldom(channel.clock)
+        self.telling_bad_bytes = LoggingLimit(channel.clock)
 
 
 class Guard(Protocol):
@@ -249,9 +249,9 @@ class Connection:
         if self._guard is not None and self.info.is_stranger:
             self._guard.note_bad_bytes(error)
             return
-        untold = self._telling.untold()
-        if untold:
-            more = f" ({untold} times)" if untold > 1 else ""
+        events = self._telling.count_event()
+        if events:
+            more = f" ({events} times)" if events > 1 else ""
             logger.info("Closing connection %s: %s%s", self.info.connection_id, error, more)
         else:
             logger.debug("Closing connection %s: %s", self.info.connection_id, error)

@@ -7,7 +7,7 @@ from broker.world.tls_stream import TlsFailure
 
 
 class HandshakeRefusal(enum.Enum):
-    """Kinds of failed handshakes; each has its own seldom line."""
+    """Kinds of failed handshakes; each has a `LoggingLimit` of its own."""
 
     NO_TLS = "it does not speak TLS"
     VERSION = "it offers no version of TLS that is enabled (ssl.enabled.protocols)"

@@ -30,7 +30,7 @@ from broker.network.handshake_refusals import HandshakeRefusal, refusal_of
 from broker.request import ConnectionInfo
 from broker.world.tls_stream import NoTls, TlsFailure, TlsStream
 from storage.clock import Clock
-from storage.seldom import Seldom
+from storage.logging_limit import LoggingLimit
 from storage.waits import Signal, sleep
 
 logger = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class Handshakes:
         self._waiting: InTurn[_Handshake] = InTurn(self._may_have_one_more)
         self._threads = Lane(bounds.threads)
         self._begun: Signal[None] = Signal()
-        self._telling = {refusal: Seldom(clock) for refusal in HandshakeRefusal}
+        self._telling = {refusal: LoggingLimit(clock) for refusal in HandshakeRefusal}
         self._refused: Counter[HandshakeRefusal] = Counter()
         self._succeeded: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
@@ -311,8 +311,8 @@ class Handshakes:
     def _note(self, info: ConnectionInfo, refusal: HandshakeRefusal, detail: str) -> None:
         self._failed[info.listener_name] += 1
         self._refused[refusal] += 1
-        untold = self._telling[refusal].untold()
-        if untold:
+        events = self._telling[refusal].count_event()
+        if events:
             logger.info(
                 "Failed authentication with /%s (SSL handshake failed: %s%s) on listener %s (%d"
                 " times)",
@@ -320,7 +320,7 @@ class Handshakes:
                 refusal.value,
                 f": {detail}" if detail else "",
                 info.listener_name,
-                untold,
+                events,
             )
 
 

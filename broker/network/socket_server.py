@@ -47,7 +47,7 @@ from broker.world.transport import (
     Transport,
 )
 from config.listener import Listener
-from storage.seldom import Seldom
+from storage.logging_limit import LoggingLimit
 
 if TYPE_CHECKING:
     from broker.network.handshakes import HandshakeStatistics
@@ -175,8 +175,8 @@ class SocketServer:
         self._quotas = channel.quotas
         most = min(_MOST_LATE_CLOSES, settings.max_descriptors // 16)
         self._late_closes = LateCloses(channel.deadlines, most)
-        self._telling_refusals = Seldom(self._clock)
-        self._telling_errors = Seldom(self._clock)
+        self._telling_refusals = LoggingLimit(self._clock)
+        self._telling_errors = LoggingLimit(self._clock)
         self._driver = channel.driver
         self._ended: trio.Event | None = None
         """Of `serve`; None before."""
@@ -346,9 +346,9 @@ class SocketServer:
 
     def _note_no_capacity(self, bound: BoundListener, error: OSError) -> None:
         self._accept_errors += 1
-        untold = self._telling_errors.untold()
-        if untold:
-            logger.error("Cannot accept connections on %s: %s (%d times)", bound, error, untold)
+        events = self._telling_errors.count_event()
+        if events:
+            logger.error("Cannot accept connections on %s: %s (%d times)", bound, error, events)
 
     def _welcome(self, bound: BoundListener, stream: Stream) -> None:
         local, peer = stream.local, stream.peer
@@ -362,12 +362,12 @@ class SocketServer:
         refusal = self._limits.admit(peer.host, bound.name)
         if refusal is not None:
             self._refused[refusal] += 1
-            untold = self._telling_refusals.untold()
-            if untold:
+            events = self._telling_refusals.count_event()
+            if events:
                 logger.warning(
                     "Rejected %d connections, the last from %s: the limit of %s is reached (%d are "
                     "open)",
-                    untold,
+                    events,
                     peer.host,
                     refusal.value,
                     self._limits.count,

@@ -31,7 +31,7 @@ from protocol.messages.alter_partition import (
 )
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.clock import Clock
-from storage.seldom import Seldom
+from storage.logging_limit import LoggingLimit
 from storage.waits import PAUSE, Signal, Work, sleep
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class IsrKeeper:
         self._clock = clock
         self._waiting: dict[TopicPartition, tuple[Partition, PendingIsr]] = {}
         self._woken: Signal[None] = Signal()
-        self._seldom = Seldom(clock)
+        self._logging_limit = LoggingLimit(clock)
         self.statistics = IsrStatistics() if statistics is None else statistics
 
     def send(self, partition: Partition, isr: PendingIsr) -> None:
@@ -113,8 +113,8 @@ class IsrKeeper:
             if response.error_code:
                 failure = ErrorCode(response.error_code).name
         if failure:
-            untold = self._seldom.untold()
-            if untold:
+            events = self._logging_limit.count_event()
+            if events:
                 logger.warning(
                     "The ISR of %d partitions is not changed yet: %s", len(sent), failure
                 )

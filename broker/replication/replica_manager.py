@@ -43,8 +43,8 @@ from storage.errors import OutOfResources, StorageError, storage_error
 from storage.log.opening import Opening
 from storage.log.results import AppendInfo, AppendOrigin
 from storage.log.validation import LATEST_PRODUCE
+from storage.logging_limit import LoggingLimit
 from storage.paths import parent_dir
-from storage.seldom import Seldom
 from storage.waits import PAUSE, Signal
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class ReplicaManager:
         self.opener = BatchOpener(clock.monotonic)
         """Opens produced batches that cannot be checked at a glance."""
         self.shared_reads = SharedReads()
-        self._shortages = Seldom(clock)
+        self._shortages = LoggingLimit(clock)
         self.topic_statistics = BrokerTopicStatistics()
         self._partitions: dict[tuple[str, int], Partition] = {}
         self.find = self._partitions.get
@@ -401,10 +401,10 @@ class ReplicaManager:
         If the process only ran out of descriptors, log it: the next request may succeed.
         """
         if isinstance(error, OutOfResources):
-            untold = self._shortages.untold()
-            if untold:
+            events = self._shortages.count_event()
+            if events:
                 log.error(
-                    "Could not work on %s: %s (%d times)", partition.topic_partition, error, untold
+                    "Could not work on %s: %s (%d times)", partition.topic_partition, error, events
                 )
             return
         if partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR:

@@ -49,7 +49,7 @@ from protocol.types import ZERO_UUID, TopicPartition
 from storage.clock import Clock
 from storage.errors import OutOfResources, StorageError
 from storage.log.log import Log
-from storage.seldom import Seldom
+from storage.logging_limit import LoggingLimit
 from storage.waits import PAUSE, Signal
 
 logger = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ class ReplicaFetcher:
         self._names: dict[bytes, str] = {}
         """Topics by id."""
         self._woken: Signal[None] = Signal()
-        self._seldom = Seldom(around.clock)
+        self._logging_limit = LoggingLimit(around.clock)
         self._notices = Notices()
         self._requests = 0
         self._bytes = 0
@@ -274,10 +274,10 @@ class ReplicaFetcher:
         self._session.start_over()
 
     def _unreachable(self, error: Exception) -> None:
-        untold = self._seldom.untold()
-        if untold:
+        events = self._logging_limit.count_event()
+        if events:
             logger.warning(
-                "Broker %d cannot be fetched from (%d times): %s", self.leader, untold, error
+                "Broker %d cannot be fetched from (%d times): %s", self.leader, events, error
             )
         self._disconnect()
 

@@ -7,7 +7,7 @@ from storage.clock import Clock
 PERIOD_S: Final = 10.0
 
 
-class Seldom:
+class LoggingLimit:
     """One kind of log line, written at most once every `PERIOD_S` seconds."""
 
     __slots__ = ("_count", "_monotonic", "_next")
@@ -17,7 +17,7 @@ class Seldom:
         self._next = 0.0
         self._count = 0
 
-    def untold(self) -> int:
+    def count_event(self) -> int:
         """Count one event. If a line is due, return how many events it stands for, else 0."""
         self._count += 1
         now = self._monotonic()

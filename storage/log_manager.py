@@ -6,7 +6,8 @@ concerns several of them:
     LogDirectories   which directories of `log.dirs` are in service     LogTable     the logs
     LogLoader        opening all logs at start                          LogMaker     new logs
     LogConfigs       configurations that change                         LogMoves     to other dirs
-    Flusher, Tails   which logs are synced when                         Checkpoints  offset files
+    Flusher          syncing after a roll and by `flush.ms`             Checkpoints  offset files
+    BackgroundSync   syncing of the ends of logs
     Deletions        directories and files to be removed                Upkeep       expiry by age
     Closing          an orderly stop                                    Repairs      indexes
     LogCleanerManager  which log is compacted next (`storage.cleaner`)
@@ -36,6 +37,7 @@ from storage.distribution import FOLD, Distribution, DistributionSnapshot
 from storage.errors import StorageError
 from storage.log.log import Log
 from storage.log_loading import LoadJob, TopicConfigs
+from storage.manager.background_sync import BackgroundSync
 from storage.manager.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, Checkpoints
 from storage.manager.closing import Closing
 from storage.manager.deletions import Deletions
@@ -47,7 +49,6 @@ from storage.manager.log_maker import LogMaker
 from storage.manager.log_moves import LogMoves
 from storage.manager.log_table import LogTable
 from storage.manager.repairs import Repairs
-from storage.manager.tails import Tails
 from storage.manager.upkeep import Upkeep
 from storage.open_files import OpenFiles
 from storage.paths import (
@@ -113,7 +114,7 @@ class LogManager:
         self._clock = clock
         self._flushes = Distribution()
         self._flusher = flusher = Flusher(table, clock)
-        self._tails = Tails(table, clock, checkpoints, flusher)
+        self._background_sync = BackgroundSync(table, clock, checkpoints, flusher)
         self.repairs = Repairs()
         """Damaged indexes."""
         self._deletions = deletions = Deletions(
@@ -457,7 +458,7 @@ class LogManager:
 
     async def _flush_rolled(self) -> None:
         await self._flusher.flush_rolled()
-        await self._tails.sync()
+        await self._background_sync.sync()
         await self._checkpoints.update_outdated()
         await self.cleaner.checkpoints.write_changed()
 

@@ -21,7 +21,7 @@ from storage.checkpoint import OffsetCheckpoint
 from storage.errors import OutOfResources
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, StartOffsetReason
-from storage.manager.tails import IDLE_S
+from storage.manager.background_sync import IDLE_S
 from storage.waits import at_once
 from tests.support.cleaning import cleaned
 from tests.support.committed_reads import aborted_told, told_in_the_end

@@ -6,7 +6,7 @@ from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.log.log import Log
-from storage.manager.tails import IDLE_S, OLD_S
+from storage.manager.background_sync import IDLE_S, OLD_S
 from storage.waits import at_once
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager

@@ -32,7 +32,7 @@ _LOGS_A_SECOND: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class _Tail:
+class _UnsyncedEnd:
     """The unsynced end of a log; `since` is in seconds of the monotonic clock."""
 
     since: float
@@ -40,7 +40,7 @@ class _Tail:
     """The log end offset at the last check."""
 
 
-class Tails:
+class BackgroundSync:
     """Syncs the ends of all logs of the broker, and has their recovery points written down."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Tails:
         self._clock = clock
         self._checkpoints = checkpoints
         self._flusher = flusher
-        self._tails: dict[Log, _Tail] = {}
+        self._unsynced: dict[Log, _UnsyncedEnd] = {}
         self._written: dict[Log, tuple[int, int]] = {}
         """`AbortedSums.written_down` of each log when its checkpoint was last begun."""
         self._next_look = 0.0
@@ -66,15 +66,15 @@ class Tails:
         if now < self._next_look:
             return
         self._next_look = now + IDLE_S
-        earlier, self._tails = self._tails, {}
+        earlier, self._unsynced = self._unsynced, {}
         for log in self._table.everything():
             if not log.durability.is_synced:
-                tail, end = earlier.get(log), log.log_end_offset
-                if tail is not None and (tail.end == end or now - tail.since >= OLD_S):
-                    await self._flusher.settle(log, is_idle=tail.end == end)
+                found, end = earlier.get(log), log.log_end_offset
+                if found is not None and (found.end == end or now - found.since >= OLD_S):
+                    await self._flusher.settle(log, is_idle=found.end == end)
                     await self._write_down()
                 else:
-                    self._tails[log] = _Tail(now if tail is None else tail.since, end)
+                    self._unsynced[log] = _UnsyncedEnd(now if found is None else found.since, end)
             await PAUSE
         await self._write_down()
 

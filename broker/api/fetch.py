@@ -2,33 +2,34 @@
 
 Behaviour
 * The request or its fetch session (`fetch_session`, v7+) names the partitions, `read_plan` reads
-  them. Records are answered as slices of the segment files.
-* The answer goes out at once if it has `min_bytes`, if `max_wait_ms` is 0, if a partition answers
+  them. Records of the answer are slices of the segment files.
+* The answer leaves at once if it has `min_bytes`, if `max_wait_ms` is 0, if a partition answers
   with something else than data (an error, a diverging epoch) or is read in an older segment than
   that of its limit, or if this broker serves none of the partitions. Otherwise the request is
   parked (`delayed_fetch`).
 * `fetch.max.bytes` caps `max_bytes` (S-READ-9), and `max_bytes` caps `min_bytes`.
-* A follower (replica id >= 0) reads up to the log end. The offset that it asks for confirms that it
-  has everything below, which may move the high watermark.
+* A follower (replica id >= 0) reads up to the log end. Its fetch offset confirms that it has all
+  records below, which may move the high watermark.
 * A throttled follower that is not in sync gets no records while the rate is exceeded (`throttle`).
 * A fetch of more than `MANY` partitions, named or in its session, is read in turns; it reads again
   after pauses instead of waiting in the purgatory.
 * Topics that a consumer may not read are TOPIC_AUTHORIZATION_FAILED, whether they exist or not.
-  Each fetch asks, also about what its session holds. They do not end the wait for others. A
-  follower must be a member of the cluster, else that is the code of all its partitions.
+  Each fetch asks the authorizer about all its topics, those in its session included. A denied topic
+  does not end the wait for the others. A follower must be a member of the cluster, else
+  TOPIC_AUTHORIZATION_FAILED is the code of all its partitions.
 * While a quota throttles the client (S-QTA-3), the answer has no data, and the session stays as it
   is. A consumer gets no more bytes than its quota allows after a pause.
-* A leader sends a consumer to a replica in its rack if `replica.selector.class` is set
+* A leader sends a consumer to a replica in the consumer's rack if `replica.selector.class` is set
   (`replica_selector`); a follower serves consumers below its own high watermark (KIP-392, v11+).
-* A follower's offset, log start and broker epoch are noted even if it gets no news; it is proposed
-  for the ISR once it has caught up (`Partition.record_follower_fetch`).
+* A leader notes offset, log start and broker epoch of a follower even if it has no news for the
+  follower, and proposes it for the ISR once it has caught up (`Partition.record_follower_fetch`).
 
 Version notes
-* v0-1 get magic 0, v2-3 magic 1: batches are converted (`down_converter`), or refused with
-  UNSUPPORTED_VERSION if `message.downconversion.enable` is off, UNSUPPORTED_COMPRESSION_TYPE for
-  zstd batches and for topics with `compression.type=zstd` (S-READ-10). From v4 on every client gets
-  zstd (KIP-110 refused it below v10; Kafka 4 does not).
-* v0-2: limits also hold for the first batch, which may be cut.
+* v0-1 get magic 0, v2-3 magic 1: batches are converted (`down_converter`). The code is
+  UNSUPPORTED_VERSION if `message.downconversion.enable` is off, and UNSUPPORTED_COMPRESSION_TYPE
+  for zstd batches and for topics with `compression.type=zstd` (S-READ-10). From v4 on every client
+  gets zstd (KIP-110 refused it below v10; Kafka 4 does not).
+* v0-2: limits hold for the first batch, too, which may be cut.
 * v0-5 do not know KAFKA_STORAGE_ERROR; they get NOT_LEADER_OR_FOLLOWER.
 * v12+: last fetched epoch and diverging epoch. v13+: UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID.
 * v15+: the follower's id is in the tagged replica_state.
@@ -92,11 +93,11 @@ FIRST_VERSION_WITH_LEADER_HINTS: Final = 16
 FIRST_VERSION_WITH_MAGIC_1: Final = 2
 
 MANY: Final = 5000
-"""Partitions that a fetch may have to be read at once: some ten milliseconds of work."""
+"""The most partitions of a fetch that is read in one turn: some ten milliseconds of work."""
 LOOK_AGAIN_S: Final = 0.02
-"""Seconds, at least, that a larger fetch pauses before it reads again."""
+"""The least seconds that a larger fetch pauses before it reads again."""
 LOOK_AGAIN_AFTER: Final = 4
-"""It pauses at least this many times as long as the last read took."""
+"""A larger fetch pauses at least this many times as long as its last read took."""
 
 
 _READ: Final = Operation.READ
@@ -145,7 +146,7 @@ class FetchHandler:
         allowed: Permissions | None = None,
         selector: RackAwareSelector | None = None,
     ) -> None:
-        """`selector`: who sends consumers to other replicas; None: nobody."""
+        """`selector` sends consumers to other replicas; None: all consumers read here."""
         self._selector = selector
         self._allowed = allowed
         self._replicas = replica_manager
@@ -159,7 +160,7 @@ class FetchHandler:
         self._quotas = quotas
 
     async def __call__(self, ctx: RequestContext, request: FetchRequest) -> FetchResponse:
-        """The response, as soon as there is one to give."""
+        """The response, as soon as the fetch is complete or its time is over."""
         ctx.released = True
         version = ctx.api_version
         replica_id = _replica_of(version, request)
@@ -199,7 +200,7 @@ class FetchHandler:
             self._read(targets, params, read)
             if not read.is_due and request.max_wait_ms > 0:
                 parked = DelayedFetch(targets, params, read, withhold)
-                if read.entries:  # what was read is not kept while it waits
+                if read.entries:  # it keeps no records while it waits
                     read = FetchRead(params, shared, prefer, withhold)
                 self._park(parked, request.max_wait_ms, is_follower=replica_id >= 0)
                 if stopwatch is not None:
@@ -257,7 +258,7 @@ class FetchHandler:
         return may, refused
 
     async def _names(self, targets: list[FetchTarget]) -> list[str]:
-        """The topic of each target; empty for an id that none has."""
+        """The topic of each target; empty for an id that no topic has."""
         names: list[str] = []
         for target in targets:
             name = target.topic
@@ -282,7 +283,7 @@ class FetchHandler:
         prefer: Prefer | None,
         withhold: Withhold | None,
     ) -> FetchRead:
-        """Read in turns, and again after pauses until it is due, or the time is over."""
+        """Read in turns, and again after pauses until the fetch is due, or its time is over."""
         began = self._clock.monotonic()
         until = began + max(max_wait_ms, 0) / 1000
         while True:
@@ -302,7 +303,7 @@ class FetchHandler:
         return None if throttles is None else throttles.withholder(replica_id)
 
     def _read(self, targets: Iterable[FetchTarget], params: FetchParams, read: FetchRead) -> None:
-        """Read `targets`, within the bytes that `read` has left."""
+        """Read `targets`, up to the bytes that `read` has left."""
         if params.replica_id < 0:
             read.run(targets, self._lookup.for_params(params), self._storage_failed)
             return
@@ -321,8 +322,8 @@ class FetchHandler:
     def _read_again(
         self, targets: Iterable[FetchTarget], params: FetchParams, read: FetchRead
     ) -> None:
-        """Read after the wait. The request's arrival recorded the follower's offsets: a plain
-        lookup will do."""
+        """Read after the wait. A plain lookup suffices, because the arrival of the request has
+        recorded the follower's offsets."""
         if params.replica_id >= 0:
             targets = self._lookup.without_idle(targets, params, read)
         read.run(targets, self._lookup.for_params(params), self._storage_failed)
@@ -337,7 +338,7 @@ class FetchHandler:
         params: FetchParams,
         stopwatch: Stopwatch,
     ) -> bool:
-        """Charge the client for what was read, unless it is a follower; whether it is throttled."""
+        """Charge the client for the records, unless it is a follower; whether it is throttled."""
         charging = self._quotas.charging
         if charging is None:
             return False
@@ -459,7 +460,7 @@ def _params(
 def _preferrer(
     selector: RackAwareSelector, request: FetchRequest, params: FetchParams
 ) -> Prefer | None:
-    """Who says where else a client should read; None for one that reads here."""
+    """The selector's choice of a replica for this client; None for one that reads here."""
     if not request.rack_id or not params.any_replica:
         return None
     return partial(_preferred, selector, request.rack_id)
@@ -526,7 +527,7 @@ def _add_leader_hints(read: FetchRead) -> None:
 
 
 def _for_old_client(version: int, read: FetchRead) -> None:
-    """Replace codes and record formats that a client of this version does not know."""
+    """Replace codes and record formats that clients of this version do not know."""
     for target, data, _ in read.entries:
         if data.error_code:
             if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:

@@ -1,37 +1,38 @@
 """Produce (key 0): append record batches.
 
 Behaviour
-* Partitions are appended to in the order of the request, and each has its own result: a refused
-  batch does not affect the others. A partition that is named twice gets two appends and two
+* The handler appends to partitions in the order of the request, and each has its own result: a
+  refused batch does not affect the others. A partition that is named twice gets two appends and two
   results, in that order (Kafka silently drops all but the last).
 * acks=1 and acks=0 are done once the leader has appended. acks=-1 needs `min.insync.replicas`
   before the append and waits for the high watermark (S-APP-8), which moves at once if the leader is
   alone in the ISR.
-* acks=0 has no response; if anything failed, the connection is closed, as nothing else can say so.
-* Batches of 1.25 MB and more, and all that must queue behind them, are written in a thread. A batch
-  that takes more than a look at its records is opened first, in a thread or a child process
+* acks=0 has no response; if anything failed, the connection is closed, because nothing else can
+  tell the client.
+* A thread writes batches of 1.25 MB and more, and all batches that must queue behind them. If a
+  look at the records of a batch does not suffice, a thread or a child process opens the batch first
   (`Partition.append_as_leader`, `batch_opening`).
-* After so many bytes the other connections have their turn (`TURN_BYTES`).
-* A duplicate of an idempotent producer is answered with the offsets of the first time (S-APP-10).
+* After `TURN_BYTES` the other connections have a turn.
+* A duplicate of an idempotent producer gets the offsets of the first time (S-APP-10).
 * Only `__admin_client` may write to internal topics; others get INVALID_TOPIC_EXCEPTION (S-APP-11).
 * A topic that the client may not write to is TOPIC_AUTHORIZATION_FAILED, whether it exists or not.
-  With a transactional batch in it, a request of a client that may not write with its transactional
-  id is refused whole, with TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+  A request with a transactional batch is refused whole, with TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+  if the client may not write with its transactional id.
 * A transactional batch is appended only if its partition was added to the transaction (KIP-890; see
-  `TransactionGate`), else it is INVALID_TXN_STATE. Without a transactional id it is refused with
-  TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+  `TransactionGate`), else it is INVALID_TXN_STATE. Without a transactional id the batch is refused
+  with TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 
 Version notes
 * v0-2: magic 0 and 1, converted by the log. v3+: exactly one batch of magic 2.
 * v0-3 do not know KAFKA_STORAGE_ERROR; they get NOT_LEADER_OR_FOLLOWER.
 * v0-6: zstd is refused with UNSUPPORTED_COMPRESSION_TYPE (KIP-110).
-* v8+: error message, and which records made the batch fail (KIP-467).
-* v10+: leader hints are never sent, because there is no other leader yet.
+* v8+: error message, and the records that made the batch fail (KIP-467).
+* v10+: leader hints (KIP-951) are never sent; a client learns of the leader by Metadata.
 * v11+: TRANSACTION_ABORTABLE instead of INVALID_TXN_STATE.
 * v12+: `transaction.version` 2. The request itself adds its partitions to the transaction.
 * v13: topics by id; UNKNOWN_TOPIC_ID.
 
-The broker is measured by this path: it builds nothing per partition but the result.
+Benchmarks measure the broker by this path, so it builds nothing per partition but the result.
 """
 
 import logging
@@ -72,14 +73,14 @@ from storage.log.validation import FIRST_ZSTD_PRODUCE, check_codec
 from storage.waits import PAUSE, Signal, Work
 
 ADMIN_CLIENT: Final = "__admin_client"
-"""The client id that Kafka's tools may write to internal topics with (`AdminUtils`)."""
+"""The client id with which Kafka's tools may write to internal topics (`AdminUtils`)."""
 
 FIRST_VERSION_WITH_ABORTABLE: Final = 11
 FIRST_VERSION_OF_VERSION_2: Final = 12
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 
 TURN_BYTES: Final = THREADED_APPEND_BYTES
-"""What is written in one turn; a batch that would be more waits for the next one."""
+"""The most bytes written in one turn; a batch that would exceed it waits for the next turn."""
 
 _VALID_ACKS: Final = frozenset((-1, 0, 1))
 _NO_OFFSET: Final = -1
@@ -126,11 +127,11 @@ class _Later(NamedTuple):
     records: memoryview | bytes
     reply: PartitionProduceResponse
     opening: Opening | None
-    """If it is known already that the batch has to be opened."""
+    """The opening of the batch, if the look at it has found that it needs one."""
 
 
 class _Progress:
-    """What has become of one request so far."""
+    """The state of one request: results so far, and the appends that wait."""
 
     __slots__ = (
         "appended",
@@ -149,9 +150,9 @@ class _Progress:
         self.denied = denied
         """Topics that the client may not write to."""
         self.not_added: KafkaError | None = None
-        """Why partitions could not be added to the transaction (v12)."""
+        """The reason why partitions could not be added to the transaction (v12)."""
         self.verified: Verified | None = None
-        """What a coordinator on another broker has said of the transaction."""
+        """The answer of a coordinator on another broker about the transaction."""
         self.topics: list[TopicProduceResponse] = []
         self.appended: list[Partition] = []
         self.awaited: list[Awaited] = []
@@ -159,7 +160,7 @@ class _Progress:
         self.queued: set[Partition] = set()
         """The partitions in `later`: further batches for them must queue behind."""
         self.room = TURN_BYTES
-        """Bytes that may yet be written in this turn."""
+        """Bytes that may still be written in this turn."""
         self.failed = False
 
     def wait(self, later: _Later) -> None:
@@ -185,7 +186,7 @@ class ProduceHandler:
         self._wake = replica_manager.wake
 
     def __call__(self, ctx: RequestContext, request: ProduceRequest) -> _Reply | Work[_Reply]:
-        """The response, None for acks=0; work that gives it if it has to wait."""
+        """The response, None for acks=0; work that returns it if it has to wait."""
         if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
             self._name_topics(request)
         denied = _NONE_DENIED
@@ -209,8 +210,7 @@ class ProduceHandler:
         return self._answered(ctx, request, progress)
 
     async def _admitted(self, ctx: RequestContext, request: ProduceRequest) -> _Reply:
-        """The same for a request that is large, or of a transaction, about which others are asked
-        first."""
+        """The response to a request that is large, or whose transaction must be looked up first."""
         denied = _NONE_DENIED
         if self._allowed is not None:
             denied = await _denied_in_turns(ctx, request, self._allowed)
@@ -239,7 +239,7 @@ class ProduceHandler:
     def _answered(
         self, ctx: RequestContext, request: ProduceRequest, progress: _Progress
     ) -> _Reply | Work[_Reply]:
-        """Tell who waits for what was appended; answer as `__call__` does."""
+        """Wake the waits for the appended records; answer as `__call__` does."""
         wake = self._wake
         for partition in progress.appended:
             wake(partition)
@@ -260,7 +260,7 @@ class ProduceHandler:
         self, version: int, request: ProduceRequest, transactional_id: str, progress: _Progress
     ) -> None:
         """Add the partitions that the transaction does not have yet (v12), and ask a coordinator on
-        another broker whether it has them."""
+        another broker whether the transaction has them."""
         gate = self._gate
         adds, remote = version >= FIRST_VERSION_OF_VERSION_2, gate.is_remote(transactional_id)
         if not (adds or remote):
@@ -280,7 +280,7 @@ class ProduceHandler:
             progress.verified = await gate.verified(transactional_id, batches)
 
     def _append(self, ctx: RequestContext, request: ProduceRequest, progress: _Progress) -> None:
-        """Append what can be appended now, in the order of the request, and note the rest."""
+        """Append the batches that can be appended now, in the request's order; note the others."""
         acks = request.acks
         version = ctx.api_version
         find = self._find
@@ -321,7 +321,7 @@ class ProduceHandler:
                     ):
                         progress.wait(_Later(partition, records, reply, None))
                         continue
-                    room -= size  # also if it is refused: checking it takes time, too
+                    room -= size  # even if it is refused, because checking it takes time, too
                     info = partition.append_as_leader_nowait(
                         records, required_acks=acks, request_version=version
                     )
@@ -383,7 +383,7 @@ class ProduceHandler:
     ) -> ProduceResponse:
         """The response, when all replicas in sync have the appended batches, or the time is up.
 
-        The outcome is written into the replies (`DelayedProduce`).
+        `DelayedProduce` writes the outcome into the replies.
         """
         settled: Signal[None] = Signal()
         operation = DelayedProduce(progress.awaited, settled.fire)
@@ -450,7 +450,7 @@ class ProduceHandler:
     def _absent(
         self, topic: str, index: int, partition: Partition | None, version: int
     ) -> KafkaError:
-        """The refusal for a partition that is not here, or for a request without records for it."""
+        """The refusal for a partition that this broker does not have, or that got no records."""
         if partition is None:
             self._replicas.topic_statistics.unattributed.total_produce_requests += 1
             if version >= FIRST_VERSION_WITH_TOPIC_IDS and not topic:
@@ -486,7 +486,7 @@ class ProduceHandler:
     def _odd_acks(
         self, ctx: RequestContext, request: ProduceRequest, denied: Collection[str]
     ) -> ProduceResponse:
-        """The response to a request that asks for a number of replicas that cannot be asked for."""
+        """The response to a request whose acks are none of 0, 1 and -1."""
         version = ctx.api_version
         response = _Response()
         response.responses = topics = []
@@ -516,7 +516,7 @@ class ProduceHandler:
         return response
 
     def _close_if_failed(self, ctx: RequestContext, progress: _Progress) -> None:
-        """What acks=0 gets for an answer."""
+        """Close the connection after a failure, which is the only answer with acks=0."""
         if progress.failed:
             self._close(ctx)
 
@@ -537,7 +537,7 @@ class ProduceHandler:
 
 
 def _may_use_id(ctx: RequestContext, request: ProduceRequest, allowed: Permissions) -> bool:
-    """Whether the client may write with its transactional id, and gives one."""
+    """Whether the request names a transactional id with which the client may write."""
     owner = request.transactional_id
     return owner is not None and allowed(ctx, _WRITE, ResourceType.TRANSACTIONAL_ID, owner)
 
@@ -561,7 +561,7 @@ def _denied(
 async def _denied_in_turns(
     ctx: RequestContext, request: ProduceRequest, allowed: Permissions
 ) -> Collection[str]:
-    """The same for a request that may name thousands."""
+    """`_denied` for a request that may name thousands of topics."""
     denied: set[str] = set()
     for topic in request.topic_data:
         denied.update(_denied(ctx, (topic,), allowed))

@@ -1,23 +1,25 @@
-"""One client connection: work that the loop of all connections goes on with.
+"""One client connection: work whose steps the loop of all connections takes.
 
 `ConnectionState` decides the next step, without a stream; `Connection` takes it, on a stream.
 
 Decided by measurements (each saves microseconds of the fifteen that a request costs):
 
-* After a send wait at once: the readiness tells again of bytes that are left.
+* After a send wait at once: the readiness reports bytes that are left again.
 * Handle all complete frames of one receive in a row, and send all their replies in one call.
 * No task, channel or cancel scope per request. A handler that answers at once runs right here.
-* Read the clock three times per request: bytes arrived, handler done, reply sent.
+* Read the clock three times per request: when its bytes came, when its handler was done, when its
+  reply was sent.
 
 The buffer belongs to the request in work until its handler has returned, because handlers patch
-batches in place; a handler that has released it gives it back while it waits for others.
-Bad bytes end the connection, with a line in the log, which many share.
+batches in place. If the handler has released the buffer, the connection gives it back while the
+handler waits for others. Bad bytes end the connection, with a line in the log; several connections
+share a line if many end so.
 
-If its stream has to be opened first, by a TLS handshake, that is part of the work (`handshakes`).
+If the stream has to be opened first, by a TLS handshake, that is part of the work (`handshakes`).
 
-Its parts: `connection_state` (the next step), `receive_buffer` (bytes received), `request_handling`
-(from a frame to its reply), `finishing` (awaiting a handler), `replies` (sending), `activity`
-(what it is doing, for the sweeper and the shutdown).
+A connection has these parts: `connection_state` (the next step), `receive_buffer` (bytes received),
+`request_handling` (from a frame to its reply), `finishing` (awaiting a handler), `replies`
+(sending), `activity` (its state, for the sweeper and the shutdown).
 """
 
 import logging
@@ -68,12 +70,12 @@ INCOMPLETE_BYTES: Final = 160 * 1024 * 1024
 
 
 Opening = Callable[[Stream, ConnectionInfo, Callable[[], object]], Work[str | None]]
-"""Opens a connection's stream, by a handshake: (stream, whose, what ends the connection). Returns
-the client's principal if it is known by that. Raises OSError."""
+"""(stream, client, function that ends the connection): opens the stream by a handshake. Returns the
+client's principal if the handshake has proved one. Raises OSError."""
 
 
 class ConnectionServices:
-    """What all connections of a broker share."""
+    """The parts that all connections of a broker share."""
 
     __slots__ = (
         "backlog",
@@ -116,11 +118,11 @@ class Guard(Protocol):
         ...
 
     def note_bad_bytes(self, error: ProtocolError) -> None:
-        """What the client sent is no request, and ends the connection."""
+        """The client sent bytes that are no request, which ends the connection."""
         ...
 
     def forget(self) -> None:
-        """The connection has ended: drop what holds it."""
+        """The connection has ended: drop the references to it."""
         ...
 
 
@@ -200,7 +202,7 @@ class Connection:
         return request or f"requests and replies of {self.info.connection_id}"
 
     async def run(self) -> None:
-        """Receive, have handled and reply until the connection ends, however it does."""
+        """Receive, have handled and reply until the connection ends, for whatever reason."""
         state = self._state
         ended_well = False
         try:
@@ -235,9 +237,10 @@ class Connection:
             self._forget()
 
     def _forget(self) -> None:
-        """Drop what holds this connection, so that its memory is free with the last reference.
+        """Drop the references to this connection, so that its memory is free with the last one.
 
-        A connection that stood for a while would wait for a full collection, which hardly comes.
+        In a cycle, a connection that lived for a while would wait for a full garbage collection,
+        which hardly ever comes.
         """
         if self._guard is not None:
             self._guard.forget()
@@ -245,7 +248,7 @@ class Connection:
         self._let_in = _nothing
 
     def _tell(self, error: ProtocolError) -> None:
-        """Say why bad bytes end the connection, but not of each where there are many."""
+        """Log why bad bytes end the connection, within the limit on such lines."""
         if self._guard is not None and self.info.is_stranger:
             self._guard.note_bad_bytes(error)
             return
@@ -257,7 +260,7 @@ class Connection:
             logger.debug("Closing connection %s: %s", self.info.connection_id, error)
 
     async def _open(self, opening: Opening) -> None:
-        """Open the stream, and learn who the client is. Raises OSError if it fails."""
+        """Open the stream, and note the client's principal. Raises OSError if that fails."""
         activity = self._state.activity
         activity.state = State.OPENING
         give_up = partial(self._end_if, True, Ending.OPENING)
@@ -271,7 +274,7 @@ class Connection:
     def use(
         self, routes: RouteTable, principal: str | None = None, *, by_token: bool = False
     ) -> None:
-        """Use another table of routes, and principal if given, from the next request on.
+        """Use another table of routes, and another principal if given, from the next request on.
 
         A connection begins with the table of its request channel.
         """
@@ -295,9 +298,9 @@ class Connection:
         self._state.hand_to(self._guard.handle, least_bytes=0, most_bytes=most_bytes)
 
     def let_in(self, principal: str, *, by_token: bool, guarded: bool) -> None:
-        """Serve everything to the client, which has proved that it is this principal.
+        """Serve all APIs to the client, which has proved that it is this principal.
 
-        If it is to stay `guarded`, its frames still pass the guard first.
+        If `guarded`, frames of the client still pass the guard first.
         """
         assert self._guard is not None
         self.use(self._channel.routes, principal, by_token=by_token)
@@ -313,46 +316,46 @@ class Connection:
 
     @property
     def is_stranger(self) -> bool:
-        """Whether its client has yet to prove who it is."""
+        """Whether the client has not proved yet who it is."""
         return self.info.is_stranger
 
     def close(self) -> None:
-        """End it after the request in work; at once if there is none or it is only parked."""
+        """End after the request in work; at once if there is none or it is only parked."""
         if self._state.close():
             self.abort()
 
     def abort(self) -> None:
-        """End it now; a request that changes something is finished first."""
+        """End now; a request that changes something is finished first."""
         if self._served is not None:
             self._served.end()
 
     def cut(self) -> None:
-        """End it now, even if its request changes something: the broker stops."""
+        """End now, even if the request in work changes something: the broker stops."""
         if self._served is not None:
             self._served.cut()
 
     @property
     def state(self) -> State:
-        """What it is doing."""
+        """The present state, for the sweeper and the shutdown."""
         return self._state.activity.state
 
     @property
     def kept(self) -> int:
-        """Bytes that it keeps while it cannot go on (`backlog`)."""
+        """Bytes that the connection keeps while its client takes nothing (`backlog`)."""
         return self._state.incoming.kept
 
     def is_unread(self, now: float, patience_s: float) -> bool:
-        """Whether its client has taken no byte of a reply for `patience_s`."""
+        """Whether the client has taken no byte of a reply for `patience_s`."""
         activity = self._state.activity
         return activity.state is State.SENDING and now - activity.last >= patience_s
 
     @property
     def ending(self) -> Ending | None:
-        """Why it handles no further request; None if it does, or was aborted."""
+        """The reason to handle no further request; None if there is none, or after `abort`."""
         return self._state.activity.ending
 
     def check_idle(self, now: float, max_idle_s: float) -> bool:
-        """Close it if nothing happened for `max_idle_s`; return whether it was.
+        """Close if nothing happened for `max_idle_s`; return whether it was closed.
 
         A connection whose request is parked or in work is not idle, unless its client has sent the
         end of the stream and waits for nothing but a parked request.
@@ -363,14 +366,14 @@ class Connection:
         return self._end_if(stuck, Ending.IDLE)
 
     def check_overdue(self, now: float) -> bool:
-        """Close it if others wait for the memory of its unfinished request; return whether it was.
+        """Close if others wait for the memory of its unfinished request; return whether it was.
 
         A client that keeps sending has `LONGEST_S` for its request (`frame_memory`, rule 4).
         """
         return self._end_if(self._state.is_overdue(now), Ending.OVERDUE)
 
     def push_out(self, reason: Ending) -> None:
-        """Close it, because others need the place or the memory."""
+        """Close, because others need the place or the memory."""
         self._end_if(True, reason)
 
     def _give_up(self) -> None:
@@ -428,7 +431,7 @@ class Connection:
                 step = await self._wait(step)
 
     async def _wait(self, step: Step) -> Step:
-        """Take a step that keeps the connection from receiving; return the next one."""
+        """Carry out a step that waits or yields; return the next step."""
         state = self._state
         claim, hold = state.claim, state.incoming.hold
         if step is THROTTLE:
@@ -443,7 +446,7 @@ class Connection:
         return state.resumed()
 
     async def _throttle(self) -> None:
-        """Send the replies, and wait until the client may go on."""
+        """Send the replies, and wait until the throttle of the client is over."""
         state, replies = self._state, self._replies
         throttle: Throttle = state.waiting
         with throttle:

@@ -1,37 +1,38 @@
-"""The one loop of all connections: whoever is ready goes on, each in a turn of its own.
+"""The one loop of all connections: it gives each connection that is ready a turn of its own.
 
-A connection is work (`storage.waits`), not a task. It waits for its stream (`Ready`) or, with a
-request that is parked, for a signal; it says PAUSE when its turn is over. The loop asks the
-transport's `Readiness` who can be received from, and takes each one's next step right here. A
-signal that fires puts its connection into the line of those who are due. So a request costs no task
-switch, a parked one no task, and who is ready is known in one place.
+A connection is work (`storage.waits`), not a task. It waits for its stream (`Ready`) or, while its
+request is parked, for a signal; it awaits PAUSE when its turn is over. The loop polls the
+transport's `Readiness` for connections with bytes to receive, and takes the next step of each by
+itself. A signal that fires puts its connection into the line of due connections. So a request costs
+no task switch, a parked request costs no task, and one place knows which connections are ready.
 
-A round, again and again until nobody is ready:
+The loop repeats this round until no connection is ready:
 
-1. whoever can be received from, once each: however much one client sends, the others come between.
-   The replies of those who were told of together leave together (`WITH_OTHERS`): the first wakes
-   the clients' process, and the others find it awake, which saves a quarter of a small request;
-2. those who are due, first come first served, `DUE_PER_ROUND` at most; their replies, too, leave
-   together;
-3. one of those whose turn was cut: clients that send little never wait for several that saturate
-   the broker.
+1. Each connection with bytes to receive has one turn, so a client that sends much does not delay
+   the others. The replies of connections that one poll reported leave together (`WITH_OTHERS`): the
+   first reply wakes the clients' process, and the others find it awake, which saves a quarter of a
+   small request.
+2. Up to `DUE_PER_ROUND` due connections have a turn, first come first served; their replies, too,
+   leave together.
+3. One connection whose turn was cut has a turn, because clients that send little must not wait for
+   several clients that saturate the broker.
 
-Before a turn that will take long, those who have come since go on first, for `LONG_S` together: so
-a client that sends little waits for the rest of one such turn, and not for one of each client that
-saturates the broker, and a crowd of such clients leaves those at least half of the time.
+Before a turn that will take long, the loop polls again and serves the connections that became ready
+meanwhile, for `LONG_S` in all. So a client that sends little waits for the rest of one long turn,
+not for a long turn of each client that saturates the broker; and a crowd of small clients leaves
+the saturating ones at least half of the time.
 
-After `TURN_S` of rounds trio's other tasks have their turn. When nobody is ready, trio waits for
-the readiness; but if clients answered faster than that the last time, the loop first looks a few
-more times by itself.
+After `TURN_S` of rounds trio's other tasks have their turn. When no connection is ready, trio waits
+for the readiness; but if the last wait of trio was short, the loop first polls a few more times.
 
-Calls in threads for the requests of producers and consumers (`Route.in_workers`) are made by the
-handler workers. Whatever else a connection waits for (other calls, a deadline), the driver serves
-in a task.
+The handler workers make the calls in threads of producers' and consumers' requests
+(`Route.in_workers`). The driver serves all other waits of a connection (other calls, a deadline) in
+a task.
 
-While nobody takes a connection's bytes they stay in its stream, and the loop listens only for its
-end and for a reset. The end of the stream ends nothing: a client that sends no more may listen, and
-what it sent is carried out before the end is read. `broker.network.connection_work` says what ends
-a connection.
+While nobody takes a connection's bytes, they stay in its stream, and the loop listens only for the
+end of the stream and for a reset. The end of the stream ends no work, because a client that sends
+no more may still listen; its requests are carried out before the connection reads the end.
+`broker.network.connection_work` has the rules of what ends a connection.
 """
 
 from collections import deque
@@ -57,18 +58,18 @@ DUE_PER_ROUND: Final = 16
 GROUP: Final = 16
 """The most connections whose replies leave together."""
 GROUP_S: Final = 0.0005
-"""Seconds that a reply waits for others at most, beside the one request that is then in work."""
+"""The most seconds that a reply waits for others, not counting the request that is then in work."""
 LONG_S: Final = 0.0002
-"""Seconds of a turn that others should not wait for."""
+"""Seconds; a longer turn is long: other connections should not wait for it."""
 LOOKS: Final = 256
 LOOKS_S: Final = 0.00006
-"""Seconds of looks at the readiness, and their largest number, before trio waits for it.
+"""The most seconds and the most polls of the readiness before trio waits for it.
 
-A client on the same machine needs 15 to 50 µs for its next request; to fall asleep and be woken
-costs the loop 20 to 40 µs, the most where the processor falls asleep too.
+A client on the same machine needs 15 to 50 µs for its next request; to fall asleep and to be woken
+costs the loop 20 to 40 µs, the most if the processor falls asleep too.
 """
 LOOKS_PAY_S: Final = 0.0001
-"""If trio has waited for less than this, looking would have found the client's next request."""
+"""Seconds; after a shorter wait of trio, polling would have found the client's next request."""
 CUTS_PER_TURN: Final = round(TURN_S / CONNECTION_TURN_S)
 _TOLD_AT_ONCE: Final = 64
 _ONLY_HANGUP: Final = HANGUP | ONCE
@@ -78,7 +79,7 @@ _set_client: Final = CLIENT.set
 
 @final
 class WithOthers(Wait):
-    """Replies are ready to be sent: they leave with those of others who are ready now."""
+    """Replies are ready to be sent: they leave with those of other connections in this round."""
 
     __slots__ = ()
 
@@ -106,17 +107,17 @@ class ConnectionLoop:
         self._monotonic = monotonic
         self._nursery: trio.Nursery | None = None
         self._served: dict[int, ConnectionWork] = {}
-        """By the key of their streams; of works beside, by negative numbers."""
+        """Works by the key of their stream; those of `beside` by negative numbers."""
         self._last_beside = -1
         self._told: deque[tuple[int, int]] = deque()
-        """What the readiness told of and nobody has looked at: (key, events)."""
+        """(key, events) that the readiness has reported and the loop has not served yet."""
         self._due: deque[ConnectionWork] = deque()
         self._cut: deque[ConnectionWork] = deque()
-        """Those whose turn was over while they had more to do."""
+        """Works whose turn was over while they had more to do."""
         self._together: deque[ConnectionWork] = deque()
-        """Those whose replies are about to leave."""
+        """Works whose replies are about to leave."""
         self.gathers = False
-        """Whether replies should wait for those of others: `await WITH_OTHERS`."""
+        """Whether replies should wait for those of other connections: `await WITH_OTHERS`."""
         self._at_work = self._has_ended = False
         self._looks_pay = False
         self._idle_since = 0.0
@@ -171,7 +172,7 @@ class ConnectionLoop:
         return served
 
     async def run(self) -> None:
-        """Serve until cancelled; then end everybody, after the calls in threads."""
+        """Serve until cancelled; then end all works, after their calls in threads."""
         try:
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(self._serve_due)
@@ -234,7 +235,7 @@ class ConnectionLoop:
     # ---- rounds
 
     def _rounds(self) -> bool:
-        """Take rounds until nobody is ready (True) or the loop's turn is over (False)."""
+        """Repeat rounds until no work is ready (True) or the loop's turn is over (False)."""
         told, due, cut = self._told, self._due, self._cut
         poll, resume = self._readiness.poll, self._resume
         now = self._monotonic()
@@ -266,7 +267,7 @@ class ConnectionLoop:
         return False
 
     def _look_again(self, now: float) -> bool:
-        """Look at the readiness for a while if that pays; return whether it told of anybody.
+        """Poll the readiness for a while if that pays; return whether it reported a stream.
 
         A client on a fast network sends its next request sooner than trio falls asleep and wakes.
         """
@@ -283,7 +284,7 @@ class ConnectionLoop:
         return False
 
     def _receive(self, now: float, over: float) -> float:
-        """Go on with those who can be received from, until `over`; return the time after them."""
+        """Resume the works with bytes to receive, until `over`; return the time after them."""
         told, together, find, resume = self._told, self._together, self._served.get, self._resume
         began = now
         while told:
@@ -309,9 +310,10 @@ class ConnectionLoop:
         return self._send_together(now)
 
     def _let_pass(self, now: float) -> float:
-        """Go on with those who have come, for `LONG_S`; return the time after.
+        """Resume works that have become ready, for `LONG_S`; return the time after them.
 
-        Before a turn that will take long. Not with those whose own takes long.
+        The loop calls this before a turn that will take long. It leaves out works whose own turn
+        will take long.
         """
         until = now + LONG_S
         for key, events in self._readiness.poll(0, _TOLD_AT_ONCE):
@@ -327,7 +329,7 @@ class ConnectionLoop:
         return now
 
     def _serve_some_due(self, now: float, over: float) -> float:
-        """Go on with `DUE_PER_ROUND` of those who are due, until `over`; return the time after."""
+        """Resume `DUE_PER_ROUND` due works, until `over`; return the time after them."""
         due, resume = self._due, self._resume
         began = now
         for left in range(min(len(due), DUE_PER_ROUND) - 1, -1, -1):
@@ -374,7 +376,7 @@ class ConnectionLoop:
             self._finish(served)
             now = monotonic()
         except ConnectionEnded as ended:
-            ended.__traceback__ = None  # refers to frames that refer to the error
+            ended.__traceback__ = None  # it refers to frames that refer to the error
             self._finish(served)
             now = monotonic()
         except BaseException:
@@ -395,7 +397,7 @@ class ConnectionLoop:
         return now
 
     def _throw(self, served: ConnectionWork, error: BaseException) -> Wait:
-        """Go on with an error instead of what the work waits for."""
+        """Resume the work with an error in place of an answer."""
         wait = served.wait
         if isinstance(wait, Until):
             wait.signal.wake = None
@@ -403,7 +405,7 @@ class ConnectionLoop:
         return served.work.throw(error)
 
     def _wait(self, served: ConnectionWork, wait: Wait) -> None:
-        """Have it go on when what it waits for is there."""
+        """Have the work resumed when its wait is over."""
         served.wanted = 0
         if served.gone and served.is_for_client(wait):
             served.end(ClientGone("the client went away before"))
@@ -460,14 +462,14 @@ class ConnectionLoop:
             self._told.remove(event)
         served.ended()
 
-    # ---- what the readiness is asked for
+    # ---- masks of the readiness
 
     def _ask(self, served: ConnectionWork, mask: int) -> None:
         served.mask = mask
         self._readiness.modify(served.key, mask)
 
     def _note_unwanted(self, served: ConnectionWork, events: int) -> None:
-        """Nobody takes its bytes now: from here on only its end and a reset are told of, once."""
+        """Nobody takes the stream's bytes now: have only its end and a reset reported, once."""
         if served.mask != _ONLY_HANGUP:
             self._ask(served, _ONLY_HANGUP)
         if events & HANGUP:

@@ -1,12 +1,13 @@
-"""What a connection does next: its rules, without a stream, a task or a clock.
+"""The rules of what a connection does next, without a stream, a task or a clock.
 
 Like h11's `Connection` it takes bytes and returns what follows; unlike h11's it never copies them.
-The driver carries out a `Step` and calls the event named there with the outcome; the event returns
-the next step. `broker.network.connection` drives it on a stream, tests do so by hand (decision 76).
+The driver carries out a `Step` and reports the outcome by the event of that step; the event returns
+the next step. `broker.network.connection` drives it on a stream, tests drive it by hand (decision
+76).
 
     step                event           next step
     RECEIVE             received        whole frames are handled: FINISH if a reply must be waited
-                                        for, SEND if some are ready, else as after `sent`
+                                        for, SEND if replies are ready, else as after `sent`
                         nothing_came    WAIT_READABLE
                         client_ended    CLOSE
     FINISH              finished        as after `received`, or THROTTLE
@@ -16,26 +17,27 @@ the next step. `broker.network.connection` drives it on a stream, tests do so by
     WAIT_…              resumed         the decision
     CLOSE
 
-The decision is what comes next when no whole frame is left (`_next`): CLOSE, WAIT_FOR_MEMORY,
-YIELD, WAIT_FOR_WINDOW or RECEIVE.
+The decision is the step when no whole frame is left (`_next`): CLOSE, WAIT_FOR_MEMORY, YIELD,
+WAIT_FOR_WINDOW or RECEIVE.
 
 Rules
 
-* One request is in work at a time, and replies keep the order of requests (S-NET-1): while a reply
-  is waited for, no further frame is handed out.
+* One request is in work at a time, and replies keep the order of requests (S-NET-1): while the
+  connection waits for a reply, it hands out no further frame.
 * All whole frames of one receive are handled in a row, and their replies leave in one send.
-* After `CONNECTION_TURN_S` of work, or some bytes of replies (`backlog`), these are sent and the
-  other connections get their turn. If the client does not take them, no further request is handled.
+* After `CONNECTION_TURN_S` of work, or some bytes of replies (`backlog`), the replies are sent and
+  the other connections get their turn. If the client does not take the replies, no further request
+  is handled.
 * An invalid frame length ends the connection (S-NET-1), and so does a ProtocolError of `handle`.
 * Nothing is received while requests hold too much memory (`request_memory`, `frame_memory`), except
   that a frame which holds memory itself may be received to its end.
 * Nothing is received, and no frame handed out, while the client is throttled (KIP-219, S-QTA-3).
   The replies leave before that.
-* After the connection has ended (`Activity.ending`) no frame is handed out; replies that are ready
+* After the connection has ended (`Activity.ending`), no frame is handed out; replies that are ready
   are still sent.
 
-The buffer belongs to the request in work until `finished`, or until it is `parked` and has released
-it.
+The buffer belongs to the request in work until `finished`, or until the request is `parked` and its
+handler has released the buffer.
 """
 
 import enum
@@ -52,19 +54,19 @@ from protocol.errors import ProtocolError
 from protocol.framing import MIN_REQUEST_SIZE, SIZE_BYTES, frame_size
 
 CONNECTION_TURN_S: Final = 0.0005
-"""Seconds of work between two yields. A yield costs as much as appending two batches, so it depends
-on how long the others had to wait, and not on the bytes handled."""
+"""Seconds of work between two yields. A yield costs as much as appending two batches, so the time
+that others had to wait ends a turn, not the number of bytes."""
 
 _SIZE: Final = struct.Struct(">i").unpack_from
 
 Handle = Callable[[PoolBuffer, memoryview, int, int, float], Any]
 """(buffer, view of it, start, end, monotonic seconds at which the frame came): handles the frame in
-`start .. end`. Returns None if its reply is ready or it has none; a `Throttle` if so it is, but its
-client is throttled; else what must be waited for."""
+`start .. end`. Returns None if the reply is ready or there is none; the `Throttle` of the client if
+it has one besides; otherwise the request whose reply must be waited for."""
 
 
 class Step(enum.Enum):
-    """What the driver does next, and the event that reports the outcome."""
+    """The next thing that the driver does; an event reports its outcome."""
 
     RECEIVE = "receive into `room`: `received`, `nothing_came` or `client_ended`"
     SEND = "send the replies of this turn, which came at `came_at`: `sent`"
@@ -131,22 +133,22 @@ class ConnectionState:
         self.activity = activity
         self.incoming = incoming
         self.claim = claim
-        """What it holds of the memory for requests; None if that is not limited."""
+        """The connection's share of the memory for requests; None if that is not limited."""
         self._handle = handle
         self._ready = ready
         self._least_bytes = MIN_REQUEST_SIZE
         self._most_bytes = max_request_bytes
         self.end: int | None = None
-        """Up to where the buffer may be filled; None: all of it."""
+        """The end of the part of the buffer that may be filled; None: its end."""
         self.came_at = activity.last
-        """When bytes last came."""
+        """The time at which bytes last came."""
         self.since = activity.last
-        """When the frame came that led to the last FINISH or YIELD: `came_at`, or when the request
-        before it was `finished`."""
+        """The time at which the frame came that led to the last FINISH or YIELD: `came_at`, or the
+        time at which the request before it was `finished`."""
         self.began = 0.0
-        """When this turn began; 0 if it begins with the next bytes."""
+        """The time at which this turn began; 0 if it begins with the next bytes."""
         self.waiting: Any = None
-        """What `handle` returned, for FINISH; for THROTTLE, the throttle."""
+        """The request that `handle` returned, for FINISH; for THROTTLE, the throttle."""
         self.ahead = 0
         """Bytes in memory of the reply to `waiting`, if it was made before its turn to be sent."""
         self.is_cut = False
@@ -159,9 +161,9 @@ class ConnectionState:
         """Size of the last large frame of this receive; 0 if there was none."""
 
     def hand_to(self, handle: Handle, *, least_bytes: int, most_bytes: int) -> None:
-        """Have `handle` called with the frames from the next receive on, if they have such sizes.
+        """Have `handle` called with the frames of the next receive and later ones.
 
-        The sizes hold from the next frame on.
+        The limits on sizes hold from the next frame on.
         """
         self._handle = handle
         self._least_bytes, self._most_bytes = least_bytes, most_bytes
@@ -270,7 +272,7 @@ class ConnectionState:
             self.incoming.keep(unsent + self.ahead)
 
     def made_ahead(self, size: int) -> None:
-        """The reply to `waiting`, of `size` bytes in memory, waits for those before it to leave."""
+        """The reply to `waiting`, of `size` bytes in memory, waits for earlier replies to leave."""
         self.ahead = size
         self.incoming.keep(self.incoming.kept + size)
 
@@ -292,7 +294,7 @@ class ConnectionState:
         return self._next()
 
     def yielded(self, now: float) -> Step:
-        """The other connections had their turn. Raises ProtocolError, as `received` does."""
+        """The other connections have had a turn. Raises ProtocolError, as `received` does."""
         if self.is_cut:
             self.is_cut = False
             if self.incoming.kept:
@@ -326,7 +328,7 @@ class ConnectionState:
     def finished(self, throttle: Throttle | None = None) -> Step:
         """The reply of the request in work was appended to the others, at `activity.last`.
 
-        `throttle` is that of its client; without one nobody is throttled (any more). Raises
+        `throttle` is that of its client; None if the client is not throttled (any more). Raises
         ProtocolError when the next bytes are no request.
         """
         if throttle is not None:
@@ -392,6 +394,6 @@ class ConnectionState:
         return slow and hold.is_too_slow(now, max_idle_s)  # type: ignore[union-attr]
 
     def is_overdue(self, now: float) -> bool:
-        """Whether others wait for the memory of its frame, which comes too slowly."""
+        """Whether its frame comes too slowly while others wait for the frame's memory."""
         hold = self.incoming.hold
         return hold is not None and self.activity.state is State.IDLE and hold.is_overdue(now)

@@ -1,12 +1,13 @@
 """One connection's work, and what ends it.
 
-`ConnectionWork.end` throws `ConnectionEnded` into the work where it waits, and a reset of the
-connection throws `ClientGone` while a request waits on behalf of its client (`Signal.parked`,
-`Route.ends_with_client`). Two things are not interrupted:
+`ConnectionWork.end` throws `ConnectionEnded` into the work at its wait. A reset of the connection
+throws `ClientGone` while a request waits on behalf of its client (`Signal.parked`,
+`Route.ends_with_client`). Neither interrupts
 
-* a call in a thread: what follows it in the work relies on its result. The end is thrown later;
+* a call in a thread, because the code behind the call relies on its result. The end is thrown at a
+  later wait;
 * a request that changes something (not `Route.ends_with_client`). The end is thrown when the
-  request is done, or parked; at the broker's stop (`ConnectionWork.cut`), at its next wait.
+  request is done or parked; at the broker's stop (`ConnectionWork.cut`), at its next wait.
 """
 
 from collections.abc import Callable
@@ -32,10 +33,10 @@ def is_parked(wait: Wait | None) -> bool:
 
 
 class ConnectionWork:
-    """One connection's work, and what it waits for. Most fields are the loop's.
+    """One connection's work and its wait. Most fields are the loop's.
 
-    Work of a request that goes on beside that of its connection (`ConnectionLoop.beside`) is one,
-    too; it has no stream.
+    The work of a request that runs beside its connection's (`ConnectionLoop.beside`) is one, too;
+    it has no stream.
     """
 
     __slots__ = (
@@ -79,48 +80,48 @@ class ConnectionWork:
         self.name = name
         self.ended = ended
         self.key = -1
-        """Of its stream at the readiness."""
+        """The key of the stream at the readiness."""
         self.mask = 0
-        """What the readiness is asked to tell."""
+        """The events that the readiness reports of the stream."""
         self.wanted = 0
-        """The events with which it goes on; 0 while it does not wait for its stream."""
+        """The events that resume the work; 0 while it does not wait for its stream."""
         self.wait: Wait | None = PAUSE
-        """None while it takes a step."""
+        """None while the work takes a step."""
         self.answer: Any = None
         self.error: BaseException | None = None
-        """Thrown into the work at its next step, instead of an answer."""
+        """Thrown into the work at its next step, in place of an answer."""
         self.ending: BaseException | None = None
-        """Why it is ended; thrown as soon as it may be."""
+        """The reason to end the work; thrown as soon as it may be."""
         self.is_cut = False
         """Whether even a request that changes something is ended."""
         self.route: Route | None = None
-        """Of the request in work, whose handler decides what the work waits for; None if the
-        connection does. The connection's."""
+        """The route of the request whose handler decides what the work waits for; None if the
+        connection decides. The connection sets it."""
         self.beside: ConnectionWork | None = None
-        """The work of its request, if that goes on beside. The connection's."""
+        """The request's work, if it runs beside this one. The connection sets it."""
         self.started: float | None = None
-        """When a worker began its call, in monotonic seconds."""
+        """When a worker began the call of this work, in monotonic seconds."""
         self.is_due = False
-        """Whether it stands in a line."""
+        """Whether the work stands in a line of the loop."""
         self.gone = False
         """Whether the connection was reset: nobody listens."""
         self.has_sent_all = False
         """Whether the end of the stream has come while its work was under way."""
         self.takes_long = False
-        """Whether it took so long, when it last received, that nobody should wait for it."""
+        """Whether its last turn with received bytes took longer than `LONG_S`."""
         self.round = 0
-        """In which it received last."""
+        """The round of its last turn with received bytes."""
         self.scope: trio.CancelScope | None = None
-        """Of the task that serves its wait."""
+        """The scope of the task that serves the wait."""
 
     def wake(self) -> None:
-        """Let it go on in its turn."""
+        """Put the work into the line of due ones."""
         if not self.is_due:
             self.is_due = True
             self._add_due(self)
 
     def answered(self, answer: Any, error: BaseException | None) -> None:
-        """Its call is done."""
+        """The call of the work is done."""
         self.answer, self.error = answer, error
         self.wake()
 
@@ -131,12 +132,12 @@ class ConnectionWork:
         self._throw_end()
 
     def cut(self) -> None:
-        """End the work at its next wait that is no call in a thread, whatever it does."""
+        """End the work at its next wait but a call in a thread, even if it changes something."""
         self.is_cut = True
         self.end()
 
     def leave(self) -> None:
-        """The client has reset the connection: end what is for that client alone."""
+        """The client has reset the connection: end a request that is for that client alone."""
         if not self.gone:
             self.gone = True
             if self.beside is not None:
@@ -158,7 +159,7 @@ class ConnectionWork:
 
     def _throw_end(self) -> None:
         if self.wait is None or self.error is not None or not self.may_end(self.wait):
-            return  # it takes a step, after which the loop looks; or the end comes later
+            return  # the loop looks after the step; or the end comes later
         self.wanted = 0
         if self.scope is not None:
             self.scope.cancel()

@@ -1,11 +1,11 @@
 """Finishes a request in work: awaits the rest of its handler's work, and appends the reply.
 
 The connection waits for whatever the handler waits for, and receives nothing meanwhile (S-NET-1,
-decision 107); `broker.network.connection_work` has the rules of what ends there.
+decision 107); `broker.network.connection_work` has the rules of what may end it there.
 
-If the replies before cannot leave at once, because the client is slow to take them, the handler's
-work goes on beside the sending. It may hold locks and places, or stand in a line for them: if it
-stood still until the client reads, everybody else who needs these would wait for that client.
+If earlier replies cannot leave at once, because the client is slow to take them, the handler's work
+runs beside the sending. The work may hold locks and places, or stand in a line for them: if it
+stood still until the client reads, all other requests that need these would wait for that client.
 """
 
 from functools import partial
@@ -42,7 +42,7 @@ class Finishing:
         self._channel = channel
         self._monotonic = channel.clock.monotonic
         self._in_work: RequestInWork | None = None
-        """Whose work is awaited."""
+        """The request whose work the connection awaits."""
 
     def name(self) -> str | None:
         """Name the request in work for the log; None if there is none."""
@@ -51,8 +51,8 @@ class Finishing:
     async def finish(self, served: ConnectionWork, loop: ConnectionLoop) -> Throttle | None:
         """Have the reply to `ConnectionState.waiting` made, and append it; send it if it is large.
 
-        Returns the throttle of the client; None if it is not throttled. `served` is the
-        connection's work, of `loop`. Raises OSError, and ProtocolError.
+        `served` is the connection's work, of `loop`. Returns the throttle of the client; None if it
+        is not throttled. Raises OSError and ProtocolError.
         """
         state, handling = self._state, self._handling
         in_work: RequestInWork = state.waiting
@@ -89,7 +89,7 @@ class Finishing:
             return await self._answer_large(in_work, served)
 
     async def _work(self, in_work: RequestInWork, served: ConnectionWork) -> None:
-        """Await the rest of the handler's work. `served` awaits it, and is known by its route."""
+        """Await the rest of the handler's work in that of `served`, which bears its route."""
         work, monotonic = in_work.work, self._monotonic
         assert work is not None
         self._in_work = in_work
@@ -106,11 +106,11 @@ class Finishing:
         now = monotonic()
         in_work.local_s += now - in_work.since
         in_work.since = now
-        if served.ending is not None:  # while that was kept from it
+        if served.ending is not None:  # the end was kept from the handler's work
             raise served.ending
 
     def _settle(self, in_work: RequestInWork) -> Throttle | None:
-        """The reply is there: count its times, and charge its client."""
+        """The reply is there: count the request's times, and charge the client."""
         in_work.note_times()
         self._state.activity.last = in_work.since
         return self._handling.settle(in_work.route, in_work.context, in_work.reply, in_work.local_s)
@@ -135,9 +135,9 @@ class Finishing:
     async def _send_before(
         self, in_work: RequestInWork, served: ConnectionWork, loop: ConnectionLoop
     ) -> None:
-        """Send the replies before that to `in_work`; if that takes long, its work goes on beside.
+        """Send the earlier replies; if that takes long, run the work of `in_work` beside it.
 
-        Then the reply is there when this returns.
+        If the work has run beside, the reply to `in_work` is there when this returns.
         """
         replies, since = self._replies, self._state.since
         done: Signal[BaseException | None] = Signal()
@@ -173,7 +173,7 @@ class Finishing:
     def _go_on_beside(
         self, in_work: RequestInWork, done: Signal[BaseException | None], loop: ConnectionLoop
     ) -> ConnectionWork:
-        """Have the work of `in_work` go on without the connection's, until `done`."""
+        """Run the work of `in_work` beside the connection's, and call `done` at its end."""
         work = partial(self._beside, in_work, done)
         return loop.beside(work, in_work.route, in_work.context.connection.client, in_work.name)
 
@@ -192,6 +192,6 @@ class Finishing:
             done.fire(failure)
 
     def _made_ahead(self, in_work: RequestInWork) -> None:
-        """The reply was made while those before it wait for the client."""
+        """The reply was made while earlier replies wait for the client."""
         if in_work.reply is not None:
             self._state.made_ahead(self._replies.size_in_memory(in_work.route, in_work.reply))

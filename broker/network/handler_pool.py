@@ -1,10 +1,10 @@
 """The handler workers: `num.io.threads` tasks that make the calls of requests in threads.
 
-A request of an API that producers and consumers use all the time (`Route.in_workers`) has its calls
-put into one bounded queue (`queued.max.requests`), and the next free worker makes the call. A
-worker makes a call and never waits for anything else: the holder of what it waited for might need a
-worker, too. When the queue is full, calls wait in front of it in the order in which they came, and
-their connections do not receive: that is the back pressure on clients.
+The calls of an API that producers and consumers use all the time (`Route.in_workers`) go into one
+bounded queue (`queued.max.requests`), and the next free worker makes the call. A worker makes calls
+and waits for nothing else, because the holder of what it waited for might need a worker, too. When
+the queue is full, calls wait in front of it in the order in which they came, and their connections
+do not receive: that is the back pressure on clients.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ class Caller(Protocol):
 
     client: Client
     started: float | None
-    """Monotonic seconds when a worker began the call."""
+    """The time at which a worker began the call, in monotonic seconds."""
 
     def answered(self, answer: Any, error: BaseException | None) -> None:
         """The call is done, with an answer or an error."""
@@ -54,16 +54,16 @@ class HandlerPool:
         self._driver = driver
         self._workers = workers
         self._surplus = 0
-        """How many workers must end when they are free."""
+        """Number of workers that must end when they are free."""
         self._nursery: trio.Nursery | None = None
         self._clock = clock
         self._queued_max = queued_max
         self._queue: deque[_Queued] = deque()
         self._in_front: deque[_Queued] = deque()
-        """Of the queue, which is full."""
+        """Calls that wait in front of the full queue."""
         self._idle = trio.lowlevel.ParkingLot()
         self._at_work: dict[Caller, float] = {}
-        """Whose calls are made now, since when."""
+        """The callers whose calls workers make now, with the time at which each began."""
         self._is_closed = False
         self._busy_s = 0.0
         """Seconds spent on finished calls."""
@@ -90,7 +90,7 @@ class HandlerPool:
             self._drop_queued()
 
     def _drop_queued(self) -> None:
-        """End those whose calls no worker will make any more."""
+        """End the callers whose calls no worker will make any more."""
         self.close()
         while self._queue:
             self._next()[1].answered(None, ConnectionEnded())

@@ -1,7 +1,7 @@
 """The replies of one turn: encoded one after the other, sent together.
 
-A turn is what a connection handles between two sends. Its replies leave in one send if the peer
-takes them at once; `send` handles what must wait: a slow peer, slices of files.
+A turn is the time between two sends of a connection. Its replies leave in one send if the peer
+takes them at once; `send` handles a slow peer and slices of files, for which it must wait.
 """
 
 from collections.abc import Callable
@@ -50,15 +50,15 @@ class Replies:
         self._out: list[Any] = []  # pieces, in order
         self._slices = False  # some of them are slices of files
         self.turn: list[RequestMetrics] = []
-        """The metrics of each request of the turn, also of those without a reply."""
+        """The metrics of each request of the turn, even if it has no reply."""
         self._ready: list[float] = []
-        """When the handler of each was done, in monotonic seconds."""
-        self._waited = False  # `send` did, since it began
+        """The time at which the handler of each request was done, in monotonic seconds."""
+        self._waited = False  # whether `send` has waited since it began
         self._counted = 0
         self.blocked: Callable[[int], None] = _ignore
-        """Called with the bytes that are kept, when the client is slow to take them."""
+        """Called with the number of bytes that are kept for a client that is slow to take them."""
         self.bill: Callable[[float], None] | None = None
-        """Told of the seconds that the next sending takes, for a client with a quota of time."""
+        """Called with the seconds of the next sending, if the client has a quota of time."""
 
     def append(self, route: Route, correlation_id: int, reply: Any) -> None:
         """Encode a reply and append it to those of this turn; None if there is no reply.
@@ -117,9 +117,9 @@ class Replies:
         self._ready.append(ready)
 
     def send_nowait(self, received: float) -> bool:
-        """Send what the peer takes at once; return False if `send` must go on.
+        """Send the bytes that the peer takes at once; return False if `send` must send the rest.
 
-        `received` is when the requests of this turn came, in monotonic seconds.
+        The requests of this turn came at `received`, in monotonic seconds.
         """
         if self._slices:
             return False
@@ -146,9 +146,9 @@ class Replies:
         return True
 
     async def send(self, received: float, counted: int = 0) -> None:
-        """Send what `send_nowait` left; waits only if the peer or the disk is slow.
+        """Send the bytes that `send_nowait` left; waits only if the peer or the disk is slow.
 
-        `counted` bytes of it are no concern of `blocked`, because others count them.
+        `blocked` does not count `counted` bytes of them, because others do.
         """
         self._counted = counted
         activity = self._activity
@@ -169,7 +169,7 @@ class Replies:
         self.turn.clear()
         self._ready.clear()
         if self.bill is not None:
-            # What was sent after a wait is not known, and left out.
+            # The part that was sent after a wait is not known, and left out.
             self._pay((began if self._waited else activity.last) - done)
 
     @staticmethod
@@ -178,12 +178,12 @@ class Replies:
         pieces: list[Any] = []
         try:
             route.build_into(reply, pieces.append)
-        except Exception:  # noqa: BLE001 - it is answered by an error when its turn has come
+        except Exception:  # noqa: BLE001 - an error answers it when its turn has come
             return 0
         return sum(len(piece) for piece in pieces if isinstance(piece, BYTES_LIKE))
 
     def drop(self) -> None:
-        """The connection has ended: free what was not sent, and what it refers to."""
+        """The connection has ended: free the replies that were not sent, with what they hold."""
         self._out.clear()
         self.blocked = _ignore
 
@@ -204,7 +204,7 @@ class Replies:
         self.blocked(max(size - self._counted, 0))
 
     def progressed(self) -> None:
-        """The client has taken some."""
+        """The client has taken some of the bytes."""
         self._activity.last = self._monotonic()
 
 

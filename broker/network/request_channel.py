@@ -1,7 +1,7 @@
-"""Between connections and handlers: the tables of routes, and the workers that make calls.
+"""The tables of routes and the workers that make calls, between connections and handlers.
 
 A handler works in the turns of its connection, because a task switch would cost more than most
-requests. Calls in threads, which wait for disks, are made by the `HandlerPool`.
+requests. The `HandlerPool` makes the calls in threads, which wait for disks.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ class RequestChannelStatistics:
 
     pool: HandlerPoolStatistics
     requests: Mapping[str, RequestTimes]
-    """By API, of those that were requested at least once."""
+    """By API, for APIs that were requested at least once."""
 
 
 class RequestChannel:
@@ -47,8 +47,8 @@ class RequestChannel:
         quotas: Quotas | None = None,
         deadlines: Deadlines | None = None,
     ) -> None:
-        """`driver` runs what handlers wait for; by default calls in threads and child processes are
-        made at once. `deadlines` end throttles by `quotas`.
+        """`driver` serves the waits of handlers; the default makes calls in threads and child
+        processes at once. `deadlines` end throttles by `quotas`.
 
         `unsupported_version_reply` makes the v0 ApiVersions body for an unknown version.
         """

@@ -1,8 +1,8 @@
 """From the bytes of one frame to its reply: header, route, codec, handler.
 
 A refusal (`KafkaError`) or a bug of a handler becomes that API's error response (decision 7); bad
-bytes raise ProtocolError, which ends the connection. A request whose reply the handler's
-first turn did not make is returned as `RequestInWork`; the connection finishes it.
+bytes raise ProtocolError, which ends the connection. If the handler's first turn does not make the
+reply, the connection gets a `RequestInWork`, which it finishes.
 """
 
 import logging
@@ -67,7 +67,7 @@ class RequestHandling:
         self._info = info
 
     def identify(self, info: ConnectionInfo) -> None:
-        """The client is known now."""
+        """Note the client, which is known now."""
         self._info = info
 
     def handle(
@@ -75,10 +75,9 @@ class RequestHandling:
     ) -> RequestInWork | Throttle | None:
         """Answer the request in `start .. end`, or return it if its reply must be waited for.
 
-        Returns the throttle if the request is answered and its client throttled.
-
-        `view` is a view of the whole `buffer`; `now` is when the frame came, in monotonic seconds.
-        Raises ProtocolError.
+        `view` is a view of the whole `buffer`; the frame came at `now`, in monotonic seconds.
+        Returns the throttle if the request is answered and its client throttled. Raises
+        ProtocolError.
         """
         try:
             key, version, correlation_id, client_id, body = parse_request_header(
@@ -174,7 +173,7 @@ class RequestHandling:
     def answer_in_quota(
         self, route: Route, context: RequestContext, request: Any, reply: Any, local_s: float
     ) -> Throttle | None:
-        """As `answer`, while quotas are set; returns the throttle of the client if it has one."""
+        """`answer` while quotas are set; returns the throttle of the client if it has one."""
         throttle = self.settle(route, context, reply, local_s)
         self.answer(route, context, request, reply)
         return throttle
@@ -184,7 +183,8 @@ class RequestHandling:
     ) -> Throttle | None:
         """Charge a request that is ready to be answered; `local_s`: seconds of its handler's work.
 
-        The throttle time is written into the reply. None if the connection ends with it.
+        Writes the throttle time into the reply, and returns the throttle of the client if it has
+        one; None if the reply ends the connection.
         """
         charging = self._quotas.charging
         if charging is None:
@@ -207,7 +207,7 @@ class RequestHandling:
     def error_reply(
         self, route: Route, context: RequestContext, request: Any, error: Exception
     ) -> Any:
-        """Return the API's error response for `error`. Raises a ProtocolError on."""
+        """Return the API's error response for `error`. Raises `error` if it is a ProtocolError."""
         if isinstance(error, ProtocolError):
             raise error
         if isinstance(error, KafkaError):

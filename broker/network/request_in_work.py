@@ -1,7 +1,7 @@
-"""A request whose reply the handler's first turn did not make: what is left of its work.
+"""A request whose reply the handler's first turn did not make, with the rest of its work.
 
 The connection takes the first turn of a handler's work as soon as the frame is there; most requests
-are done then. The others it finishes by awaiting the rest (`broker.network.finishing`).
+are done then. It finishes the other requests by awaiting the rest (`broker.network.finishing`).
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from storage.waits import PAUSE, Wait, Work
 
 
 class Span(NamedTuple):
-    """Where the body of a request is, in the connection's buffer."""
+    """The place of a request's body in the connection's buffer."""
 
     start: int
     end: int
@@ -61,37 +61,37 @@ class RequestInWork:
         self.route = route
         self.context = context
         self.since = since
-        """When its last turn ended; first, when the request came."""
+        """The time at which its last turn ended; at first, that at which the request came."""
         self.span: Span | None = None
-        """Its body, which has too many elements to be parsed in one go; None once it is parsed."""
+        """The body, if it has too many elements for one turn; None once it is parsed."""
         self.request: Any = None
         self.work: Work[Any] | None = None
-        """What is left of the handler's work; None if the reply is there."""
+        """The rest of the handler's work; None if the reply is there."""
         self.wait: Wait | None = None
-        """What the work waits for; None if it has not begun, or takes a step."""
+        """The wait of the work; None if the work has not begun, or takes a step."""
         self.monotonic: Callable[[], float]
         self.served: ConnectionWork | None = None
-        """What awaits the rest of the work."""
+        """The work that awaits this one."""
         self.state: ConnectionState | None = None
-        """Of its connection, while that waits for nothing but this request."""
+        """The connection's state, while the connection waits for nothing but this request."""
         self.is_ahead = False
-        """Whether the replies before its own have yet to leave."""
+        """Whether earlier replies have not left yet."""
         self.room: Room | None = None
-        """Of a large request."""
+        """The room of a large request; None for any other."""
         self.reply: Any = None
         self.queue_s = 0.0
-        """Until the handler's turn came, each time."""
+        """Seconds until the handler's turns came, in all."""
         self.local_s = 0.0
-        """That the handler has worked."""
+        """Seconds of the handler's work."""
         self.remote_s = 0.0
-        """That it waited for others."""
+        """Seconds that the handler waited for others."""
 
     def name(self) -> str:
-        """Name it for the log."""
+        """Name the request for the log."""
         return named(self.route, self.context)
 
     def note_times(self) -> None:
-        """Count its times, when its reply is there."""
+        """Count the times of the request, whose reply is there."""
         metrics = self.route.metrics
         metrics.note_queue(self.queue_s)
         metrics.note_local(self.local_s)
@@ -99,8 +99,8 @@ class RequestInWork:
             metrics.note_remote(self.remote_s)
 
     def waits(self, wait: Wait) -> None:
-        """See `Waiter`. While it waits for others, they may use what it has released."""
-        if self.wait is None:  # else it waits since the connection's own turn
+        """See `Waiter`. While the work waits, others may use the memory that it has released."""
+        if self.wait is None:  # else it has waited since the connection's own turn
             now = self.monotonic()
             self.local_s += now - self.since
             self.since = now
@@ -132,7 +132,7 @@ class RequestInWork:
         return now
 
     def waits_for_others(self) -> bool:
-        """Whether it waits for others on behalf of its client, and holds no worker."""
+        """Whether the work waits for others on behalf of its client, and holds no worker."""
         wait, route = self.wait, self.route
         if is_parked(wait):
             return True
@@ -141,10 +141,10 @@ class RequestInWork:
         return not (route.in_workers and is_thread_call(wait))
 
     async def forget(self) -> None:
-        """Free request and reply, whose answer is encoded; what a controller sends in turns."""
+        """Free request and reply, after encoding; in turns if a controller has sent the request."""
         request, self.request = self.request, None
         self.reply = None
-        if self.route.most_of_brokers:  # of others, handlers may have kept a part
+        if self.route.most_of_brokers:  # handlers may have kept a part of other requests
             await _let_go(request)
 
 

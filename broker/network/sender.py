@@ -4,8 +4,8 @@ Measurements: `sendfile` is faster from about 64 KB on; below that, reading the 
 to its header is cheaper than two system calls. A header before a slice leaves in the same segments
 (`send_part`). For a stream that sends no files (in memory, encrypted) every slice is read.
 
-The event loop must not wait for the disk: a slice that is not in the page cache is first read in by
-a thread, and only then sent.
+The event loop must not wait for the disk: a thread first reads in a slice that is not in the page
+cache, and only then the loop sends it.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ BYTES_LIKE: Final = (bytes, bytearray, memoryview)
 
 
 class SliceOfFile(Protocol):
-    """What a records field may be besides bytes (storage's FileSlice)."""
+    """The value of a records field if it is not bytes (storage's FileSlice)."""
 
     position: int
 
@@ -50,14 +50,14 @@ class SliceOfFile(Protocol):
 
 
 class SlowPeer(Protocol):
-    """Who is sent to."""
+    """The receiver of the bytes; notices when it is slow to take them."""
 
     def waits(self, size: int) -> None:
-        """It does not take the next bytes yet; `size` of them are in memory."""
+        """The peer does not take the next bytes yet; `size` of them are in memory."""
         ...
 
     def progressed(self) -> None:
-        """It has taken bytes after a wait."""
+        """The peer has taken bytes after a wait."""
         ...
 
 
@@ -131,7 +131,7 @@ async def send_all(
             sent = -1
         if sent == len(data):
             return
-        if sent < 0:  # not above: the exception would be kept while this waits
+        if sent < 0:  # not in the `except`: the wait would keep the exception alive
             peer.waits(len(data))
             await stream.writable
             peer.progressed()

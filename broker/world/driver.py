@@ -1,20 +1,21 @@
 """Runs work that may wait (`storage.waits`) on trio's loop.
 
-Everybody's rules are here, not at the callers:
+The driver has the rules that hold for all work, so that no caller repeats them:
 
-* The length of a turn. At a `PAUSE` the work goes on at once until it has held the loop for
-  `TURN_S`; then it queues behind other long work, so that one piece of it runs per pass of the
-  loop, however many there are. In virtual time, which stands still while work is done, a turn ends
-  after `PAUSES` items.
-* Where a call runs: in a thread or a child process of `Workers`.
-* What cancellation means: it is felt at a `PAUSE` that ends a turn or is the first after a call, at
-  a `Signal` and in a child process; never at a call in a thread, which is always completed.
-* The watch on long turns: each step that holds the loop for long is noted by name.
+* The length of a turn. At a `PAUSE` the work continues at once until it has held the loop for
+  `TURN_S`; then it queues behind other long work, so one piece of long work runs per pass of the
+  loop, however many there are. In virtual time, which stands still during a turn, a turn ends after
+  `PAUSES` items.
+* The place of a call: a thread or a child process of `Workers`.
+* The points of cancellation: a `PAUSE` that ends a turn or is the first after a call, a `Signal`,
+  and a call in a child process. A call in a thread is always completed.
+* The watch on long turns: the driver notes each step that holds the loop for long, by name.
 
-`Driver.run` runs work to its end in the caller's task; that is how a trio function calls such work.
+A trio function calls such work by `Driver.run`, which runs it to its end in the caller's task.
 
-A request's work is not run by a `Driver` but by its connection, which is work itself: it takes the
-first `turn` at once, and awaits the `rest`. What the work waits for, the connection waits for.
+A connection, which is work itself, runs the work of its request without a `Driver`: it takes the
+first `turn` at once, and awaits the `rest`. So the connection waits for whatever the request's work
+waits for.
 """
 
 from collections.abc import Callable
@@ -33,10 +34,10 @@ T = TypeVar("T")
 
 
 def turn(work: Work[Any], answer: Any, began: float, monotonic: Callable[[], float]) -> Wait:
-    """Go on with `work`, by an `answer` to what it waited for; return what it waits for next.
+    """Resume `work` with the `answer` to its wait; return its next wait.
 
-    Returns TURN_OVER if it pauses when its turn is over, which began at `began`. Raises
-    StopIteration, with the result, when the work is done, or what it raises.
+    Returns TURN_OVER if the work pauses after its turn, which began at `began`, is over. Raises
+    StopIteration, with the result, when the work is done, or the error of the work.
     """
     wait = work.send(answer)
     pauses = 0
@@ -49,23 +50,23 @@ def turn(work: Work[Any], answer: Any, began: float, monotonic: Callable[[], flo
 
 
 class Waiter(Protocol):
-    """Notices when work waits, and when it goes on."""
+    """Notices when work begins to wait and when it resumes."""
 
     def waits(self, wait: Wait) -> None:
-        """The work waits for `wait` now."""
+        """The work begins to wait for `wait`."""
         ...
 
     def goes_on(self) -> float:
-        """What it waited for is there, or it is ended. Returns the time, in monotonic seconds."""
+        """The wait is over, or the work is ended. Returns the time, in monotonic seconds."""
         ...
 
 
 async def rest(
     work: Work[T], wait: Wait | None, waiter: Waiter, monotonic: Callable[[], float]
 ) -> T:
-    """Go on with `work`, which waits for `wait`, to its end; return its result, or raise its error.
+    """Run `work`, which waits for `wait`, to its end; return its result, or raise its error.
 
-    `wait` is None if the work has not begun. Whoever runs the caller serves each wait.
+    `wait` is None if the work has not begun. The driver of the caller serves each wait.
     """
     answer: Any = None
     error: BaseException | None = None
@@ -109,7 +110,7 @@ class Driver:
         what: Callable[[], str] | None = None,
         limiter: trio.CapacityLimiter | None = None,
     ) -> T:
-        """Run `work` to its end; return its result or raise what it raises.
+        """Run `work` to its end; return its result or raise its error.
 
         `what` names it for the log, by default its function. `limiter` bounds its calls in threads.
         """
@@ -154,7 +155,7 @@ class Driver:
             self.watch.note(began, ended, what)
 
     async def serve(self, wait: Wait, limiter: trio.CapacityLimiter | None = None) -> Any:
-        """Wait for what work awaits; return the answer for it, or raise the error."""
+        """Serve a wait of work; return the answer for the work, or raise the error."""
         if isinstance(wait, Pause):
             await wait_for_turn()
         elif isinstance(wait, Call):

@@ -1,7 +1,7 @@
-"""Which streams can be received from or sent to: the one thing that all connections wait on.
+"""The readiness of streams to receive and send, on which all connections wait.
 
-A `Readiness` belongs to a transport and tells of its streams by keys and events. The events are
-bits, those of Linux's epoll. It is level-triggered: what is not dealt with is told again.
+A `Readiness` belongs to a transport and reports its streams by keys and events. The events are the
+bits of Linux's epoll. It is level-triggered: it repeats an event that nobody has dealt with.
 """
 
 import select
@@ -15,16 +15,16 @@ from storage.waits import Wait
 IN: Final = select.EPOLLIN
 OUT: Final = select.EPOLLOUT
 BROKEN: Final = select.EPOLLHUP | select.EPOLLERR
-"""Told of whether it is asked for or not."""
+"""Reported even if the mask does not have it."""
 HANGUP: Final = select.EPOLLRDHUP | BROKEN
-"""The peer sends no more; there may be bytes of it still."""
+"""The peer sends no more; bytes that it sent may still be in the stream."""
 ONCE: Final = select.EPOLLET
-"""Asked for with others: tell of each once."""
+"""With other bits in a mask: report each of them once (edge-triggered)."""
 
 
 @final
 class Ready(Wait):
-    """Waits for one of some events of the connection's own stream; it may be told in vain."""
+    """Waits for one of several events of the connection's own stream; may end without one."""
 
     __slots__ = ("mask",)
 
@@ -37,18 +37,18 @@ WRITABLE: Final = Ready(OUT | BROKEN)
 
 
 class Readiness(Protocol):
-    """Tells of the streams of one transport."""
+    """Reports the events of the streams of one transport."""
 
     def add(self, stream: Any, mask: int) -> int:
-        """Tell of these events of a stream from now on; return its key."""
+        """Report these events of a stream from now on; return its key."""
         ...
 
     def modify(self, key: int, mask: int) -> None:
-        """Tell of other events."""
+        """Report other events of a stream than before."""
         ...
 
     def forget(self, key: int) -> None:
-        """Tell no more of a stream, which is closed."""
+        """Report a stream, which is closed, no more."""
         ...
 
     def poll(self, timeout: int, most: int, /) -> list[tuple[int, int]]:
@@ -56,7 +56,7 @@ class Readiness(Protocol):
         ...
 
     async def wait(self) -> None:
-        """Return when `poll` would tell of a stream."""
+        """Return when `poll` would report a stream."""
         ...
 
 
@@ -77,7 +77,7 @@ class SocketReadiness:
         return key
 
     def forget(self, key: int) -> None:
-        """See `Readiness`. The kernel has forgotten a descriptor that is closed."""
+        """See `Readiness`. The kernel forgets a descriptor when it is closed."""
 
     async def wait(self) -> None:
         """See `Readiness`."""

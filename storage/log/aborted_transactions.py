@@ -1,9 +1,9 @@
 """The aborted transactions of one segment, and whether its transaction index is known to be right.
 
-The index is compared with a checksum (`sum`): that of what this process wrote, of what was noted
-beside the recovery point (`storage.aborted_checkpoint`), or of the log itself, which was read
-through once (`storage.log.mending`). An index with another checksum is not used: readers get
-IndexInDoubt.
+The index is compared with a checksum (`sum`): of the entries that this process wrote, of those that
+were noted beside the recovery point (`storage.aborted_checkpoint`), or of those that were found by
+reading the log through once (`storage.log.mending`). An index with another checksum is not used:
+readers get IndexInDoubt.
 
 Everything here raises OSError.
 """
@@ -114,5 +114,5 @@ class AbortedTransactions:
         self.leaves_open = True
 
     def release(self) -> None:
-        """Drop what was read; the next use reads the file again."""
+        """Drop the entries that were read; the next use reads the file again."""
         self._index = None

@@ -95,7 +95,7 @@ class Appender:
         if self._pending is not None:
             raise RuntimeError(f"{self._topic_partition}: an append is under way")
 
-    # As leader.
+    # Leader.
 
     def append_as_leader(
         self,
@@ -239,7 +239,7 @@ class Appender:
         if pending.opening is not None and not verify_crc(pending.data, 0, header):
             raise refusal(bad_crc(header, str(self._topic_partition)))
 
-    # As follower.
+    # Follower.
 
     def append_as_follower(self, records: Bytes) -> AppendInfo:
         """Append batches copied from the leader, offsets and epochs as they are (S-APP-9).

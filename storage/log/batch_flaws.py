@@ -20,7 +20,7 @@ class BatchFlaw(StrEnum):
 def flaw_of(
     header: BatchHeader, chunk: memoryview, at: int, *, base_offset: int, last_offset: int
 ) -> BatchFlaw | None:
-    """What is wrong with the batch at `at` of `chunk`, None if nothing.
+    """The flaw of the batch at `at` of `chunk`; None if it has none.
 
     `base_offset` is its segment's; `last_offset` that of the batch before it, or base offset - 1.
     """

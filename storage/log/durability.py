@@ -1,6 +1,6 @@
-"""How much of a log a power loss cannot take: the recovery point, and what a flush has to sync.
+"""The part of a log that a power loss cannot take: the recovery point, and the work of a flush.
 
-What holds
+Invariants
   1. Everything below the recovery point was synced (S-FL-2): records and indexes, the producer
      snapshots up to there, the names of the files, the leader epochs; in that order. Only then the
      recovery point moves.
@@ -150,7 +150,7 @@ class Durability:
     async def flush(self, offset: int | None = None) -> None:
         """Sync everything below `offset`, by default the log end, and move the recovery point.
 
-        Returns when all of that is synced, also if the log was truncated or moved meanwhile, or
+        Returns when all of that is synced, even if the log was truncated or moved meanwhile, or
         when the log is out of service. Raises StorageError.
         """
         while self._guard.offline is None:
@@ -231,7 +231,7 @@ class Durability:
         return (directory,) if names_changed else ()
 
     async def _carry_out(self, step: _Step) -> bool:
-        """Make durable what the step took; False if it was overtaken. Raises OSError."""
+        """Make durable all that the step took; False if it was overtaken. Raises OSError."""
         is_durable = False
         try:
             is_durable = await self._sync(step)

@@ -1,4 +1,4 @@
-"""What a follower checks in batches it copied from the leader; it changes nothing in them.
+"""The checks of a follower on batches that it copied from the leader and does not change.
 
 Checksums are compared, records are not opened (S-APP-9). The log must grow: batches out of order,
 or below its end, are refused with errors of their own, which the copying task handles (truncate,

@@ -1,4 +1,4 @@
-"""What the indexes of a segment should say, read from its record file.
+"""The right content of a segment's indexes, read from its record file.
 
 One pass over the batches' headers makes the entries of all three. Offset and time index need
 nothing else. Aborted transactions may have begun in earlier segments, so a scan for them begins

@@ -1,6 +1,6 @@
 """One partition's log on one broker (Kafka's `UnifiedLog`): appends, reads, offsets.
 
-What holds between any two calls
+Invariants between any two calls
   1. log start offset <= last stable offset <= high watermark <= log end offset; the recovery point
      is not above the log end offset.
   2. Offsets in the log rise strictly; a batch is visible as a whole or not at all (S-READ-7).
@@ -8,12 +8,12 @@ What holds between any two calls
   4. Only the active segment is written to; there is always one.
 
 Everything here is synchronous and belongs to one thread (the event loop); a call cannot be
-interrupted, so it needs no lock. What may block runs elsewhere, on values: `PendingAppend.write`,
-and what `flush`, `settle`, `close` and `repair_index` call (`storage.waits`). While an append is
-pending, only reads, offset moves and flushes are allowed.
+interrupted, so it needs no lock. Work that may block runs elsewhere, on values:
+`PendingAppend.write`, and the calls of `flush`, `settle`, `close` and `repair_index`
+(`storage.waits`). While an append is pending, only reads, offset moves and flushes are allowed.
 
-The log consists of parts, each with its own state. Here stands what takes several of them; callers
-ask the rest of the part that knows it:
+The log consists of parts, each with its own state. `Log` does what takes several parts; for all
+else callers use the part itself:
 
     store, segments    SegmentStore, LogSegments: the files
     appender           Appender: validation and appends
@@ -304,7 +304,7 @@ class Log:
     async def flush(self, offset: int | None = None) -> None:
         """Sync everything below `offset` (all by default), move the recovery point (S-FL-2).
 
-        Returns when that is done, also if the log was truncated or moved meanwhile, or when it is
+        Returns when that is done, even if the log was truncated or moved meanwhile, or when it is
         out of service. Raises StorageError.
         """
         await self.durability.flush(offset)
@@ -385,7 +385,7 @@ class Log:
         return f"Log({self.topic_partition}, dir={self.dir}, end={self.log_end_offset})"
 
     def _check(self) -> None:
-        """The four promises of the module docstring, by reading everything."""
+        """Check the four invariants of the module docstring, by reading everything."""
         self.offsets._check()
         self.durability._check()
         self.segments._check()

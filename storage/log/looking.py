@@ -1,9 +1,9 @@
-"""Functions over batches of the log that would hold the event loop, and where they run.
+"""Functions over batches of the log that would hold the event loop, and the places where they run.
 
-Who asks a log for something that only the records tell hands it a `Look`: the broker's reads and
-looks in a child process (`broker.replication.batch_looker`), `look_here` here and now. `look_at` is
-what the child calls. This imports nothing of the broker, so the process starts quickly and stays
-small.
+A caller that needs something which only the records tell passes a `Look` to the log. The broker's
+reads and looks in a child process (`broker.replication.batch_looker`), which calls `look_at`;
+`look_here` does both here and now. This module imports nothing of the broker, so the child process
+starts quickly and stays small.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class Look(Protocol):
 
 
 async def look_here(batches: FileSlice, look: Callable[..., Result], *values: Any) -> Result:
-    """The `Look` of who is alone: tools, tests."""
+    """The `Look` of tools and tests, which hold no event loop."""
     return look(batches.read(), *values)
 
 

@@ -59,7 +59,7 @@ Noted = Callable[[IndexInDoubt], None]
 
 @dataclass(slots=True)
 class _Scanned:
-    """What a thread found."""
+    """The findings of a thread."""
 
     scan: IndexScan
     new_files: tuple[str | None, str | None] = (None, None)
@@ -279,7 +279,7 @@ class _Repair:
         return open_transactions(self.fs, self.directory, base, self.snapshots, self.before)
 
     def compare(self, scan: IndexScan) -> _Scanned:
-        """Compare the transaction index with what was read. Raises OSError."""
+        """Compare the transaction index with the batches that were read. Raises OSError."""
         if self.kind is not IndexKind.TRANSACTION:
             return _Scanned(scan)
         index = TransactionIndex(self.fs, self.txn_path, self.segment.base_offset)

@@ -267,7 +267,7 @@ def _bad_records(found: Findings, rules: TopicRules) -> KafkaError:
         f"Compacted topic cannot accept message without key in topic partition {rules.name}.",
     )
     listed = sorted(errors.items())
-    # Of a record without key the timestamp does not count.
+    # The timestamp of a record without key does not count.
     if set(found.outside) - set(found.keyless):
         return RejectedRecords(ErrorCode.INVALID_TIMESTAMP, _BAD_TIMES, listed)
     message = (

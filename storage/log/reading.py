@@ -55,7 +55,7 @@ class LogReader:
         """Another number, of all logs, whenever segments were cut, replaced or removed."""
 
     def moment(self) -> Moment:
-        """What the result of a read depends on: as long as it is equal, so is the result."""
+        """All that the result of a read depends on: equal moments mean equal results."""
         offsets = self._offsets
         return (
             self._form,

@@ -179,7 +179,7 @@ class ReadInfo:
     """The result of a read (`FetchDataInfo`)."""
 
     offset: int
-    """The offset that was asked for."""
+    """The offset of the request."""
     records: "FileSlice | bytes"
     """Whole batches from the one that holds `offset` (S-READ-2); only the last may be cut
     (S-READ-4)."""
@@ -190,7 +190,7 @@ class ReadInfo:
     first_entry_incomplete: bool = False
     """Even the first batch did not fit into max_bytes (only without minOneMessage)."""
     aborted: "list[AbortedTxn] | None" = None
-    """Aborted transactions that overlap `records`; None unless read_committed was asked."""
+    """Aborted transactions that overlap `records`; None unless the read is read_committed."""
     urgent: bool = False
     """A fetch of this must not wait for more: `offset` lies in an older segment than the reader's
     limit, or above the limit (S-READ-6)."""

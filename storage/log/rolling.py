@@ -2,16 +2,16 @@
 
 The active segment ends before an append
 
-  * `segment.bytes`: that would make it larger;
-  * `segment.ms`: whose timestamp is further from that of its first batch, less the jitter
-    (`segment.jitter.ms`), which is drawn anew for each segment; if the first batch has no
-    timestamp, the time since the segment was made counts. A compacted topic rolls early enough for
-    its records to be cleaned in time (`max.compaction.lag.ms`);
-  * `segment.index.bytes`: whose index entry has no room in one of the indexes;
-  * whose last offset is too far from the base offset for an index entry;
+  * that would make it larger than `segment.bytes`;
+  * whose timestamp is later than that of the segment's first batch by more than `segment.ms`, less
+    the jitter (`segment.jitter.ms`), which is drawn anew for each segment. If the first batch has
+    no timestamp, the time since the segment was made counts. A compacted topic rolls early enough
+    for its records to be cleaned in time (`max.compaction.lag.ms`);
+  * whose index entry has no room in one of the indexes (`segment.index.bytes`);
+  * whose last offset is too far from the base offset for an index entry.
 
-and at any time when retention deletes all segments, or a caller asks. An empty segment ends for
-want of room only.
+It also ends when retention deletes all segments, or a caller asks. An empty segment ends only for
+want of room.
 
 Nothing is synced here: a roll happens in the middle of an append. The old segment is marked as
 unsynced (`storage.log.durability`), and `ended` is called, so that the flusher syncs it soon.

@@ -6,7 +6,7 @@ It consists of parts, each with its own state:
     SegmentIndexes         offset and time index, the greatest timestamp
     AbortedTransactions    the transaction index
 
-What holds
+Invariants
   1. `size` counts whole, exposed batches only. A write that failed half-way left bytes beyond it;
      nobody reads there (S-READ-7) and recovery cuts them off.
   2. Files are opened at first use: ten thousand idle partitions cost no descriptors. Whichever is
@@ -14,7 +14,7 @@ What holds
   3. Deleting drops the reference to the file and does not close it: slices handed out before stay
      readable (S-RET-7).
 
-When a segment is full says `storage.log.rolling`. Only `Log` and its parts, recovery and the
+`storage.log.rolling` decides when a segment is full. Only `Log` and its parts, recovery and the
 cleaner call a segment. Every method may raise OSError, which `Log` turns into `StorageError`.
 """
 
@@ -50,7 +50,7 @@ class LogSegment:
         self.files = SegmentFiles(home, base_offset, state)
         self.aborted = AbortedTransactions(self.files, is_empty=not size)
         self.known_indexes: SegmentIndexes | None = None
-        """What is known of the indexes; None before their first use. Call `indexes` to use them."""
+        """The indexes as far as they are known; None before their first use. Use `indexes`."""
         self.base_offset = base_offset
         self.size = size
         self.created_ms = created_ms
@@ -130,7 +130,7 @@ class LogSegment:
         if indexes is None or self.files.opened is None:
             indexes = self.indexes
         indexes.note(size, last_offset, max_timestamp, position)
-        self.aborted.leaves_open = True  # what was known of the former end no longer holds
+        self.aborted.leaves_open = True  # the note on the former end holds no longer
         self.size = position + size
 
     # Reading.
@@ -210,7 +210,7 @@ class LogSegment:
         self.aborted.restart()
 
     def restart_from(self, position: int) -> None:
-        """As `restart`, but keep what lies below `position`, where the last index entry leads.
+        """`restart`, but keep the content below `position`, where the last index entry leads.
 
         The right checksum of the transaction index is not known for batches before it.
         """
@@ -257,7 +257,7 @@ class LogSegment:
         self.files.sync()
 
     def close(self) -> None:
-        """Trim and close opened files, also under slices in use; they may be opened again."""
+        """Trim and close opened files, even under slices in use; they may be opened again."""
         self.finish()
         if self.files.opened is not None:
             self.files.opened.close()

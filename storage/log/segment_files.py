@@ -53,7 +53,7 @@ short segments.
 
 
 class SegmentHome:
-    """What segments of one log share, as they are many. Sizes are bytes."""
+    """The values that all segments of a log share, because they are many. Sizes are bytes."""
 
     __slots__ = ("directory", "fs", "index_interval", "index_size", "openings")
 

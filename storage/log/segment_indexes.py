@@ -1,6 +1,6 @@
 """Offset and time index of one segment: appending, looking up, and how far they are believed.
 
-What holds
+Invariants
   1. Entries never lead beyond the segment's size. They can all be rebuilt from the record file, so
      they are not synced on append, and a sparser index is right as well.
   2. An entry is compared with the log where it leads, in the read that is made there anyway: a
@@ -259,7 +259,7 @@ class SegmentIndexes:
         self.offset_of_max_timestamp = offset
 
     def _trust_max_timestamp(self, size: int) -> None:
-        """As `load_max_timestamp`, but -1 if that is in doubt: an append must go on."""
+        """`load_max_timestamp`, but -1 if that is in doubt, because an append must not fail."""
         try:
             self.load_max_timestamp(size)
         except (IndexInDoubt, CorruptBatch):
@@ -323,14 +323,14 @@ class SegmentIndexes:
         self._repairs += 1
 
     def restart(self) -> None:
-        """Forget what they say, before recovery notes every batch again."""
+        """Forget the entries, before recovery notes every batch again."""
         self._bytes_since_entry = 0
         self.max_timestamp = NO_TIMESTAMP
         self.offset_of_max_timestamp = -1
         self._suspect = None
 
     def restart_from_last_entry(self) -> None:
-        """As `restart`, but keep the entries, which end with the batch that is read first: the last
+        """`restart`, but keep the entries, which end with the batch that is read first: the last
         time entry is the greatest timestamp up to it."""
         self.restart()
         self.max_timestamp, self.offset_of_max_timestamp = self.time.last_entry

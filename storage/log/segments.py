@@ -107,7 +107,7 @@ class LogSegments:
         return [self._by_base[base] for base in self._by_base.irange(first, end, (True, False))]
 
     def snapshot_from(self, offset: int) -> tuple[LogSegment, ...]:
-        """As `from_offset`, as a tuple that never changes; fast if `offset` is near the end."""
+        """`from_offset` as a tuple that never changes; fast if `offset` is near the end."""
         segments = self._snapshot
         at = len(segments)
         while at > 0:

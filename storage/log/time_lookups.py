@@ -1,4 +1,4 @@
-"""What a log knows by time: ListOffsets, and the ages of segments for the cleaner.
+"""Lookups in a log by time: ListOffsets, and the ages of segments for the cleaner.
 
 A damaged index met on the way is repaired (`storage.log.mending`): here and now in a log without a
 broker, else the caller gets BeingRepaired. Everything raises StorageError and CORRUPT_MESSAGE, too.

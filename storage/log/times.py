@@ -1,17 +1,17 @@
 """From a time to an offset (ListOffsets): finds a record, not a batch.
 
-Segments are searched in order, those whose largest timestamp reaches the time (S-TS-2), where Kafka
-asks the first of them only (decision 45). In a segment the search starts where both indexes lead
-and walks the heads of batches until one reaches the time; only that batch is opened. If timestamps
-are out of order, the first record by offset is found (S-TS-3).
+The search takes in order all segments whose largest timestamp reaches the time (S-TS-2); Kafka
+takes the first of them only (decision 45). In a segment the search starts where both indexes lead
+and walks the heads of batches until one reaches the time; it opens only that batch. If timestamps
+are out of order, it finds the first record by offset (S-TS-3).
 
-A search may take long, so others may run between two segments and between two heads, and a batch
-that is not small is looked at elsewhere (`storage.log.looking`). Across a wait a search holds only
-opened files, which stay readable whatever happens to the log. Indexes and segments are looked up
+A search may take long, so it pauses between two segments and between two heads, and a look at a
+batch that is not small runs elsewhere (`storage.log.looking`). Across a wait a search holds only
+opened files, which stay readable whatever happens to the log; it looks up indexes and segments
 again.
 
 Positions and offsets are those of `LogSegment`. Raises OSError, IndexInDoubt, RecordsError for
-damaged batches, and what the look elsewhere raises.
+damaged batches, and the errors of the look elsewhere.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
-"""What a leader checks and changes in a batch before it is written (Kafka's `LogValidator`).
+"""The checks and changes of a leader in a batch before it is written (Kafka's `LogValidator`).
 
 The header of every client's batch is compared with its records before it is stored (decision 19): a
 header with a wrong number of records or greatest timestamp would stop the consumers of its
-partition, and a batch that claims 2^31-1 records in ninety bytes begins a new segment. Where the
-comparison is done depends on its cost:
+partition, and a batch that claims 2^31-1 records in ninety bytes begins a new segment. The place of
+the comparison depends on its cost:
 
   a. here and now (`prepare`): plain batches below `IN_WRITER_FROM` bytes, most of which take only a
      few array operations (`protocol.records.runs`), and small compressed ones;

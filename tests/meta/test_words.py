@@ -18,7 +18,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 LIST: Final = Path(__file__).with_name("words.txt")
 
 _BEGINNING = re.compile(
-    r"(?:^|[.:;!?|]\s+|\*\*\s+|\n\s*\n\s*|\n\s*(?:[*-]|\d+\.|[a-z]\.)\s+)"
+    r"(?:^|[.:;!?|]\s+|\*\*\s+|\n\s*\n\s*|\n\s*(?:[*-]|\d+\.|[a-z]\.)\s+)(?:\*\*)?"
     r"((?:Whom?|Whose|What|Where|Of)\b|As\b(?! (?:Kafka|in|long|soon|well|if|`)))(?![^.]*\?)"
 )
 _VERB = re.compile(
@@ -83,5 +83,5 @@ def f(): "As soon as it can. As two."
         "a.py:6: Who",
         "a.py:8: is asked",
     ]
-    page = "# What it is\n\n```\nWhat\n```\n| `a` | Who it is |\n* **All.** Where it lies\n"
-    assert flaws("a.md", page) == ["a.md:6: Who", "a.md:7: Where"]
+    page = "# What it is\n\n```\nWhat\n```\n| `a` | Who it is |\n* **Of it.** Where it lies\n"
+    assert flaws("a.md", page) == ["a.md:6: Who", "a.md:7: Of", "a.md:7: Where"]

@@ -1,17 +1,17 @@
-"""Who goes next, and who pays, where all clients share one thing.
+"""Fairness where all clients share one thing: the client that is next, and the client that pays.
 
-A client is a connection, and beyond that the address that it comes from. `Shares` knows what each
-has of the thing: bytes that it holds now, or seconds that it used lately. From that follows
+A client is a connection, and beyond that the address that it comes from. `Shares` knows the share
+of each in the thing: bytes that it holds now, or seconds that it used lately. From that follows
 
-* who goes next: the address that has least, and in it the connection that has least (`LeastUsed`),
-  or has waited longest where each gets a little at a time (`LeastFirst`); or, where crowds wait,
-  the address that has not had its turn for longest (`InTurn`);
-* who pays: the address that has most, and in it the connection that has most; of equals the
-  youngest.
+* the next client: the address that has least, and in it the connection that has least
+  (`LeastUsed`), or has waited longest where each gets a little at a time (`LeastFirst`); or, where
+  crowds wait, the address that has not had its turn for longest (`InTurn`);
+* the client that pays: the address that has most, and in it the connection that has most, and the
+  youngest if several have as much.
 
 So many connections of one address have together what one connection of another has, and one client
-with many requests delays itself. Clients that share an address are told apart by what their
-connections have, and by their age. All lines and locks wait as those of `storage.waits` do.
+with many requests delays itself. Clients that share an address differ by the shares and the age of
+their connections. All lines and locks wait as those of `storage.waits` do.
 """
 
 import math
@@ -22,7 +22,6 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, final
 from storage.waits import Lock, Waiters, Waiting, call
 
 T = TypeVar("T")
-Who = TypeVar("Who")
 Whose = TypeVar("Whose", bound="Addressed")
 
 
@@ -36,7 +35,7 @@ class Client(NamedTuple):
 
 NOBODY: Final = Client("", 0)
 CLIENT: Final[ContextVar[Client]] = ContextVar("client", default=NOBODY)
-"""Whom a task works for. Tasks that it starts inherit it."""
+"""The client that a task works for. Tasks that it starts inherit it."""
 
 HALF_LIFE_S: Final = 10.0
 """Seconds after which half of what was used counts no more."""
@@ -51,18 +50,18 @@ def _no_time() -> float:
 
 
 class Shares:
-    """What clients have of one thing."""
+    """The shares of all clients in one thing."""
 
     __slots__ = ("_half_life_s", "_many", "_monotonic", "_uses")
 
     def __init__(
         self, monotonic: Callable[[], float] = _no_time, *, half_life_s: float = math.inf
     ) -> None:
-        """With a half-life what was used is forgotten; without one it is held until given back."""
+        """With a half-life a share is forgotten; without one it stays until it is given back."""
         self._monotonic = monotonic
         self._half_life_s = half_life_s
         self._uses: dict[str | Client, tuple[float, float]] = {}
-        """Of addresses and connections: (amount, when it was that)."""
+        """(amount, time of that amount) of each address and connection."""
         self._many = _MANY
 
     def add(self, client: Client, amount: float) -> None:
@@ -85,16 +84,16 @@ class Shares:
         return amount * math.exp2((then - self._monotonic()) / self._half_life_s)
 
     def of_address(self, address: str) -> float:
-        """What all connections of an address have."""
+        """The share of all connections of an address."""
         return self._of(address)
 
     def rank(self, client: Client) -> tuple[float, float, int]:
-        """What decides: the least goes next, the greatest pays."""
+        """The rank of a client: the least is next, the greatest pays."""
         return self._of(client.address), self._of(client), client.number
 
 
 class Addressed(Protocol):
-    """What waits for a client."""
+    """A thing that waits for a client."""
 
     @property
     def address(self) -> str:
@@ -104,7 +103,7 @@ class Addressed(Protocol):
 
 @final
 class LeastFirst(Waiters[Whose]):
-    """Next is the address that has least, and in it who has waited longest."""
+    """Next is the address that has least, and in it the work that has waited longest."""
 
     __slots__ = ("_shares",)
 
@@ -121,7 +120,7 @@ class LeastFirst(Waiters[Whose]):
 
 @final
 class InTurn(Waiters[Whose]):
-    """The addresses take turns, and in each goes who came first.
+    """The addresses take turns, and in each address the work that came first is next.
 
     For crowds: calling one costs the same however many wait, of however many addresses, if all may
     go.
@@ -136,7 +135,7 @@ class InTurn(Waiters[Whose]):
 
     @property
     def addresses(self) -> Collection[str]:
-        """Those of which somebody waits."""
+        """The addresses of all work that waits."""
         return self._groups.keys()
 
     def call(self, waiter: Waiting[Whose]) -> None:
@@ -216,7 +215,7 @@ class FairLock(Lock):
         super().__init__(waiters=LeastUsed(shares or self._used), parks=parks)
         self._monotonic = monotonic
         self._client = NOBODY
-        """Whose turn it is."""
+        """The client that has the turn."""
         self._began = 0.0
 
     async def acquire(self) -> None:

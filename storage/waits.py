@@ -1,4 +1,4 @@
-"""The one form of work that may wait, and who is alone with it.
+"""The one form of work that may wait, and the locks and lines in which it waits.
 
 A function that may wait is `async def`, awaits one of the objects below, and returns its result. A
 function that cannot wait is plain.
@@ -17,17 +17,17 @@ None of these knows an event loop; kinds that do (`Ready`, `TurnOver`, `WithOthe
 
 * `PAUSE`: others may run here. Whether they do, the driver decides by the clock, so loops carry no
   counts. It costs a third of a microsecond: await it once per item that takes a microsecond.
-* `call(work, *values)`: a function in a thread, for what waits for the kernel or computes in C.
-  It is never cancelled once asked for: what stands after it always runs.
+* `call(work, *values)`: a function in a thread, because it waits for the kernel or computes in C.
+  A call is never cancelled: the line behind it always runs.
 * `compute(work, *values)`: a function of a module in a child process, for loops in Python. Values
   and result must pickle. May end in `WorkerDied`.
-* `Signal`: something that happens once, in another part of the process.
+* `Signal`: an event that happens once, in another part of the process.
 * `together(*works)`: several pieces of work side by side.
 
-What runs the work is called a driver. The broker's (`broker.world.driver`) runs many side by side
-on its loop; `at_once` runs one to its end, for tools, tests, and a start that serves nobody yet.
-Work that is ended early (its client has gone, the broker stops) sees an exception at a wait that is
-no `call`, so cleaning up is a `finally`, which must not wait.
+A driver runs the work. The broker's (`broker.world.driver`) runs many works side by side on its
+loop; `at_once` runs one to its end, for tools, tests, and a start that serves nobody yet. Work that
+is ended early (its client has gone, the broker stops) gets an exception at a wait that is no
+`call`, so it cleans up in a `finally`, which must not wait.
 """
 
 from collections import OrderedDict
@@ -41,7 +41,7 @@ Who = TypeVar("Who")
 
 
 class Wait:
-    """What work may await; drivers know every kind."""
+    """Anything that work may await; drivers know every kind."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class Wait:
 
 
 Work: TypeAlias = Coroutine[Wait, Any, T]
-"""Work that may wait: what calling an `async def` function gives."""
+"""Work that may wait: a call of an `async def` function returns it."""
 
 
 @final
@@ -65,7 +65,7 @@ PAUSE: Final = Pause()
 
 
 class Place(Enum):
-    """Where a call runs."""
+    """The place where a call runs."""
 
     THREAD = "a thread"
     CHILD = "a child process that all share"
@@ -109,7 +109,7 @@ def compute(work: Callable[..., T], *values: Any) -> Call[T]:
 
 
 class Signal(Generic[T]):
-    """Something that happens once. One piece of work may wait for it.
+    """An event that happens once. One piece of work may wait for it.
 
     `await signal` returns the value that it was fired with, at once if that was before.
     """
@@ -125,7 +125,8 @@ class Signal(Generic[T]):
     def fire(self, value: Any = None) -> bool:
         """Let the work that waits go on, with `value`; only the first call counts.
 
-        Returns whether this was the first. The work does not run within this call.
+        Returns whether this call was the first. The work runs in a later turn; only work of
+        `broker.world.in_turn` runs within this call.
         """
         if self.fired:
             return False
@@ -137,7 +138,7 @@ class Signal(Generic[T]):
 
     @property
     def value(self) -> T:
-        """What it was fired with; None before."""
+        """The value that it was fired with; None before."""
         value: T = self._value
         return value
 
@@ -146,10 +147,9 @@ class Signal(Generic[T]):
         return Until(self).__await__()
 
     def parked(self) -> "Until[T]":
-        """Wait for it on behalf of a client, and no longer than the client does.
+        """Wait for it on behalf of a client: if the client goes away, the work ends here.
 
-        A request that waits so holds no worker, and no memory that its handler has released. If
-        the client goes away, the work ends here.
+        A request that waits so holds no worker, and no memory that its handler has released.
         """
         return Until(self, parked=True)
 
@@ -203,7 +203,7 @@ async def together(*works: Work[Any]) -> None:
 
 @final
 class Waiting(Signal[None], Generic[Who]):
-    """Work that waits to be called; `who` it is, for those that choose."""
+    """Work that waits to be called. Lines that choose know it by `who`."""
 
     __slots__ = ("who",)
 
@@ -215,8 +215,9 @@ class Waiting(Signal[None], Generic[Who]):
 class Waiters(Generic[Who]):
     """Work that waits to be called, one after the other in the order in which it came.
 
-    A subclass puts it into groups, and chooses the group that is next (`broker.fairness`); in a
-    group the order is that of coming. Calling one costs the same however many of its group wait.
+    A subclass puts the work into groups, and chooses the group that is next (`broker.fairness`).
+    Within a group the order is always that of coming. A call costs the same however many of the
+    group wait.
     """
 
     __slots__ = ("_groups",)
@@ -344,7 +345,7 @@ class Lock:
 def at_once(work: Work[T]) -> T:
     """Run `work` to its end here and now, with all that it asks for. Raises what it raises.
 
-    Raises RuntimeError if it waits for somebody else, as there is nobody.
+    Raises RuntimeError if the work waits for other work, because there is none.
     """
     answer: Any = None
     error: Exception | None = None

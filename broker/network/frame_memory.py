@@ -21,7 +21,7 @@ that only if `queued.max.request.bytes` is set, and then by the announced sizes.
    until there is room for its frame (`payers`).
 5. At most `LANES` connections hold windows at the same time. So a thousand clients that send large
    requests at once delay the small requests of others by a few receive calls, not by a thousand.
-6. Who goes next, and who pays, is decided by what clients hold (`broker.fairness`): next is the
+6. The bytes that clients hold decide which is next and which pays (`broker.fairness`): next is the
    address that holds least, and in it the connection that has waited longest; first to pay is the
    address that holds most, and in it the connection that holds most.
 
@@ -158,7 +158,7 @@ class FrameMemory:
         return 0
 
     def payers(self, following: "FrameHold", now: float) -> "list[FrameHold]":
-        """Whose connections have to end so that `following` can go on, the greediest first.
+        """The connections that have to end so that `following` can go on, the greediest first.
 
         Half of the limit is made free at most, as the frame may never come.
         """

@@ -1,21 +1,21 @@
-"""TLS handshakes: who may shake hands, who computes, for how long (decision 90).
+"""TLS handshakes: how many, in how many threads, and for how long (decision 90).
 
-A handshake costs the broker a signature, and fifty kilobytes until it is done, before it knows who
-asks. So its rules are these, and the event loop serves all others meanwhile:
+A handshake costs the broker a signature, and fifty kilobytes until it is done, before the broker
+knows its client. So these are its rules, and the event loop serves all others meanwhile:
 
-1. Who says nothing has no place. A place is taken when the first bytes are there; there are `most`
-   of them, and at most `most_of_address` for one address. For one more the addresses take turns,
-   and its bytes stay in its socket.
-2. What computes long runs in a thread (`TlsStream.advance`); `threads` compute at the same time,
-   and the addresses take turns there, too. The end of a handshake of TLS 1.3 is cheap and is taken
-   at once.
-3. While somebody waits for a place, handshakes are ended that have waited for their client for
-   `SILENCE_S`: first those of the address that has most, of these the one that has waited longest.
-4. A handshake is over in `longest_s`, from the connection's first moment on, or the connection
-   ends; and in `MOST_BYTES` of the client.
+1. A connection takes a place when its first bytes are there. There are `most` places, and at most
+   `most_of_address` for one address. If none is free the addresses take turns, and the bytes stay
+   in the socket.
+2. Long computations run in threads (`TlsStream.advance`), `threads` at the same time, and the
+   addresses take turns there, too. The end of a handshake of TLS 1.3 is cheap and runs at once.
+3. While a connection waits for a place, handshakes end that have waited for their client for
+   `SILENCE_S`: first those of the address that has most, and of these the one that has waited
+   longest.
+4. A handshake is done `longest_s` after the connection's first moment, and with `MOST_BYTES` of the
+   client, or the connection ends.
 
-A handshake that fails is counted, and told in Kafka's words; each kind of reason has a line of its
-own, at most every ten seconds. Its client has a moment to read why.
+A handshake that fails is counted, and logged in Kafka's words: a line for each kind of reason, at
+most every ten seconds. The client has a moment to read the reason.
 """
 
 import logging
@@ -36,7 +36,7 @@ from storage.waits import Signal, sleep
 logger = logging.getLogger(__name__)
 
 MOST_BYTES: Final = 64 * 1024
-"""Of the client: a chain of ten certificates has ten thousand."""
+"""The most that a client sends: a chain of ten certificates has ten thousand bytes."""
 SILENCE_S: Final = 1.0
 LOOK_S: Final = 0.25
 """How often rules 3 and 4 are looked at while handshakes are under way."""
@@ -46,7 +46,7 @@ _DRAINED: Final = memoryview(bytearray(4096))
 
 
 class HandshakeFailed(ConnectionAbortedError):
-    """A handshake failed, which was told; the connection ends."""
+    """A handshake failed, which is logged and counted; the connection ends."""
 
 
 class Unacceptable(Exception):
@@ -62,7 +62,10 @@ class Judge(Protocol):
     """The part of `broker.network.tls_listeners.TlsListener` that is used here."""
 
     def principal(self, stream: TlsStream) -> str | None:
-        """Who the client is by its certificate; None: by that, anonymous. Raises Unacceptable."""
+        """Return the client's principal by its certificate; None if it has none.
+
+        Raises Unacceptable.
+        """
         ...
 
 
@@ -97,7 +100,7 @@ class HandshakeStatistics:
 class _Handshake:
     """One that is under way."""
 
-    __slots__ = ("address", "ends", "give_up", "info", "is_told", "waits_since")
+    __slots__ = ("address", "ends", "give_up", "info", "is_refused", "waits_since")
 
     def __init__(self, info: ConnectionInfo, ends: float, give_up: Callable[[], object]) -> None:
         self.info = info
@@ -108,8 +111,8 @@ class _Handshake:
         """Ends the connection."""
         self.waits_since: float | None = None
         """Since when it waits for its client; None while it does not."""
-        self.is_told = False
-        """Whether it has failed, which was told, and its client reads why."""
+        self.is_refused = False
+        """Whether it has failed, which is logged, and its client reads the reason."""
 
 
 class Handshakes:
@@ -125,7 +128,7 @@ class Handshakes:
         self._waiting: InTurn[_Handshake] = InTurn(self._may_have_one_more)
         self._threads = Lane(bounds.threads)
         self._begun: Signal[None] = Signal()
-        self._telling = {refusal: LoggingLimit(clock) for refusal in HandshakeRefusal}
+        self._logging = {refusal: LoggingLimit(clock) for refusal in HandshakeRefusal}
         self._refused: Counter[HandshakeRefusal] = Counter()
         self._succeeded: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
@@ -145,9 +148,9 @@ class Handshakes:
     async def shake(
         self, stream: TlsStream, info: ConnectionInfo, judge: Judge, give_up: Callable[[], object]
     ) -> str | None:
-        """Shake hands with a client; return who it is, if its certificate says so.
+        """Shake hands with a client; return its principal, if its certificate has one.
 
-        `give_up` ends the connection. Raises HandshakeFailed, when the peer has been told, and
+        `give_up` ends the connection. Raises HandshakeFailed, after the alert was sent, and
         OSError.
         """
         now = self._clock.monotonic()
@@ -168,7 +171,7 @@ class Handshakes:
             except HandshakeFailed:
                 raise
             except OSError:  # it was reset
-                if shake.is_told:
+                if shake.is_refused:
                     raise
                 refusal, detail = HandshakeRefusal.CLOSED, ""
         finally:
@@ -204,7 +207,7 @@ class Handshakes:
                 outcome = await self._threads.call(stream.advance)
             if isinstance(outcome, TlsFailure):
                 refusal, detail = refusal_of(outcome)
-                shake.is_told = True
+                shake.is_refused = True
                 self._note(shake.info, refusal, detail)
                 await self._end(stream, shake)
                 raise HandshakeFailed(refusal.value)
@@ -302,16 +305,16 @@ class Handshakes:
     def _give_up(self, shake: _Handshake, refusal: HandshakeRefusal) -> None:
         shake.ends = float("inf")  # once
         shake.waits_since = None
-        if not shake.is_told:
+        if not shake.is_refused:
             self._note(shake.info, refusal, "")
         shake.give_up()
 
-    # ---- what is told
+    # ---- logged and counted
 
     def _note(self, info: ConnectionInfo, refusal: HandshakeRefusal, detail: str) -> None:
         self._failed[info.listener_name] += 1
         self._refused[refusal] += 1
-        events = self._telling[refusal].count_event()
+        events = self._logging[refusal].count_event()
         if events:
             logger.info(
                 "Failed authentication with /%s (SSL handshake failed: %s%s) on listener %s (%d"
@@ -325,7 +328,7 @@ class Handshakes:
 
 
 def _guess(first: bytes, protocol: str) -> str:
-    """What a client is that does not speak TLS, by its first bytes."""
+    """Describe a client that does not speak TLS, by its first bytes."""
     if first[:1] == b"\0":
         return f"it is a Kafka client without TLS, which needs security.protocol={protocol} here"
     if first[:4] in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"):

@@ -15,7 +15,7 @@ many elements is built in turns and becomes bytes. Over all connections both are
   clients have not taken yet are at most `UNSENT_BYTES`. When a reply has waited `PATIENCE_S` for
   that, clients whose large replies are unsent for at least so long lose their connections, those
   who keep most of it first (`broker.fairness`), until there is room.
-* Of the replies that wait to be built the next is that of the client that keeps least unsent.
+* The next reply to be built is that of the client that keeps least unsent.
 
 Event loop only.
 """

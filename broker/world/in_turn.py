@@ -1,4 +1,4 @@
-"""Runs work within the turns in which what it waits for happens, without a task.
+"""Runs work within the turns in which the signals fire that it waits for, without a task.
 
 A coordinator's state changes in the turn in which a record becomes durable: before any later
 request sees the state, in the order of the log, and also if the client has left meanwhile. So the
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def begin(work: Work[T]) -> Signal[T]:
-    """Run `work` until it waits, and go on with it whenever that has happened.
+    """Run `work` until it waits, and resume it whenever the signal that it waits for fires.
 
     Returns the signal of its result. Raises what `work` raises before it waits; an error after that
     is raised to the function that fires.

@@ -63,6 +63,7 @@ class Leftovers:
         for process in left:
             yield Failure(f"left behind: process {process}", _command(process))
             os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
 
     def _files(self) -> Iterator[Failure]:
         for file in sorted(self.directory.iterdir()):

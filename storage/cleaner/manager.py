@@ -68,14 +68,6 @@ class LogToClean:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UncleanablePartition:
-    """A partition that the cleaner has given up, until the broker starts again."""
-
-    why: str
-    since_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LookStatistics:
     """The result of a look at all logs (Kafka's `PreCleanStats`)."""
 
@@ -140,7 +132,7 @@ class LogCleanerManager:
         self._table = table
         self._clock = clock
         self._states = CleaningStates()
-        self._uncleanable: dict[str, dict[TopicPartition, UncleanablePartition]] = {}
+        self._uncleanable: dict[str, dict[TopicPartition, str]] = {}
         self._copied_below: dict[TopicPartition, int] = {}
         """For partitions that are being moved: how far the log was cleaned when the copy began."""
         self._look: _Look | None = None
@@ -272,21 +264,14 @@ class LogCleanerManager:
     def mark_uncleanable(self, log: Log, why: str) -> None:
         """Leave the partition alone until the broker starts again (S-CMP-11)."""
         partitions = self._uncleanable.setdefault(parent_dir(log.dir), {})
-        partitions[log.topic_partition] = UncleanablePartition(
-            why=why, since_ms=self._clock.wall_ms()
-        )
+        partitions[log.topic_partition] = why
         _log.warning("Marking partition %s as uncleanable: %s", log.topic_partition, why)
 
     def why_uncleanable(self, log: Log) -> str | None:
         """Why the log was marked uncleanable; None if it was not."""
         if not self._uncleanable:
             return None
-        found = self._uncleanable.get(parent_dir(log.dir), {}).get(log.topic_partition)
-        return None if found is None else found.why
-
-    def uncleanable_in(self, log_dir: str) -> Mapping[TopicPartition, UncleanablePartition]:
-        """The uncleanable partitions of a log directory."""
-        return self._uncleanable.get(log_dir, {})
+        return self._uncleanable.get(parent_dir(log.dir), {}).get(log.topic_partition)
 
     def state_of(self, partition: TopicPartition) -> LogCleaningState | None:
         """The partition's state; None if it is neither being cleaned nor paused."""
@@ -357,7 +342,7 @@ class LogCleanerManager:
         self._uncleanable.pop(log_dir, None)
         self.checkpoints.drop_dir(log_dir)
 
-    def _forget(self, log_dir: str, partition: TopicPartition) -> UncleanablePartition | None:
+    def _forget(self, log_dir: str, partition: TopicPartition) -> str | None:
         partitions = self._uncleanable.get(log_dir, {})
         found = partitions.pop(partition, None)
         if not partitions:

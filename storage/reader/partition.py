@@ -116,31 +116,6 @@ class PartitionView:
         """
         return read_snapshot(self._fs, snapshot_file(self.directory, offset, state))
 
-    def producer_columns(self, offset: int) -> "Columns":
-        """The snapshot at `offset`, one row per producer: `producer_id`, `last_timestamp`,
-        `current_txn_first_offset`, `last_offset` (int64), `producer_epoch` (int16),
-        `last_sequence`, `coordinator_epoch` (int32); -1 for what is absent."""
-        import numpy
-
-        rows = self.producers(offset)
-        dtypes = {
-            "producer_id": "i8",
-            "producer_epoch": "i2",
-            "last_sequence": "i4",
-            "last_timestamp": "i8",
-            "coordinator_epoch": "i4",
-            "current_txn_first_offset": "i8",
-        }
-        columns = {
-            name: numpy.array([getattr(row, name) for row in rows], dtype)
-            for name, dtype in dtypes.items()
-        }
-        lasts = [row.last_batch for row in rows]
-        columns["last_offset"] = numpy.array(
-            [-1 if last is None else last.last_offset for last in lasts], "i8"
-        )
-        return columns
-
     def leader_epochs(self) -> list[EpochEntry]:
         """Epochs and where they begin. Raises CheckpointError."""
         path = join(self.directory, LEADER_EPOCH_CHECKPOINT)

@@ -107,6 +107,8 @@ class MarkerDispatcher:
         for number, tp in enumerate(sorted(work.left)):
             if number and number % MARKERS_PER_TURN == 0:
                 await self._deadlines.sleep(0)
+            if work.ended.fired:
+                break
             begin(self._write_one(key, work, tp))
         return await work.ended
 

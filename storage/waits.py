@@ -181,6 +181,13 @@ class Until(Wait, Generic[T]):
         return self.signal.value
 
 
+def fired(value: T) -> Signal[T]:
+    """Return a signal that was fired with `value`: nobody waits for it."""
+    signal: Signal[T] = Signal()
+    signal.fire(value)
+    return signal
+
+
 async def sleep(seconds: float) -> None:
     """Wait for `seconds`."""
     await Until(Signal[None](), seconds)

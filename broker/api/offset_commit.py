@@ -40,7 +40,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from storage.waits import PAUSE, Signal
+from storage.waits import PAUSE, Signal, fired
 
 FIRST_VERSION_WITH_GROUP_NOT_FOUND: Final = 9
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
@@ -135,9 +135,7 @@ class OffsetCommitHandler:
             return self._groups.commit_offsets(_request_of(ctx, request, commits))
         except KafkaError as error:
             _settle(checked.too_long, error.code)
-            refused: Signal[ErrorCode] = Signal()
-            refused.fire(error.code)
-            return refused
+            return fired(error.code)
 
     def _find(self, ctx: RequestContext, asked: OffsetCommitRequestTopic) -> Found:
         if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:

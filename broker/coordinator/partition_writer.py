@@ -15,11 +15,10 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.errors import BeingRepaired
 from storage.log.results import AppendInfo, AppendOrigin, FetchIsolation
-from storage.waits import Signal, call
+from storage.waits import Signal, call, fired
 
-_ALONE: Final[Signal[ErrorCode]] = Signal()
-"""Of what no other replica must have."""
-_ALONE.fire(ErrorCode.NONE)
+_ALONE: Final = fired(ErrorCode.NONE)
+"""The end of a batch that no other replica must have."""
 
 
 class PartitionWriter(Protocol):

@@ -22,13 +22,12 @@ from protocol.records.builder import build_batch
 from protocol.records.errors import RecordsError
 from protocol.types import TopicPartition
 from storage.clock import Clock
-from storage.waits import Signal
+from storage.waits import Signal, fired
 
 TOMBSTONES_PER_BATCH: Final = 1_000
 """Keeps a batch of tombstones far below max.message.bytes, however long the names are."""
 
-_NOTHING_WRITTEN: Final[Signal[ErrorCode]] = Signal()
-_NOTHING_WRITTEN.fire(ErrorCode.NONE)
+_NOTHING_WRITTEN: Final = fired(ErrorCode.NONE)
 
 S = TypeVar("S", bound=Shard[Any])
 D = TypeVar("D", bound=Decision[Any])

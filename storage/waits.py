@@ -144,7 +144,9 @@ class Signal(Generic[T]):
 
     def __await__(self) -> Generator[Wait, Any, T]:
         """Wait until it is fired."""
-        return Until(self).__await__()
+        if not self.fired:
+            yield Until(self)
+        return self.value
 
     def parked(self) -> "Until[T]":
         """Wait for it on behalf of a client: if the client goes away, the work ends here.

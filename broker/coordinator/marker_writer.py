@@ -122,7 +122,8 @@ class ReplicaMarkerWriter:
             return error.code
         if self._notify_appended is not None:
             self._notify_appended(tp, marker.producer_id)
-        code = await replicated(self._replicas, partition, info, self._timeout_s)
+        durable = replicated(self._replicas, partition, info, self._timeout_s)
+        code = durable.value if durable.fired else await durable
         if code is ErrorCode.NONE and listener is not None:
             listener.on_marker(tp.partition, marker.producer_id, commit=marker.commit)
         return code

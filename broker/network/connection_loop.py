@@ -43,7 +43,7 @@ import trio
 
 from broker.fairness import CLIENT, Client
 from broker.network.connection_state import CONNECTION_TURN_S
-from broker.network.connection_work import ConnectionWork, is_thread_call
+from broker.network.connection_work import ConnectionWork, DueLine, is_thread_call
 from broker.network.endings import ClientGone, ConnectionEnded
 from broker.network.handler_pool import HandlerPool
 from broker.network.routes import Route
@@ -111,20 +111,19 @@ class ConnectionLoop:
         self._last_beside = -1
         self._told: deque[tuple[int, int]] = deque()
         """(key, events) that the readiness has reported and the loop has not served yet."""
-        self._due: deque[ConnectionWork] = deque()
+        self._line = DueLine()
         self._cut: deque[ConnectionWork] = deque()
         """Works whose turn was over while they had more to do."""
         self._together: deque[ConnectionWork] = deque()
         """Works whose replies are about to leave."""
         self.gathers = False
         """Whether replies should wait for those of other connections: `await WITH_OTHERS`."""
-        self._at_work = self._has_ended = False
+        self._has_ended = False
         self._looks_pay = False
         self._idle_since = 0.0
         self.elsewhere = 0
         """How many tasks serve waits now."""
         self._round = 0
-        self._asleep = trio.lowlevel.ParkingLot()
 
     def serve(
         self,
@@ -138,7 +137,7 @@ class ConnectionLoop:
 
         `name` names it for the log if it blocks the loop.
         """
-        served = ConnectionWork(self._add_due, stream, client, name, ended)
+        served = ConnectionWork(self._line, stream, client, name, ended)
         served.work = work
         served.mask = READABLE.mask
         served.key = self._readiness.add(stream.source, served.mask)
@@ -155,7 +154,7 @@ class ConnectionLoop:
 
         `work` makes the work, which can be ended only after its first step.
         """
-        served = ConnectionWork(self._add_due, None, client, name, bool)
+        served = ConnectionWork(self._line, None, client, name, bool)
         served.work = work(served)
         served.wait = None
         served.route = route
@@ -178,7 +177,7 @@ class ConnectionLoop:
                 self._nursery.start_soon(self._serve_due)
                 while True:
                     await self._readiness.wait()
-                    while self._at_work:
+                    while self._line.at_work:
                         await trio.lowlevel.checkpoint()
                     await self._work()
         finally:
@@ -192,7 +191,7 @@ class ConnectionLoop:
         served.cut()
         while served.key in self._served and _is_at_call(served):
             while not served.is_due:  # a worker is at its call
-                await self._asleep.park()
+                await self._line.asleep.park()
             self._resume(served, self._monotonic())
             wait = served.wait
             if is_thread_call(wait):
@@ -212,31 +211,26 @@ class ConnectionLoop:
 
     async def _serve_due(self) -> None:
         while True:
-            if not self._due:
-                await self._asleep.park()
-            if self._at_work:
+            if not self._line.works:
+                await self._line.asleep.park()
+            if self._line.at_work:
                 await trio.lowlevel.checkpoint()
             else:
                 await self._work()
 
-    def _add_due(self, served: ConnectionWork) -> None:
-        self._due.append(served)
-        if not self._at_work:
-            self._asleep.unpark()
-
     async def _work(self) -> None:
-        self._at_work = True
+        self._line.at_work = True
         try:
             while not self._rounds():
                 await trio.lowlevel.checkpoint()
         finally:
-            self._at_work = False
+            self._line.at_work = False
 
     # ---- rounds
 
     def _rounds(self) -> bool:
         """Repeat rounds until no work is ready (True) or the loop's turn is over (False)."""
-        told, due, cut = self._told, self._due, self._cut
+        told, due, cut = self._told, self._line.works, self._cut
         poll, resume = self._readiness.poll, self._resume
         now = self._monotonic()
         over = now + TURN_S
@@ -330,7 +324,7 @@ class ConnectionLoop:
 
     def _serve_some_due(self, now: float, over: float) -> float:
         """Resume `DUE_PER_ROUND` due works, until `over`; return the time after them."""
-        due, resume = self._due, self._resume
+        due, resume = self._line.works, self._resume
         began = now
         for left in range(min(len(due), DUE_PER_ROUND) - 1, -1, -1):
             self.gathers = left > 0

@@ -10,6 +10,7 @@ throws `ClientGone` while a request waits on behalf of its client (`Signal.parke
   request is done or parked; at the broker's stop (`ConnectionWork.cut`), at its next wait.
 """
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
@@ -32,6 +33,25 @@ def is_parked(wait: Wait | None) -> bool:
     return isinstance(wait, Until) and wait.parked
 
 
+class DueLine:
+    """The works that are due for a step, in the order in which they became due."""
+
+    __slots__ = ("asleep", "at_work", "works")
+
+    def __init__(self) -> None:
+        self.works: deque[ConnectionWork] = deque()
+        self.at_work = False
+        """Whether the loop takes steps now, and so looks at the line again."""
+        self.asleep = trio.lowlevel.ParkingLot()
+        """The tasks that wait for a work to become due."""
+
+    def add(self, served: "ConnectionWork") -> None:
+        """Put a work at the end of the line."""
+        self.works.append(served)
+        if not self.at_work:
+            self.asleep.unpark()
+
+
 class ConnectionWork:
     """One connection's work and its wait. Most fields are the loop's.
 
@@ -40,7 +60,7 @@ class ConnectionWork:
     """
 
     __slots__ = (
-        "_add_due",
+        "_line",
         "answer",
         "beside",
         "client",
@@ -67,13 +87,13 @@ class ConnectionWork:
 
     def __init__(
         self,
-        add_due: "Callable[[ConnectionWork], object]",
+        line: DueLine,
         stream: Stream | None,
         client: Client,
         name: Callable[[], str],
         ended: Callable[[], object],
     ) -> None:
-        self._add_due = add_due
+        self._line = line
         self.stream = stream
         self.work: Work[None]
         self.client = client
@@ -118,7 +138,7 @@ class ConnectionWork:
         """Put the work into the line of due ones."""
         if not self.is_due:
             self.is_due = True
-            self._add_due(self)
+            self._line.add(self)
 
     def answered(self, answer: Any, error: BaseException | None) -> None:
         """The call of the work is done."""

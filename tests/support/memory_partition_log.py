@@ -18,6 +18,8 @@ class MemoryPartitionLog:
         self.led: dict[TopicPartition, int] | None = None
         """The led partitions with their epochs; None means all, in epoch 0."""
         self.fail_with = ErrorCode.NONE
+        self.end_with = ErrorCode.NONE
+        """The code of a batch that is appended and neither refused nor held back."""
         self.hold = False
         self.reads = 0
         self._ends: dict[TopicPartition, int] = {}
@@ -44,7 +46,7 @@ class MemoryPartitionLog:
         if self.hold:
             self._held.append(durable)
         else:
-            durable.fire(ErrorCode.NONE)
+            durable.fire(self.end_with)
         return first, durable
 
     def uncompacted(self, tp: TopicPartition) -> AbstractContextManager[None]:

@@ -76,12 +76,12 @@ class ShardWriter(Generic[S, D]):
         records = write.records
         shard.in_flight.begin(records)
         if not write.splits or len(records) <= TOMBSTONES_PER_BATCH:
-            begin(self._write(shard, write, records))
+            self._write(shard, write, records)
             return write.ended
         starts = range(0, len(records), TOMBSTONES_PER_BATCH)
         write.left = len(starts)
         for start in starts:
-            begin(self._write(shard, write, records[start : start + TOMBSTONES_PER_BATCH]))
+            self._write(shard, write, records[start : start + TOMBSTONES_PER_BATCH])
         return write.ended
 
     def _on_timer(self, shard: S, timer: Timer) -> None:
@@ -90,7 +90,7 @@ class ShardWriter(Generic[S, D]):
             shard.on_timer(timer, out)
             self.carry_out(shard, out)
 
-    async def _write(self, shard: S, write: Write[Any], records: Sequence[Any]) -> None:
+    def _write(self, shard: S, write: Write[Any], records: Sequence[Any]) -> None:
         """Append one batch; what follows is done in the turn in which it is durable or fails."""
         now = self._clock.wall_ms()
         batch = build_batch(
@@ -98,18 +98,30 @@ class ShardWriter(Generic[S, D]):
             codec=self._compression,
             **(write.producer or {}),
         )
-        first_offset = -1
         try:
             tp = TopicPartition(self._topic, shard.partition)
             first_offset, durable = self._writer.append(tp, batch)
-            code = await durable
         except KafkaError as error:
-            code = error.code
+            self._ended(shard, write, records, error.code, -1)
         except RecordsError:
             # The coordinator's own batch was refused: a bug here, and nothing was written.
             self._ended(shard, write, records, ErrorCode.UNKNOWN_SERVER_ERROR, -1)
             raise
-        self._ended(shard, write, records, code, first_offset)
+        else:
+            if durable.fired:  # as long as this broker is alone in the ISR
+                self._ended(shard, write, records, durable.value, first_offset)
+            else:
+                begin(self._when_durable(shard, write, records, first_offset, durable))
+
+    async def _when_durable(
+        self,
+        shard: S,
+        write: Write[Any],
+        records: Sequence[Any],
+        first_offset: int,
+        durable: Signal[ErrorCode],
+    ) -> None:
+        self._ended(shard, write, records, await durable, first_offset)
 
     def _ended(
         self,

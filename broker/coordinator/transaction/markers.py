@@ -109,7 +109,11 @@ class MarkerDispatcher:
                 await self._deadlines.sleep(0)
             if work.ended.fired:
                 break
-            begin(self._write_one(key, work, tp))
+            code = begin(self._writer.write(tp, marker))
+            if code.fired and code.value is ErrorCode.NONE:
+                self._note_written(key, work, tp)
+            else:
+                begin(self._write_again(key, work, tp, code))
         return await work.ended
 
     def cancel(self, key: WorkKey) -> None:
@@ -132,11 +136,12 @@ class MarkerDispatcher:
             transactions=len(self._works), written=self._written, retried=self._retried
         )
 
-    async def _write_one(self, key: WorkKey, work: _Work, tp: TopicPartition) -> None:
+    async def _write_again(
+        self, key: WorkKey, work: _Work, tp: TopicPartition, written: Signal[ErrorCode]
+    ) -> None:
+        """Write a marker until the partition has it; `written` is the first attempt."""
         for attempt in count():
-            if self._works.get(key) is not work:
-                return
-            code = await self._writer.write(tp, work.marker)
+            code = await written
             if self._works.get(key) is not work:
                 return
             if code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
@@ -146,10 +151,7 @@ class MarkerDispatcher:
             if code is ErrorCode.NONE or code in _NOT_NEEDED:
                 if code is not ErrorCode.NONE:
                     logger.info("%s needs no %s: %s", tp, work.marker, code.name)
-                self._written += 1
-                work.left.discard(tp)
-                if not work.left:
-                    self._end(key, True)
+                self._note_written(key, work, tp)
                 return
             self._retried += 1
             level = logging.DEBUG if attempt else logging.INFO
@@ -158,3 +160,13 @@ class MarkerDispatcher:
             if code in _ELSEWHERE:
                 delay_s = min(delay_s, LONGEST_RETRY_ELSEWHERE_S)
             await self._deadlines.sleep(delay_s)
+            if self._works.get(key) is not work:
+                return
+            written = begin(self._writer.write(tp, work.marker))
+
+    def _note_written(self, key: WorkKey, work: _Work, tp: TopicPartition) -> None:
+        if self._works.get(key) is work:
+            self._written += 1
+            work.left.discard(tp)
+            if not work.left:
+                self._end(key, True)

@@ -141,3 +141,24 @@ def test_a_marker_that_is_written_after_all_ends_no_work_that_was_given_up(lab: 
     lab.markers.refusals.clear()
     lab.later()
     assert second.value is True
+
+
+def test_a_marker_whose_write_begins_the_next_work_does_not_end_that() -> None:
+    clock = ManualClock()
+
+    class BeginsTheNext:
+        following: Signal[bool] | None = None
+
+        async def write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
+            if self.following is not None:
+                return ErrorCode.NOT_ENOUGH_REPLICAS
+            self.following = Signal()
+            self.following = begin(dispatcher.write(KEY, MARKER, [T0]))
+            return ErrorCode.NONE
+
+    writer = BeginsTheNext()
+    dispatcher = MarkerDispatcher(writer, Deadlines(clock))  # type: ignore[arg-type]
+    assert begin(dispatcher.write(KEY, MARKER, [T0])).value is False
+    assert writer.following is not None
+    assert not writer.following.fired
+    assert dispatcher.statistics().written == 0

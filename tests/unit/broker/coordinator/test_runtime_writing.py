@@ -133,6 +133,15 @@ def numbering() -> Numbering:
     return Numbering()
 
 
+def test_a_batch_that_fails_as_soon_as_it_is_appended_is_not_replayed(numbering: Numbering) -> None:
+    numbering.log.end_with = FAILS
+    out = Numbers()
+    out.write([Number("a", 1)])
+    numbering.carry_out(out)
+    assert numbering.diary == [("durable", TOLD), ("settled", FAILS)]
+    assert numbering.shard.numbers == {}
+
+
 @pytest.mark.parametrize(("code", "told"), [(NONE, NONE), (FAILS, TOLD)])
 def test_answers_come_at_once_and_what_depends_on_the_write_in_its_order(
     numbering: Numbering, code: ErrorCode, told: ErrorCode

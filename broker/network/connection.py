@@ -263,11 +263,15 @@ class Connection:
         """Open the stream, and note the client's principal. Raises OSError if that fails."""
         activity = self._state.activity
         activity.state = State.OPENING
+        served = self._served
+        assert served is not None
+        served.is_opening = True
         give_up = partial(self._end_if, True, Ending.OPENING)
         principal = await opening(self._stream, self.info, give_up)
         if principal is not None:
             self.info = replace(self.info, principal=principal)
             self._handling.identify(self.info)
+        served.is_opening = False
         activity.state = State.BUSY
         activity.last = self._channel.clock.monotonic()
 

@@ -30,8 +30,9 @@ The handler workers make the calls in threads of producers' and consumers' reque
 a task.
 
 While nobody takes a connection's bytes, they stay in its stream, and the loop listens only for the
-end of the stream and for a reset. The end of the stream ends no work, because a client that sends
-no more may still listen; its requests are carried out before the connection reads the end.
+end of the stream and for a reset. The end of the stream ends no work but a handshake, because a
+client that sends no more may still listen; its requests are carried out before the connection reads
+the end.
 `broker.network.connection_work` has the rules of what ends a connection.
 """
 
@@ -468,7 +469,7 @@ class ConnectionLoop:
             self._ask(served, _ONLY_HANGUP)
         if events & HANGUP:
             served.has_sent_all = True
-        if events & BROKEN:
+        if events & BROKEN or (served.is_opening and served.has_sent_all):
             served.leave()
 
 

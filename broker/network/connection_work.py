@@ -71,6 +71,7 @@ class ConnectionWork:
         "has_sent_all",
         "is_cut",
         "is_due",
+        "is_opening",
         "key",
         "mask",
         "name",
@@ -127,6 +128,9 @@ class ConnectionWork:
         """Whether the connection was reset: nobody listens."""
         self.has_sent_all = False
         """Whether the end of the stream has come while its work was under way."""
+        self.is_opening = False
+        """Whether a handshake opens the stream, which needs more of the client: then the end of the
+        stream counts as a reset. The connection sets it."""
         self.takes_long = False
         """Whether its last turn with received bytes took longer than `LONG_S`."""
         self.round = 0

@@ -5,7 +5,8 @@ knows its client. So these are its rules, and the event loop serves all others m
 
 1. A connection takes a place when its first bytes are there. There are `most` places, and at most
    `most_of_address` for one address. If none is free the addresses take turns, and the bytes stay
-   in the socket.
+   in the socket. A client that sends its end meanwhile loses its turn, because it cannot shake
+   hands any more.
 2. Long computations run in threads (`TlsStream.advance`), `threads` at the same time, and the
    addresses take turns there, too. The end of a handshake of TLS 1.3 is cheap and runs at once.
 3. While a connection waits for a place, handshakes end that have waited for their client for
@@ -26,6 +27,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from broker.fairness import InTurn, Lane
+from broker.network.endings import ClientGone
 from broker.network.handshake_refusals import HandshakeRefusal, refusal_of
 from broker.request import ConnectionInfo
 from broker.world.tls_stream import NoTls, TlsFailure, TlsStream
@@ -159,7 +161,11 @@ class Handshakes:
         self._begun.fire()
         try:
             await stream.readable
-            await self._enter(shake)
+            try:
+                await self._enter(shake)
+            except ClientGone:
+                self._note(info, HandshakeRefusal.CLOSED, "")
+                raise
             try:
                 refusal, detail = await self._carry_out(stream, shake)
                 if refusal is None:

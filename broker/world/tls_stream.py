@@ -78,6 +78,7 @@ class TlsStream:
         "_below_receive",
         "_below_send",
         "_closed",
+        "_context",
         "_ended",
         "_failure",
         "_incoming",
@@ -86,6 +87,8 @@ class TlsStream:
         "_outgoing",
         "_read",
         "_scratch",
+        "_server_name",
+        "_tls",
         "_uncounted",
         "_write",
         "below",
@@ -93,7 +96,6 @@ class TlsStream:
         "is_shaken",
         "local",
         "peer",
-        "tls",
     )
 
     sends_files = False
@@ -115,14 +117,12 @@ class TlsStream:
         self._scratch = scratch
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self.tls = context.wrap_bio(
-            self._incoming,
-            self._outgoing,
-            server_side=server_name is None,
-            server_hostname=server_name,
-        )
-        self._read = cast("Callable[[int, memoryview], int]", self.tls.read)
-        self._write = self.tls.write
+        self._context = context
+        self._server_name = server_name
+        self._tls: ssl.SSLObject | None = None
+        self._read: Callable[[int, memoryview], int]
+        self._write: Callable[[Piece], int]
+        """Set with `is_shaken`, as is `_read`."""
         self.is_shaken = False
         """Whether the handshake is done."""
         self.fed = 0
@@ -160,6 +160,19 @@ class TlsStream:
 
     # ---- the handshake
 
+    @property
+    def tls(self) -> ssl.SSLObject:
+        """This end's TLS. It is made when it is first needed, because it takes some twenty
+        kilobytes, and thousands of connections may wait for their handshake."""
+        if self._tls is None:
+            self._tls = self._context.wrap_bio(
+                self._incoming,
+                self._outgoing,
+                server_side=self._server_name is None,
+                server_hostname=self._server_name,
+            )
+        return self._tls
+
     def feed(self) -> int:
         """Take the peer's bytes from below; return how many, 0 if it sends no more.
 
@@ -182,12 +195,15 @@ class TlsStream:
         `is_cheap`. Returns whether it is done, or why it failed: an error that leaves a thread is a
         value, as its frames would keep the stream. What TLS has to say is still to be flushed.
         """
+        tls = self.tls
         try:
-            self.tls.do_handshake()
+            tls.do_handshake()
         except ssl.SSLWantReadError:
             return False
         except ssl.SSLError as error:
             return TlsFailure(error.reason or str(error), getattr(error, "verify_message", ""))
+        self._read = cast("Callable[[int, memoryview], int]", tls.read)
+        self._write = tls.write
         self.is_shaken = True
         return True
 

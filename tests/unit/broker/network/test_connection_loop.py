@@ -288,6 +288,26 @@ def test_a_reset_ends_what_is_parked_also_behind_unread_bytes(ahead: int) -> Non
     play(scenario)
 
 
+def test_the_end_of_the_stream_ends_a_handshake_that_is_parked() -> None:
+    async def scenario(scene: Scene) -> None:
+        async def work() -> None:
+            try:
+                await Signal[None]().parked()
+            except ClientGone:
+                scene.happened.append("gone")
+
+        scene.serve(1, work()).is_opening = True
+        await wait_all_tasks_blocked()
+        scene.readiness.tell(1, IN)
+        await wait_all_tasks_blocked()
+        assert scene.happened == []
+        scene.readiness.tell(1, IN | RDHUP)
+        await wait_all_tasks_blocked()
+        assert scene.happened == ["gone", ("ended", 1)]
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("ahead", [0, IN])
 def test_the_end_of_the_stream_ends_nothing_that_is_parked(ahead: int) -> None:
     async def scenario(scene: Scene) -> None:

@@ -165,6 +165,24 @@ def test_a_frame_inside_ssl_is_seen_by_a_parked_request_and_answered_after_it(tl
     tls.run(main)
 
 
+def test_a_client_that_sends_no_more_after_its_handshake_is_answered(tls: TlsNet) -> None:
+    pending = Parking()
+
+    async def main() -> None:
+        async with running_server(tls, {HEARTBEAT: lambda c, r: pending}) as harness:
+            client = await harness.connect()
+            await client.send(heartbeat(1))
+            await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
+            assert isinstance(client.stream, TlsStream)
+            tls.below.send_eof(client.stream.below)
+            await tls.settle()
+            assert not pending.abandoned
+            pending.complete(HeartbeatResponse())
+            await client.response(HEARTBEAT, 4, 1)
+
+    tls.run(main)
+
+
 @pytest.mark.parametrize("ahead", [False, True])
 def test_a_parked_request_notices_over_tls_that_its_client_has_gone(
     tls: TlsNet, ahead: bool

@@ -324,6 +324,22 @@ def test_so_many_shake_hands_in_all_and_of_one_address_and_the_others_wait_for_t
     tls.run(main)
 
 
+def test_a_client_that_sends_no_more_waits_for_no_place(net: Net) -> None:
+    tls = bounded(TlsNet(net), most=1)
+
+    async def main() -> None:
+        async with running_server(tls, {HEARTBEAT: echo}) as harness:
+            placed, waiting = await half_open(tls, harness, 2)
+            await wait_until(lambda: handshakes(harness).waiting == 1)
+            net.send_eof(waiting.stream)
+            await wait_until(lambda: handshakes(harness).waiting == 0)
+            assert handshakes(harness).placed == 1
+            assert handshakes(harness).refused == {_refusal("CLOSED"): 1}
+            placed.close()
+
+    tls.run(main)
+
+
 def _refusal(name: str) -> Any:
     from broker.network.handshake_refusals import HandshakeRefusal
 

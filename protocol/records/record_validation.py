@@ -2,8 +2,8 @@
 
 Three ways give the same result, and the cheapest possible one is taken:
 
-1. fast checks of what most producers send: a batch of a shape that was seen before (`layouts`), a
-   single record, or records of one layout (`runs`); a few records of odd sizes one by one (`runs`);
+1. fast checks of what most producers send (`runs`): a single record, records of one layout, a few
+   records of odd sizes one by one;
 2. a small batch whole, by field (`scan`);
 3. any other in chunks (`opened`), with bounded memory.
 
@@ -30,7 +30,6 @@ from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
 from protocol.records.effort import Effort
 from protocol.records.errors import InvalidRecord
 from protocol.records.inflating import inflate
-from protocol.records.layouts import Layouts
 from protocol.records.opened import open_chunks
 from protocol.records.runs import delta_of_one, greatest_delta_of, is_odd, is_regular
 from protocol.records.scan_fields import RecordFields
@@ -47,8 +46,6 @@ ONE_BY_ONE = 2000
 """The most plain records of odd sizes that are read one by one at once."""
 MOST_FAULTS = 1000
 """The most bad records that are listed: enough to find what is wrong with a producer."""
-
-_layouts = Layouts()
 
 _ANY_BASE = 1 << 62
 """A base timestamp below this, plus a delta that `runs` reads, fits in 64 bits."""
@@ -88,12 +85,9 @@ def validated_max_timestamp(records: bytes | memoryview, header: BatchHeader) ->
             latest = base + delta
             return latest if latest > NO_TIMESTAMP else NO_TIMESTAMP
     payload = bytes(records)  # slices of a memoryview cannot be searched
-    if count > 1 and claimed >= 0 and payload and _layouts.is_known(payload, count, claimed - base):
-        return claimed
     if not (NO_TIMESTAMP <= claimed < _ANY_BASE and -_ANY_BASE < base < _ANY_BASE):
         return None
     if count >= FEW and not is_odd(payload) and is_regular(payload, count, claimed - base):
-        _layouts.learn(payload, count)
         return claimed
     if count > ONE_BY_ONE:
         return None

@@ -55,12 +55,12 @@ _LOW: Final = bytes(2 * d & 0x7F | 0x80 for d in range(TWO_BYTES))
 _HIGH: Final = bytes(2 * d >> 7 for d in range(TWO_BYTES))
 _MIDDLE: Final = bytes(2 * d >> 7 | 0x80 for d in range(TWO_BYTES))
 _CONTINUED: Final = bytes(range(0x80, 0x100))
-NOT_ABOVE: Final = tuple(
+_NOT_ABOVE: Final = tuple(
     bytes(byte for byte in range(0x80) if byte & 1 or byte >> 1 <= greatest)
     for greatest in range(ONE_BYTE)
 )
 """Per greatest timestamp delta the one-byte deltas that are not above it."""
-_LOW_NOT_ABOVE: Final = tuple(bytes(byte | 0x80 for byte in row) for row in NOT_ABOVE)
+_LOW_NOT_ABOVE: Final = tuple(bytes(byte | 0x80 for byte in row) for row in _NOT_ABOVE)
 """The same for the first of two bytes, where the second ones are equal."""
 _LESS_OR_LIKE: Final = tuple(bytes(range(byte + 1)) for byte in range(0x80))
 
@@ -117,14 +117,14 @@ def _is_regular(  # noqa: C901, PLR0912  calls cost more than the rest
         if width == 1:
             if payload[delta_at:stop:step] != _DELTA[delta : delta + ran]:
                 return False
-        elif not deltas_rise(payload, delta_at, stop, step, delta, ran, width):
+        elif not _deltas_rise(payload, delta_at, stop, step, delta, ran, width):
             return False
         # Every structural byte behind the deltas must be that of the first record.
         for place in _fixed_bytes(payload, delta_at + width, at + step, need_keys):
             column = payload[place:stop:step]
             if column != column[:1] * ran:
                 return False
-        greatest = greatest_of_column(payload, time_at, delta_at, stop, step, greatest_delta)
+        greatest = _greatest_of_column(payload, time_at, delta_at, stop, step, greatest_delta)
         if greatest > greatest_delta:
             return False
         seen = seen or greatest == greatest_delta
@@ -344,21 +344,11 @@ def _behind_headers(payload: bytes, at: int) -> int:
     return at
 
 
-def delta_columns(first: int, until: int) -> tuple[bytes, ...]:
-    """The first bytes, and if there are any the second bytes, of the offset deltas `first` …
-    `until` - 1, all of which take one byte, or all two."""
-    if until <= ONE_BYTE:
-        return (_DELTA[first:until],)
-    return _LOW[first:until], _HIGH[first:until]
-
-
-def deltas_rise(
+def _deltas_rise(
     payload: bytes, at: int, stop: int, step: int, delta: int, ran: int, width: int
 ) -> bool:
-    """Whether the `ran` offset deltas of `width` bytes (1 to 3), `step` apart from `at` on, are
-    `delta`, `delta` + 1 and so on."""
-    if width == 1:
-        return payload[at:stop:step] == _DELTA[delta : delta + ran]
+    """Whether the `ran` offset deltas of two or three bytes (`width`), `step` apart from `at` on,
+    are `delta`, `delta` + 1 and so on."""
     first = delta % TWO_BYTES
     last = first + ran
     if payload[at:stop:step] != _LOW[first:last]:
@@ -417,7 +407,7 @@ def _skip_field(payload: bytes, at: int, fixed: list[int]) -> tuple[int, int]:
     return length, after + length if length > 0 else after
 
 
-def greatest_of_column(
+def _greatest_of_column(
     payload: bytes, at: int, end: int, stop: int, step: int, claimed: int
 ) -> int:
     """The greatest of the timestamp deltas, which lie from `at` to `end` in the first record.
@@ -431,7 +421,7 @@ def greatest_of_column(
         if column == column[:1] * len(column):
             return _unzigzag(column[0])
         if 0 <= claimed < ONE_BYTE:
-            if column.translate(None, NOT_ABOVE[claimed]):
+            if column.translate(None, _NOT_ABOVE[claimed]):
                 return claimed + 1
             return claimed if 2 * claimed in column else claimed - 1
         return max(map(_unzigzag, set(column)))
@@ -448,7 +438,7 @@ def greatest_of_column(
 
 
 def _greatest_of_two(lows: bytes, highs: bytes, claimed: int) -> int | None:
-    """`greatest_of_column` for two-byte deltas that never fall, as most are; else None."""
+    """`_greatest_of_column` for two-byte deltas that never fall, as most are; else None."""
     high = 2 * claimed >> 7
     if lows.translate(None, _CONTINUED) or highs.translate(None, _LESS_OR_LIKE[high]):
         return None

@@ -194,6 +194,20 @@ def test_what_most_producers_send_is_seen_at_a_glance(rows: list[NewRecord]) -> 
     assert glance(rows) == (len(rows[0][2] or b"") < 8000)
 
 
+@pytest.mark.parametrize("key", [None, b"", b"k" * 63])
+@pytest.mark.parametrize("size", [0, 50, 56, 57, 58, 63, 64, 65, 8000])
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 700])
+def test_a_glance_sees_the_greatest_timestamp(key: bytes | None, size: int, count: int) -> None:
+    deltas = [(0, 3, 40)[at % 3] for at in range(count)]
+    payload = b"".join(encode_record(at, d, key, bytes(size)) for at, d in enumerate(deltas))
+    greatest = max(deltas)
+    assert is_regular(payload, count, greatest)
+    assert not is_regular(payload, count, greatest + 1)
+    assert not is_regular(payload, count, greatest - 1)
+    assert not is_regular(payload, count - 1, greatest)
+    assert not is_regular(payload + b"\0", count, greatest)
+
+
 def test_keys_are_seen_at_a_glance() -> None:
     assert glance([(T, b"k", b"v", ())] * 9, need_keys=True)
     assert not glance([(T, None, b"v", ())] * 9, need_keys=True)

@@ -40,6 +40,7 @@ from broker.quotas.quotas import Quotas
 from broker.quotas.rate import Windows
 from broker.registry import ADVERTISED, advertised, build_handlers, cluster_apis
 from broker.replication.batch_looker import BatchLooker
+from broker.replication.delta_application import apply_delta
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
@@ -267,7 +268,7 @@ class Components:
         image_applier = ImageApplier(
             store=store,
             image=self.image,
-            replicas=self.replica_manager,
+            carry_out=partial(apply_delta, self.replica_manager),
             logs=self.log_manager,
             configs=topic_configs,
             broker_id=config.broker_id,

@@ -5,7 +5,7 @@ computes the delta (`image_delta`), has the files of new logs made, and carries 
 by topic, in this order
 
 1. remove a deleted topic from the image, delete its logs, notify the coordinators;
-2. make and open logs, lead or resign partitions (`ReplicaManager.apply`);
+2. make and open logs, lead or resign partitions (`delta_application`);
 3. put the topic into the image, so that a client never sees one that cannot be written to yet;
 4. update the configuration of the topic's logs, notify the coordinators of elections.
 
@@ -24,46 +24,31 @@ import logging
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.cluster.image import NO_LEADER, MetadataImage, TopicImage
-from broker.cluster.image_delta import DeltaOutcome, TopicDelta, first_delta, topic_delta
+from broker.cluster.image_delta import (
+    CarryOut,
+    DeltaOutcome,
+    TopicDelta,
+    first_delta,
+    topic_delta,
+)
 from broker.cluster.metadata_store import MetadataStore, MetadataStoreError, NodeEvent
 from broker.cluster.topic_log_configs import TopicLogConfigs
 from broker.cluster.topic_news import WATCHED, TopicNews, gather
 from broker.cluster.tree_reader import TopicReader
 from broker.cluster.tree_values import DELETE_TOPICS, deletion_path
-from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition
 from storage.waits import Lock, Signal
 
+if TYPE_CHECKING:
+    from storage.log_manager import LogManager
+
 log = logging.getLogger(__name__)
 
 _FORESEEN: Final = (MetadataStoreError, KafkaError)
-
-
-class Replicas(Protocol):
-    """The part of `broker.replication.replica_manager.ReplicaManager` that is used here."""
-
-    async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> DeltaOutcome:
-        """Make, open, lead, resign and delete what `delta` says. Raises KafkaError.
-
-        `config` is for logs that are opened; None when none is.
-        """
-        ...
-
-
-class NewLogs(Protocol):
-    """The part of `storage.log_manager.LogManager` that is used here."""
-
-    async def prepare(self, wanted: Iterable[tuple[TopicPartition, bytes]]) -> None:
-        """Make the files of new logs, given with their topics' ids, for `Replicas.apply`."""
-        ...
-
-    async def discard_prepared(self) -> None:
-        """Remove those that were not used."""
-        ...
 
 
 class Coordinator(Protocol):
@@ -90,8 +75,8 @@ class ImageApplier:
         *,
         store: MetadataStore,
         image: MetadataImage,
-        replicas: Replicas,
-        logs: NewLogs,
+        carry_out: CarryOut,
+        logs: "LogManager",
         configs: TopicLogConfigs,
         broker_id: int,
     ) -> None:
@@ -99,7 +84,7 @@ class ImageApplier:
         """By the topic in which each keeps its state; notified of elections while registered."""
         self._store = store
         self._image = image
-        self._replicas = replicas
+        self._carry_out = carry_out
         self._logs = logs
         self._configs = configs
         self._broker_id = broker_id
@@ -230,7 +215,7 @@ class ImageApplier:
         config = None
         if topic is not None and delta.opens_logs:
             config = self._configs.resolve(name, topic.config)
-        outcome = await self._replicas.apply(delta, config)
+        outcome = await self._carry_out(delta, config)
         if delta.deleted is not None:
             for coordinator in self.coordinators.values():
                 coordinator.on_topics_deleted((name,))

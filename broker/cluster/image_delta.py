@@ -5,10 +5,12 @@ makes and opens, where it leads or resigns, whether configurations change. After
 `TopicsDelta` and `LocalReplicaChanges`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from broker.cluster.image import TopicImage
+from config.topic_config import TopicConfig
+from storage.waits import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,12 @@ class DeltaOutcome:
     """Why the new partitions were refused; then none of them was made, and nothing is left."""
     failed: Mapping[int, Exception] = field(default_factory=dict)
     """Partitions that could not be opened, with the errors. They exist, without a leader."""
+
+
+CarryOut = Callable[[TopicDelta, TopicConfig | None], Work[DeltaOutcome]]
+"""Makes, opens, leads, resigns and deletes what a delta says. Raises KafkaError.
+
+The config is for logs that are opened; None when none is."""
 
 
 def topic_delta(name: str, before: TopicImage | None, now: TopicImage | None) -> TopicDelta:

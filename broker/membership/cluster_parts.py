@@ -35,6 +35,7 @@ from broker.membership.topic_settings import TopicSettings
 from broker.peers.peer import Peer
 from broker.peers.peers import Peers
 from broker.peers.surroundings import PeerSurroundings
+from broker.replication.delta_application import apply_delta
 from broker.replication.fetching.replica_fetchers import ReplicaFetchers
 from broker.replication.fetching.settings import FetchingSettings
 from broker.replication.isr import ClusterRules
@@ -133,6 +134,7 @@ class ClusterParts:
         self.leadership = Leadership(
             fence=self.fence,
             replicas=replicas,
+            carry_out=partial(apply_delta, replicas),
             logs=around.log_manager,
             configs=self.settings,
             resolve=self.topic_configs.resolve,

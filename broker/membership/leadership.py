@@ -1,9 +1,9 @@
 """Obeys LeaderAndIsr: leads or follows the partitions of which this broker has a replica.
 
-Each partition is judged by itself (`verdict`). Those that pass are handed to the `ReplicaManager`
-topic by topic, others may run after each partition, and then the coordinators are told. Leader,
-epoch and ISR of a partition that is led here come by these orders only; the image, which clients
-see, is another matter (`metadata_updates`).
+Each partition is judged by itself (`verdict`). Those that pass are led or followed topic by topic,
+others may run after each partition, and then the coordinators are told. Leader, epoch and ISR of a
+partition that is led here come by these orders only; the image, which clients see, is another
+matter (`metadata_updates`).
 
 Source: `kafka.server.ReplicaManager.becomeLeaderOrFollower`, `RequestHandlerHelper
 .onLeadershipChange` (3.9).
@@ -11,17 +11,21 @@ Source: `kafka.server.ReplicaManager.becomeLeaderOrFollower`, `RequestHandlerHel
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from broker.cluster.image import PartitionImage, TopicImage
 from broker.cluster.image_applier import Coordinator
-from broker.cluster.image_delta import DeltaOutcome, TopicDelta
+from broker.cluster.image_delta import CarryOut, DeltaOutcome, TopicDelta
 from broker.cluster.leader_and_isr import NO_EPOCH
 from broker.membership.controller_fence import ControllerFence
 from broker.membership.orders import Sender, TopicOrders
+from broker.membership.topic_settings import TopicSettings
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import ZERO_UUID, TopicPartition
+from storage.log_manager import LogManager
 from storage.waits import PAUSE
 
 log = logging.getLogger(__name__)
@@ -33,58 +37,8 @@ Codes = dict[str, dict[int, ErrorCode]]
 """What became of each partition, by topic and number."""
 
 
-class HostedPartition(Protocol):
-    """The part of `broker.replication.partition.Partition` that is used here."""
-
-    leader_epoch: int
-    topic_id: bytes
-    unavailable: ErrorCode
-
-
-class LedReplicas(Protocol):
-    """The part of `broker.replication.replica_manager.ReplicaManager` that is used here."""
-
-    @property
-    def find(self) -> Callable[[tuple[str, int]], HostedPartition | None]:
-        """The partition, or None if it is not here."""
-        ...
-
-    async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> DeltaOutcome:
-        """Lead and follow as the delta says."""
-        ...
-
-
-class Logs(Protocol):
-    """The part of `storage.log_manager.LogManager` that is used here."""
-
-    @property
-    def offline_dirs(self) -> tuple[str, ...]:
-        """Log directories that failed."""
-        ...
-
-    async def prepare(self, wanted: Iterator[tuple[TopicPartition, bytes]]) -> None:
-        """Make the files of new logs, in threads."""
-        ...
-
-    async def discard_prepared(self) -> None:
-        """Remove those that were not used."""
-        ...
-
-
-class LearnedConfigs(Protocol):
-    """The part of `broker.membership.topic_settings.TopicSettings` that is used here."""
-
-    async def learn(self, names: list[str]) -> None:
-        """Read what these topics set themselves."""
-        ...
-
-    def own(self, name: str) -> Mapping[str, str]:
-        """What a topic sets itself."""
-        ...
-
-
 def verdict(
-    hosted: HostedPartition | None, topic_id: bytes, order: PartitionImage, broker_id: int
+    hosted: Partition | None, topic_id: bytes, order: PartitionImage, broker_id: int
 ) -> ErrorCode | None:
     """Return why an order is not carried out, or None if it is.
 
@@ -116,9 +70,10 @@ class Leadership:
         self,
         *,
         fence: ControllerFence,
-        replicas: LedReplicas,
-        logs: Logs,
-        configs: LearnedConfigs,
+        replicas: ReplicaManager,
+        carry_out: CarryOut,
+        logs: LogManager,
+        configs: TopicSettings,
         resolve: Callable[[str, Mapping[str, str]], TopicConfig],
         coordinators: Mapping[str, Coordinator],
         broker_id: int,
@@ -127,6 +82,7 @@ class Leadership:
         which each keeps its state."""
         self._fence = fence
         self._replicas = replicas
+        self._apply = carry_out
         self._logs = logs
         self._configs = configs
         self._resolve = resolve
@@ -209,7 +165,7 @@ class Leadership:
             new=tuple(index for index in orders.partitions if index in orders.new),
             changed=tuple(index for index in orders.partitions if index not in orders.new),
         )
-        outcome = await self._replicas.apply(delta, self._resolve(name, topic.config))
+        outcome = await self._apply(delta, self._resolve(name, topic.config))
         for index, order in orders.partitions.items():
             codes[index] = _code(outcome, index)
             self._tell_coordinator(name, index, order, codes[index])

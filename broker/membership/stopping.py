@@ -4,14 +4,14 @@ Source: `kafka.server.ReplicaManager.stopReplicas`, `KafkaApis.handleStopReplica
 """
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Mapping
 
 from broker.cluster.image_applier import Coordinator
 from broker.cluster.leader_and_isr import EPOCH_DURING_DELETE, NO_EPOCH
 from broker.membership.controller_fence import ControllerFence
-from broker.membership.leadership import HostedPartition
 from broker.membership.orders import Sender, StopOrder, StopOrders
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.waits import PAUSE
@@ -19,20 +19,7 @@ from storage.waits import PAUSE
 log = logging.getLogger(__name__)
 
 
-class StoppedReplicas(Protocol):
-    """The part of `broker.replication.replica_manager.ReplicaManager` that is used here."""
-
-    @property
-    def find(self) -> Callable[[tuple[str, int]], HostedPartition | None]:
-        """The partition, or None if it is not here."""
-        ...
-
-    def stop_replica(self, tp: TopicPartition, *, delete: bool) -> None:
-        """Stop leading and following, and delete the log if asked to. Raises KafkaError."""
-        ...
-
-
-def verdict(hosted: HostedPartition | None, order: StopOrder) -> ErrorCode | None:
+def verdict(hosted: Partition | None, order: StopOrder) -> ErrorCode | None:
     """Return why an order is not carried out, or None if it is.
 
     (a) nothing of the partition is served here: a log that was left is deleted all the same
@@ -59,7 +46,7 @@ class Stopping:
         self,
         *,
         fence: ControllerFence,
-        replicas: StoppedReplicas,
+        replicas: ReplicaManager,
         coordinators: Mapping[str, Coordinator],
     ) -> None:
         """`coordinators`: by the topic in which each keeps its state."""

@@ -12,18 +12,19 @@ holds for new ones: the controller hears of each, and others have replicas of th
 A partition changes its role under its lock, so that no append of a follower is under way when its
 leader's epoch begins. A state of an older leader epoch than the partition's is passed over.
 
-`ReplicaManager.apply` calls this with its own partitions. Who leads is decided before: by an
-election (`broker.cluster.leadership`) or the plan of a new topic (`broker.cluster.topic_plan`).
+`broker.components` and `broker.membership` have it carry out what the metadata says
+(`image_delta.CarryOut`). Who leads is decided before: by an election (`broker.cluster.leadership`)
+or the plan of a new topic (`broker.cluster.topic_plan`).
 """
 
 import logging
 from collections.abc import Collection, Iterable
-from typing import Any, Final, Protocol
+from typing import Final
 
 from broker.cluster.image import NO_LEADER, PartitionImage, TopicImage
 from broker.cluster.image_delta import DeltaOutcome, TopicDelta
 from broker.replication.append_order import appends_held_back
-from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
 from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition
@@ -35,57 +36,8 @@ log = logging.getLogger(__name__)
 _LOST: Final = PartitionImage(leader=NO_LEADER, leader_epoch=-1, replicas=(), isr=())
 
 
-class PartitionTable(Protocol):
-    """The part of `broker.replication.replica_manager.ReplicaManager` that is used here."""
-
-    broker_id: int
-
-    @property
-    def is_clustered(self) -> bool:
-        """Whether other brokers may lead."""
-        ...
-
-    def find(self, key: tuple[str, int], /) -> Partition | None:
-        """The partition, if it is here."""
-        ...
-
-    def make_leader(
-        self,
-        tp: TopicPartition,
-        topic_id: bytes,
-        image: PartitionImage,
-        config: TopicConfig,
-        is_new: bool = False,
-    ) -> Any:
-        """Open or make the log and lead the partition as `image` says. Raises KafkaError."""
-        ...
-
-    def make_follower(
-        self,
-        tp: TopicPartition,
-        topic_id: bytes,
-        image: PartitionImage,
-        config: TopicConfig,
-        is_new: bool = False,
-    ) -> Any:
-        """Open or make the log and follow the leader of `image`. Raises KafkaError."""
-        ...
-
-    def resign(self, tp: TopicPartition, image: PartitionImage) -> None:
-        """Stop serving it: another broker leads it, or none. No error when it is not here."""
-        ...
-
-    def delete_partition(self, tp: TopicPartition) -> None:
-        """Stop serving it and delete its log; no error when it is not here."""
-        ...
-
-    def forget_topic(self, topic: str) -> None:
-        """Drop the counters of a deleted topic."""
-        ...
-
-
 async def apply_delta(
-    table: PartitionTable, delta: TopicDelta, config: TopicConfig | None
+    table: ReplicaManager, delta: TopicDelta, config: TopicConfig | None
 ) -> DeltaOutcome:
     """Bring `table` from one image of a topic to the next.
 
@@ -115,7 +67,7 @@ async def apply_delta(
 
 
 async def _open_new(
-    table: PartitionTable,
+    table: ReplicaManager,
     topic: TopicImage,
     indexes: Collection[int],
     config: TopicConfig,
@@ -136,7 +88,7 @@ async def _open_new(
 
 
 async def _open_known(
-    table: PartitionTable,
+    table: ReplicaManager,
     topic: TopicImage,
     indexes: Collection[int],
     config: TopicConfig,
@@ -153,7 +105,7 @@ async def _open_known(
 
 
 async def _take_role(
-    table: PartitionTable, topic: TopicImage, index: int, config: TopicConfig, *, is_new: bool
+    table: ReplicaManager, topic: TopicImage, index: int, config: TopicConfig, *, is_new: bool
 ) -> None:
     image = topic.partitions[index]
     tp = TopicPartition(topic.name, index)
@@ -174,7 +126,7 @@ async def _take_role(
     take(tp, topic.topic_id, image, config, is_new)
 
 
-async def _delete(table: PartitionTable, topic: TopicImage) -> None:
+async def _delete(table: ReplicaManager, topic: TopicImage) -> None:
     for index in topic.partitions:
         table.delete_partition(TopicPartition(topic.name, index))
         await PAUSE
@@ -185,7 +137,7 @@ def _is_failed_disk(error: Exception) -> bool:
     return isinstance(error, StorageError) and not isinstance(error, OutOfResources)
 
 
-def _close_new(table: PartitionTable, name: str, indexes: Iterable[int]) -> None:
+def _close_new(table: ReplicaManager, name: str, indexes: Iterable[int]) -> None:
     """Close the partitions of a creation that failed, and delete their logs."""
     for index in indexes:
         try:

@@ -24,9 +24,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.cluster.image import INTERNAL_TOPICS, NO_LEADER, PartitionImage
-from broker.cluster.image_delta import DeltaOutcome, TopicDelta
 from broker.replication.batch_opening import BatchOpener
-from broker.replication.delta_application import apply_delta
 from broker.replication.fetching.statistics import FetchingStatistics
 from broker.replication.followers import Followers
 from broker.replication.isr import ClusterRules, IsrStatistics
@@ -232,13 +230,6 @@ class ReplicaManager:
         await repaired
 
     # ------------------------------------------------------------------ open and close
-
-    async def apply(self, delta: TopicDelta, config: "TopicConfig | None") -> DeltaOutcome:
-        """Make, open, lead, resign and delete what `delta` says. Raises KafkaError.
-
-        `config` is for logs that are opened; None when none is.
-        """
-        return await apply_delta(self, delta, config)
 
     def make_leader(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from broker.cluster.controller import Controller
@@ -9,7 +10,6 @@ from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import MetadataImage, PartitionImage
 from broker.cluster.image_applier import ImageApplier
-from broker.cluster.image_delta import DeltaOutcome, TopicDelta
 from broker.cluster.topic_log_configs import TopicLogConfigs, topic_defaults
 from broker.replication.delta_application import apply_delta
 from config.broker_config import BrokerConfig
@@ -35,9 +35,6 @@ class FakeReplicas:
 
     def find(self, key: tuple[str, int]) -> None:
         return None
-
-    async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> DeltaOutcome:
-        return await apply_delta(self, delta, config)
 
     def make_leader(
         self,
@@ -150,7 +147,7 @@ async def start_cluster(
     applier = ImageApplier(
         store=store,
         image=image,
-        replicas=replicas,
+        carry_out=partial(apply_delta, replicas),
         logs=log_configs,
         configs=topic_configs,
         broker_id=broker_id,

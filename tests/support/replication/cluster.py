@@ -18,6 +18,7 @@ from broker.peers.peer import PeerError
 from broker.quotas.quotas import Quotas
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.delayed_produce import Awaited, DelayedProduce
+from broker.replication.delta_application import apply_delta
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.fetching.replica_fetchers import ReplicaFetchers
@@ -246,7 +247,7 @@ class SimBroker:
                 self.image.remove_broker(broker)
         known, self.known = self.known, topic
         delta = first_delta(topic) if known is None else topic_delta(TOPIC, known, topic)
-        outcome = await self.replicas.apply(delta, self.cluster.topic_config)
+        outcome = await apply_delta(self.replicas, delta, self.cluster.topic_config)
         assert not outcome.failed and outcome.refused is None, outcome
         self.image.set_topic(topic)
 

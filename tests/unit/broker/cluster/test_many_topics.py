@@ -227,14 +227,14 @@ def test_topics_deleted_together_share_syncs_and_are_refused_each_for_itself(
         names = [f"t{number}" for number in range(TOPICS_AT_ONCE + 1)]
         await cluster.controller.create_topics([NewTopic(name=name) for name in names])
         writes = count_writes(cluster, monkeypatch)
-        delete = cluster.replicas.apply
+        carry_out = cluster.applier._carry_out
 
         async def stuck(delta: TopicDelta, config: TopicConfig | None) -> DeltaOutcome:
             if delta.name == "t1":
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-            return await delete(delta, config)
+            return await carry_out(delta, config)
 
-        monkeypatch.setattr(cluster.replicas, "apply", stuck)
+        monkeypatch.setattr(cluster.applier, "_carry_out", stuck)
         refused = await cluster.controller.delete_topics(["nothing", *names])
         assert {name: error.code for name, error in refused.items()} == {
             "nothing": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

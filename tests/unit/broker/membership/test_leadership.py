@@ -106,6 +106,7 @@ class Member:
         self.leadership = Leadership(
             fence=self.fence,
             replicas=self.replicas,
+            carry_out=self.replicas.apply,
             logs=self.logs,
             configs=self.configs,
             resolve=lambda name, own: TopicConfig.from_broker(broker, own),

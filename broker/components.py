@@ -34,7 +34,7 @@ from broker.fairness import Lane
 from broker.network.activity import Ending
 from broker.network.connection_limits import Limits
 from broker.network.request_channel import RequestChannel
-from broker.network.socket_server import Secured, SocketServer, SocketServerSettings
+from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.quotas.creation_rates import CreationRates
 from broker.quotas.quotas import Quotas
 from broker.quotas.rate import Windows
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from broker.membership.topic_admin import TopicAdmin
     from broker.network.connection import Connection
     from broker.network.strangers import StrangerLimits
+    from broker.network.tls_listeners import TlsListeners
     from broker.security.acl_authorizer import AclAuthorizer
     from broker.security.acl_store import AclStore
     from broker.security.authentication.listeners import AuthenticatingListeners
@@ -98,7 +99,7 @@ class Components:
         world: World,
         driver: Driver,
         check_buffers: bool,
-        secured: Secured | None = None,
+        secured: "TlsListeners | None" = None,
     ) -> None:
         """`secured`: the TLS of listeners, if there are such."""
         config = configs.current

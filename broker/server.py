@@ -34,7 +34,6 @@ from broker.components import Components
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.deadlines import Deadlines
-from broker.network.socket_server import Secured
 from broker.startup.advice import OPERATOR_ERRORS, explained
 from broker.startup.directory_identity import (
     locate_store,
@@ -63,6 +62,7 @@ from storage.waits import Work, call
 
 if TYPE_CHECKING:
     from broker.cluster.adoption import Adoption
+    from broker.network.tls_listeners import TlsListeners
     from broker.startup.cluster_start import MemberLife
 
 logger = logging.getLogger(__name__)
@@ -320,7 +320,7 @@ class BrokerServer:
         configs: DynamicBrokerConfig,
         cluster_id: str,
         deadlines: Deadlines,
-        secured: Secured | None,
+        secured: "TlsListeners | None",
     ) -> None:
         config, world = configs.current, self._world
         self.log_manager = LogManager(

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from storage.filesystem import FileSystem
     from storage.log_manager import LogManager
 
+    FinalizedFeatures = Features | NoFeatures
+    TopicChanger = Controller | TopicAdmin
+    """Changes topics: stand-alone, or as a member of a cluster."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
@@ -46,9 +50,8 @@ class Services:
     broker_configs: "DynamicBrokerConfig"
     """The configuration in force, and its layers."""
     image: "MetadataImage"
-    controller: "Controller | TopicAdmin"
-    """Who changes topics."""
-    features: "Features | NoFeatures"
+    controller: "TopicChanger"
+    features: "FinalizedFeatures"
     producer_ids: "ProducerIdAllocator"
     replica_manager: "ReplicaManager"
     fetch_sessions: "FetchSessionCache"

@@ -9,12 +9,12 @@ Behaviour (S-QTA-6)
 * What is not set may be removed. `validate_only` checks everything and changes nothing.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Final
 
 from broker import many
 from broker.api_facts import Api
-from broker.cluster.client_quotas import Alteration, QuotaOperation
+from broker.cluster.client_quotas import Alteration, ClientQuotas, QuotaOperation
 from broker.request import RequestContext
 from broker.security.access import Access, Operation, ResourceType
 from protocol.api_keys import ApiKey
@@ -38,20 +38,10 @@ API: Final = Api(
 )
 
 
-class QuotaAlterer(Protocol):
-    """The part of `broker.cluster.client_quotas.ClientQuotas` that is used here."""
-
-    async def alter(
-        self, alterations: Sequence[Alteration], *, validate_only: bool = False
-    ) -> list[tuple[Mapping[str, str | None], KafkaError | None]]:
-        """Change the quotas of entities; return each entity once, with its refusal or None."""
-        ...
-
-
 class AlterClientQuotasHandler:
     """Has the quotas in the metadata tree changed."""
 
-    def __init__(self, quotas: QuotaAlterer) -> None:
+    def __init__(self, quotas: ClientQuotas) -> None:
         self._quotas = quotas
 
     async def __call__(

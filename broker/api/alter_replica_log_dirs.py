@@ -13,9 +13,10 @@ Behaviour
 * Results are grouped by topic.
 """
 
-from typing import Final, Protocol
+from typing import Final
 
 from broker.api_facts import Api
+from broker.replication.log_mover import LogMover
 from broker.request import RequestContext
 from broker.security.access import ALTER_CLUSTER
 from protocol.api_keys import ApiKey
@@ -39,18 +40,10 @@ API: Final = Api(
 )
 
 
-class Mover(Protocol):
-    """The part of `broker.replication.log_mover.LogMover` that is used here."""
-
-    def move(self, tp: TopicPartition, directory: str) -> None:
-        """Begin, redirect or cancel a move. Raises KafkaError."""
-        ...
-
-
 class AlterReplicaLogDirsHandler:
     """Begins, redirects and cancels moves of partitions between log directories."""
 
-    def __init__(self, mover: Mover) -> None:
+    def __init__(self, mover: LogMover) -> None:
         self._mover = mover
 
     async def __call__(

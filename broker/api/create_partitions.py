@@ -16,13 +16,13 @@ Version notes
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from broker import many
 from broker.api_facts import Api
 from broker.cluster.image import MetadataImage
-from broker.cluster.topic_plan import Charge, check_partitions_added
+from broker.cluster.topic_plan import check_partitions_added
 from broker.quotas.changes import charged_changes, message_of
 from broker.quotas.quotas import Quotas
 from broker.request import RequestContext
@@ -37,6 +37,9 @@ from protocol.messages.create_partitions import (
 )
 from storage.waits import PAUSE
 
+if TYPE_CHECKING:
+    from broker.services import TopicChanger
+
 API: Final = Api(
     key=ApiKey.CREATE_PARTITIONS,
     versions=(0, 3),
@@ -50,29 +53,12 @@ API: Final = Api(
 FIRST_STRICT_VERSION: Final = 3
 
 
-class PartitionCreator(Protocol):
-    """The part of `broker.cluster.controller.Controller` that is used here."""
-
-    async def create_partitions(
-        self,
-        name: str,
-        count: int,
-        assignments: Sequence[tuple[int, ...]] | None = None,
-        *,
-        validate_only: bool = False,
-        charge: Charge | None = None,
-        timeout_ms: int = 0,
-    ) -> None:
-        """Let the topic have `count` partitions. Raises KafkaError."""
-        ...
-
-
 class CreatePartitionsHandler:
     """Has the controller add partitions to topics."""
 
     def __init__(
         self,
-        controller: PartitionCreator,
+        controller: "TopicChanger",
         image: MetadataImage,
         quotas: Quotas,
         *,

@@ -19,18 +19,18 @@ Version notes
 * v7+: the response has the topic's id (zero with `validate_only`).
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import lru_cache, partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from broker import many
 from broker.api_facts import Api
-from broker.cluster.image import TopicImage
-from broker.cluster.topic_plan import Charge, NewTopic
+from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
+from broker.cluster.topic_plan import NewTopic
 from broker.quotas.changes import charged_changes, message_of
 from broker.quotas.quotas import Quotas
 from broker.request import RequestContext
-from broker.resource_configs.description import BrokerConfigs, topic_entries
+from broker.resource_configs.description import topic_entries
 from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
 from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
@@ -44,6 +44,9 @@ from protocol.messages.create_topics import (
 )
 from protocol.types import ZERO_UUID
 from storage.waits import PAUSE
+
+if TYPE_CHECKING:
+    from broker.services import TopicChanger
 
 API: Final = Api(
     key=ApiKey.CREATE_TOPICS,
@@ -63,28 +66,13 @@ FIRST_STRICT_VERSION: Final = 6
 _FIRST_VERSION_WITH_CONFIGS: Final = 5
 
 
-class TopicCreator(Protocol):
-    """The part of `broker.cluster.controller.Controller` that is used here."""
-
-    async def create_topics(
-        self,
-        wishes: Sequence[NewTopic],
-        *,
-        validate_only: bool = False,
-        charge: Charge | None = None,
-        timeout_ms: int = 0,
-    ) -> dict[str, TopicImage | KafkaError]:
-        """Make topics of different names. Raises KafkaError when all of them are refused."""
-        ...
-
-
 class CreateTopicsHandler:
     """Has the controller check and make topics, and describes those that were made."""
 
     def __init__(
         self,
-        controller: TopicCreator,
-        configs: BrokerConfigs,
+        controller: "TopicChanger",
+        configs: DynamicBrokerConfig,
         quotas: Quotas,
         *,
         allowed: Permissions | None = None,

@@ -21,11 +21,10 @@ Version notes
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.api_facts import Api
 from broker.cluster.image import MetadataImage, TopicImage
-from broker.cluster.topic_plan import Charge
 from broker.quotas.changes import charged_changes, message_of
 from broker.quotas.quotas import Quotas
 from broker.request import RequestContext
@@ -40,6 +39,9 @@ from protocol.messages.delete_topics import (
 )
 from protocol.types import ZERO_UUID
 from storage.waits import PAUSE
+
+if TYPE_CHECKING:
+    from broker.services import TopicChanger
 
 API: Final = Api(
     key=ApiKey.DELETE_TOPICS,
@@ -67,16 +69,6 @@ _FIRST_VERSION_WITH_IDS = 6
 _FIRST_VERSION_WITH_DELETION_DISABLED = 3
 
 
-class TopicRemover(Protocol):
-    """The part of `broker.cluster.controller.Controller` that is used here."""
-
-    async def delete_topics(
-        self, names: Sequence[str], charge: Charge | None = None, *, timeout_ms: int = 0
-    ) -> dict[str, KafkaError]:
-        """Remove different topics; return the errors of those that were refused."""
-        ...
-
-
 class _Asked(NamedTuple):
     name: str | None
     topic_id: bytes
@@ -97,7 +89,7 @@ class DeleteTopicsHandler:
 
     def __init__(
         self,
-        controller: TopicRemover,
+        controller: "TopicChanger",
         image: MetadataImage,
         quotas: Quotas,
         *,

@@ -24,12 +24,12 @@ from typing import Final, NamedTuple
 
 from broker import many
 from broker.api_facts import Api
+from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.image import MetadataImage
 from broker.cluster.topic_names import invalid_name_reason
 from broker.request import RequestContext
 from broker.resource_configs import log_levels, resources
 from broker.resource_configs.description import (
-    BrokerConfigs,
     ConfigEntry,
     broker_entries,
     cluster_entries,
@@ -88,7 +88,7 @@ class DescribeConfigsHandler:
     def __init__(
         self,
         image: MetadataImage,
-        configs: BrokerConfigs,
+        configs: DynamicBrokerConfig,
         *,
         allowed: Permissions | None = None,
     ) -> None:
@@ -105,7 +105,9 @@ class DescribeConfigsHandler:
             keys = tuple(one.configuration_keys or ())
             different[one.resource_type, one.resource_name, keys] = one
             await PAUSE
-        known = _Known({}, lru_cache(maxsize=1)(self._topic_entries))
+        known = _Known(
+            {}, lru_cache(maxsize=1)(lambda own: topic_entries(dict(own), self._configs))
+        )
         resources = list(different.values())
         response = DescribeConfigsResponse()
 
@@ -183,9 +185,6 @@ class DescribeConfigsHandler:
             check_broker_name(name, self._configs.current.broker_id, may_be_empty=False)
             return logger_entries(log_levels.levels())
         raise unsupported(resource_type)
-
-    def _topic_entries(self, own: tuple[tuple[str, str], ...]) -> list[ConfigEntry]:
-        return topic_entries(dict(own), self._configs)
 
     def error_response(
         self, ctx: RequestContext, request: DescribeConfigsRequest, code: ErrorCode

@@ -17,7 +17,7 @@ Version notes
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import IntEnum
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker import many
 from broker.api_facts import Api
@@ -36,6 +36,11 @@ from protocol.messages.find_coordinator import (
 from protocol.schema.lazy import Elements
 from protocol.types import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from storage.waits import PAUSE
+
+if TYPE_CHECKING:
+    from broker.coordinator.group.coordinator import GroupCoordinator
+    from broker.coordinator.transaction.coordinator import TransactionCoordinator
+    from broker.services import TopicChanger
 
 FIRST_VERSION_WITH_KEYS: Final = 4
 NO_NODE: Final = -1
@@ -73,22 +78,6 @@ API: Final = Api(
 )
 
 
-class Finder(Protocol):
-    """The part of a coordinator that is used here."""
-
-    def partition_for(self, key: str, /) -> int:
-        """The partition of its topic that a key belongs to."""
-        ...
-
-
-class InternalTopics(Protocol):
-    """The part of `broker.cluster.controller.Controller` that is used here."""
-
-    async def ensure_topic(self, name: str) -> TopicImage:
-        """Return a topic, made if it is missing. Raises KafkaError if it is not there."""
-        ...
-
-
 class _Kind(NamedTuple):
     """A kind of coordinator: its topic, and which partition a key belongs to."""
 
@@ -102,10 +91,10 @@ class FindCoordinatorHandler:
 
     def __init__(
         self,
-        groups: Finder,
-        transactions: Finder,
+        groups: "GroupCoordinator",
+        transactions: "TransactionCoordinator",
         image: MetadataImage,
-        controller: InternalTopics,
+        controller: "TopicChanger",
         *,
         allowed: Permissions | None = None,
     ) -> None:

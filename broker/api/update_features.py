@@ -12,8 +12,7 @@ Version notes
 * v0-1 have a result per feature, which is NONE for each.
 """
 
-from collections.abc import Collection
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from broker.api_facts import Api
 from broker.cluster.features import FeatureUpdate, UpgradeType
@@ -28,6 +27,9 @@ from protocol.messages.update_features import (
     UpdateFeaturesResponse,
 )
 
+if TYPE_CHECKING:
+    from broker.services import FinalizedFeatures
+
 API: Final = Api(
     key=ApiKey.UPDATE_FEATURES,
     versions=(0, 2),
@@ -41,20 +43,10 @@ API: Final = Api(
 LAST_VERSION_WITH_RESULTS: Final = 1
 
 
-class FeatureChanger(Protocol):
-    """The part of `broker.cluster.features.Features` that is used here."""
-
-    async def update(
-        self, updates: Collection[FeatureUpdate], *, validate_only: bool = False
-    ) -> None:
-        """Change levels, all or none. Raises KafkaError."""
-        ...
-
-
 class UpdateFeaturesHandler:
     """Checks new levels of features against what is supported, and has them stored."""
 
-    def __init__(self, features: FeatureChanger) -> None:
+    def __init__(self, features: "FinalizedFeatures") -> None:
         self._features = features
 
     async def __call__(

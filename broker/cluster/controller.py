@@ -30,7 +30,7 @@ from broker.cluster.controller_statistics import ControllerStatistics, counted
 from broker.cluster.image import BrokerImage, MetadataImage
 from broker.cluster.image_applier import ImageApplier
 from broker.cluster.image_delta import DeltaOutcome
-from broker.cluster.leadership import ElectionStatistics, LogEpochs, above_the_logs, elected
+from broker.cluster.leadership import ElectionStatistics, above_the_logs, elected
 from broker.cluster.metadata_store import Create, MetadataStore, Put, TreeOperation
 from broker.cluster.refusals import (
     expect_leaders,
@@ -66,6 +66,7 @@ from protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from storage.clock import Clock
+    from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class Controller:
         image: MetadataImage,
         applier: ImageApplier,
         configs: TopicLogConfigs,
-        logs: LogEpochs,
+        logs: "LogManager",
         broker_id: int,
         clock: "Clock",
         new_uuid: NewUuid,

@@ -8,27 +8,13 @@ gives to this broker becomes led: `broker.replication.delta_application`. After 
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from protocol.types import TopicPartition
 
-
-class LogEpochs(Protocol):
-    """The part of `storage.log_manager.LogManager` that is used here."""
-
-    @property
-    def takes_new_logs(self) -> bool:
-        """Whether any log directory is not cordoned."""
-        ...
-
-    def latest_epoch(self, tp: TopicPartition) -> int | None:
-        """The last leader epoch in the partition's log; None for an empty or missing log."""
-        ...
-
-    def dir_of(self, tp: TopicPartition) -> str | None:
-        """The log directory that holds the partition, served or not; None if none does."""
-        ...
+if TYPE_CHECKING:
+    from storage.log_manager import LogManager
 
 
 def elected(topic: TopicImage, broker_id: int) -> TopicImage:
@@ -71,7 +57,7 @@ class ElectionStatistics:
         return ElectionStatistics(isr_shrinks=shrinks, isr_expands=expands, unclean=unclean)
 
 
-def above_the_logs(topic: TopicImage, logs: LogEpochs) -> TopicImage:
+def above_the_logs(topic: TopicImage, logs: "LogManager") -> TopicImage:
     """Raise leader epochs above those in the logs, which another broker may have written."""
     partitions = {}
     for index, partition in topic.partitions.items():

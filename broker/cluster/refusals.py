@@ -3,12 +3,15 @@
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from broker.cluster.image import MetadataImage, TopicImage
-from broker.cluster.leadership import LogEpochs
 from broker.cluster.metadata_store import MetadataStoreError
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +44,7 @@ def store_errors_told() -> Iterator[None]:
         ) from error
 
 
-def expect_uncordoned_dirs(logs: LogEpochs) -> None:
+def expect_uncordoned_dirs(logs: "LogManager") -> None:
     """Raise INVALID_REPLICATION_FACTOR if all log directories are cordoned (KIP-1066)."""
     if not logs.takes_new_logs:
         raise KafkaError(
@@ -51,7 +54,7 @@ def expect_uncordoned_dirs(logs: LogEpochs) -> None:
         )
 
 
-def expect_no_logs(name: str, indexes: Iterable[int], logs: LogEpochs) -> None:
+def expect_no_logs(name: str, indexes: Iterable[int], logs: "LogManager") -> None:
     """Raise KafkaError TOPIC_ALREADY_EXISTS if a new partition has a log already.
 
     Such a log belongs to a topic that the metadata has lost (a lost store, a damaged file). A new

@@ -5,10 +5,10 @@ Part of `broker.cluster.controller`, whose rules hold here.
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.cluster.internal_topics import topic_wished
-from broker.cluster.leadership import LogEpochs
 from broker.cluster.metadata_store import TreeOperation
 from broker.cluster.refusals import (
     expect_leaders,
@@ -32,6 +32,9 @@ from broker.cluster.tree_changes import TreeChanges
 from broker.world.uuids import NewUuid
 from protocol.errors import ErrorCode, KafkaError
 
+if TYPE_CHECKING:
+    from storage.log_manager import LogManager
+
 log = logging.getLogger(__name__)
 
 
@@ -46,7 +49,7 @@ class TopicCreation:
         deletions: TopicDeletions,
         image: MetadataImage,
         configs: TopicLogConfigs,
-        logs: LogEpochs,
+        logs: "LogManager",
         new_uuid: NewUuid,
     ) -> None:
         self._changes = changes

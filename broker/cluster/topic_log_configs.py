@@ -6,7 +6,7 @@ configuration: then its logs use the broker's defaults, and an error is logged.
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.image import MetadataImage
@@ -15,6 +15,9 @@ from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.topic_config import TopicConfig
 from config.topic_keys import TOPIC_KEYS
+
+if TYPE_CHECKING:
+    from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
@@ -27,18 +30,6 @@ def topic_defaults(broker: BrokerConfig) -> list[Any]:
     return [broker.values[name] for name in _DEFAULTS]
 
 
-class ConfiguredLogs(Protocol):
-    """The part of `storage.log_manager.LogManager` that is used here."""
-
-    def update_topic_config(self, topic: str, config: TopicConfig) -> None:
-        """Use `config` for the logs of `topic` from now on."""
-        ...
-
-    async def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> None:
-        """Use `config_of` of its topic for every log."""
-        ...
-
-
 class TopicLogConfigs:
     """Merges a topic's own configs with the broker's, and updates the logs when either changes."""
 
@@ -46,7 +37,7 @@ class TopicLogConfigs:
         self,
         image: MetadataImage,
         configs: DynamicBrokerConfig,
-        logs: ConfiguredLogs,
+        logs: "LogManager",
         *,
         known: Callable[[str], Mapping[str, str]] | None = None,
     ) -> None:

@@ -1,8 +1,9 @@
 """Connections to other brokers by their ids, one for each purpose, where the image finds them."""
 
 from broker.cluster.image import MetadataImage
-from broker.membership.controller_channel import PeerMaker, endpoint_of
+from broker.membership.controller_channel import endpoint_of
 from broker.peers.peer import Peer
+from broker.peers.peers import Peers
 from config.listener import Listener
 
 
@@ -10,7 +11,7 @@ class BrokerPeers:
     """Keeps a connection per broker and purpose; made anew when the broker has moved."""
 
     def __init__(
-        self, image: MetadataImage, peers: PeerMaker, *, listener_name: str, client_id: str
+        self, image: MetadataImage, peers: Peers, *, listener_name: str, client_id: str
     ) -> None:
         """`listener_name`: the listener between brokers."""
         self._image = image

@@ -8,10 +8,11 @@ Source: `kafka.server.NodeToControllerChannelManager`, `NodeToControllerRequestT
 """
 
 import logging
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from broker.cluster.image import MetadataImage
 from broker.peers.peer import Peer, PeerError
+from broker.peers.peers import Peers
 from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -23,14 +24,6 @@ log = logging.getLogger(__name__)
 
 AGAIN_S: Final = 0.1
 """The wait before a controller is looked for again."""
-
-
-class PeerMaker(Protocol):
-    """The part of `broker.peers` that is used here."""
-
-    def to(self, broker_id: int, endpoint: Listener, client_id: str) -> Peer:
-        """A new connection to a broker, made when it is used."""
-        ...
 
 
 def endpoint_of(image: MetadataImage, broker_id: int, listener_name: str) -> Listener | None:
@@ -51,7 +44,7 @@ class ControllerChannel:
         self,
         *,
         image: MetadataImage,
-        peers: PeerMaker,
+        peers: Peers,
         listener_name: str,
         client_id: str,
         clock: Clock,

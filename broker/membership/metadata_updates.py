@@ -13,12 +13,13 @@ Source: `kafka.server.metadata.ZkMetadataCache.updateMetadata` (3.9).
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from broker.cluster.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from broker.membership.controller_fence import ControllerFence
 from broker.membership.image_changes import ImageChanges
 from broker.membership.orders import MetadataUpdate, Sender, TopicStates
+from broker.membership.topic_settings import TopicSettings
 from protocol.types import ZERO_UUID
 from storage.waits import PAUSE
 
@@ -31,27 +32,6 @@ FIRST_TOPICS_S: Final = 1.0
 first."""
 
 
-class ConfigsOfTopics(Protocol):
-    """The part of `broker.membership.topic_settings.TopicSettings` that is used here."""
-
-    @property
-    def are_any(self) -> bool:
-        """Whether there are topics in the tree, as far as is known."""
-        ...
-
-    async def learn(self, names: list[str]) -> None:
-        """Read what these topics set themselves."""
-        ...
-
-    def own(self, name: str) -> Mapping[str, str]:
-        """What a topic sets itself."""
-        ...
-
-    def forget(self, name: str) -> None:
-        """The topic is gone."""
-        ...
-
-
 class MetadataUpdates:
     """Keeps the image."""
 
@@ -60,7 +40,7 @@ class MetadataUpdates:
         *,
         fence: ControllerFence,
         image: MetadataImage,
-        configs: ConfigsOfTopics,
+        configs: TopicSettings,
         changes: ImageChanges,
         deleted: Callable[[Collection[str]], None],
     ) -> None:

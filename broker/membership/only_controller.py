@@ -4,25 +4,17 @@ Clients learn from Metadata who the controller is, and ask there after NOT_CONTR
 ZooKeeper forwards nothing. Source: `kafka.server.KafkaApis`, "if (!zkSupport.controller.isActive)".
 """
 
-from typing import Any, Protocol
+from typing import Any
 
+from broker.controller.cluster_controller import ClusterController
 from broker.request import Handler, ReplyOrWork, RequestContext
 from protocol.errors import ErrorCode, KafkaError
-
-
-class ActiveController(Protocol):
-    """The part of `broker.controller.cluster_controller.ClusterController` that is used here."""
-
-    @property
-    def is_active(self) -> bool:
-        """Whether this broker is the controller."""
-        ...
 
 
 class OnlyController:
     """A handler that is called while this broker is the controller."""
 
-    def __init__(self, handler: Handler, controller: ActiveController) -> None:
+    def __init__(self, handler: Handler, controller: ClusterController) -> None:
         self.handler = handler
         self._controller = controller
 

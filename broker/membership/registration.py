@@ -11,9 +11,9 @@ Source: `kafka.zk.KafkaZkClient.registerBroker`, `kafka.controller.KafkaControll
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Protocol
 
 from broker.cluster.retried import Retried
+from broker.controller.cluster_controller import ClusterController
 from broker.membership.controller_fence import ControllerFence
 from broker.zookeeper.session import SessionState
 from config.listener import Listener
@@ -22,23 +22,15 @@ from storage.waits import Work
 log = logging.getLogger(__name__)
 
 
-class Candidate(Protocol):
-    """The part of `broker.controller.cluster_controller.ClusterController` that is used here."""
-
-    def session_ended(self) -> None:
-        """The session is over: whoever was the controller is it no more."""
-        ...
-
-    def session_began(self) -> None:
-        """There is a new session, and this broker is registered."""
-        ...
-
-
 class Registration:
     """This broker's node."""
 
     def __init__(
-        self, *, register: Callable[[], Work[int]], fence: ControllerFence, candidate: Candidate
+        self,
+        *,
+        register: Callable[[], Work[int]],
+        fence: ControllerFence,
+        candidate: ClusterController,
     ) -> None:
         """`register` makes the node and returns its epoch. Raises MetadataStoreError."""
         self._register = register

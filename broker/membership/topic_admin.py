@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 from broker.cluster.controller_statistics import ControllerStatistics
 from broker.cluster.image import MetadataImage, TopicImage
@@ -62,6 +62,7 @@ from broker.cluster.tree_values import (
     topic_config_path,
     topic_path,
 )
+from broker.controller.cluster_controller import ClusterController
 from broker.membership.image_changes import ImageChanges
 from broker.membership.topic_settings import TopicSettings
 from broker.world.uuids import NewUuid
@@ -77,24 +78,6 @@ _MANY: Final = 1 << 30
 or are not made."""
 
 
-class EpochOfController(Protocol):
-    """The part of `broker.controller.cluster_controller.ClusterController` that is used here."""
-
-    @property
-    def is_active(self) -> bool:
-        """Whether this broker is the controller."""
-        ...
-
-    @property
-    def epoch_version(self) -> int:
-        """The version of /controller_epoch that this controller wrote."""
-        ...
-
-    async def gauges(self) -> ControllerStatistics:
-        """Its numbers for metrics."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminParts:
     """What topics are changed with."""
@@ -104,7 +87,7 @@ class AdminParts:
     changes: ImageChanges
     settings: TopicSettings
     configs: TopicLogConfigs
-    controller: EpochOfController
+    controller: ClusterController
     new_uuid: NewUuid
     random: Random
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -52,6 +52,7 @@ from storage.logging_limit import LoggingLimit
 if TYPE_CHECKING:
     from broker.network.handshakes import HandshakeStatistics
     from broker.network.strangers import Strangers
+    from broker.network.tls_listeners import TlsListeners
 
 logger = logging.getLogger(__name__)
 
@@ -118,28 +119,6 @@ class SocketServerStatistics:
     """None if no listener speaks TLS."""
 
 
-class Secured(Protocol):
-    """TLS for some of the listeners: `broker.network.tls_listeners.TlsListeners`."""
-
-    def secure(self, listener_name: str, stream: Stream) -> Stream | None:
-        """Speak TLS with a client, if its listener does."""
-        ...
-
-    async def open(
-        self, stream: Any, info: ConnectionInfo, give_up: Callable[[], object]
-    ) -> str | None:
-        """See `Opening`."""
-        ...
-
-    async def run(self) -> None:
-        """Look after handshakes until ended."""
-        ...
-
-    def statistics(self) -> "HandshakeStatistics":
-        """A snapshot."""
-        ...
-
-
 class SocketServer:
     """Owns the ports and connections of a broker. Named after Kafka's; a broker in memory has one
     too, without sockets."""
@@ -152,7 +131,7 @@ class SocketServer:
         *,
         entrance: Callable[[Connection], object] | None = None,
         strangers: "Strangers | None" = None,
-        secured: Secured | None = None,
+        secured: "TlsListeners | None" = None,
     ) -> None:
         """`entrance` is called with every connection before it is served; depending on the listener
         it may have it authenticate (`Connection.guard`). `strangers` bounds those that have yet to.

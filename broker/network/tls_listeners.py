@@ -109,7 +109,7 @@ class Basis:
 
 
 class TlsListeners:
-    """The TLS of one broker. See `broker.network.socket_server.Secured`. Event loop only."""
+    """The TLS of one broker. Event loop only."""
 
     def __init__(
         self,

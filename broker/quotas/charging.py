@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from broker.quotas.accounts import PayerStatistics
+from broker.quotas.accounts import AccountedQuota, PayerStatistics
 from broker.quotas.client_quota import ClientQuota, QuotaType
 from broker.quotas.entity import Entity, user_of
 from broker.quotas.keys import (
@@ -35,7 +35,7 @@ from broker.quotas.keys import (
 from broker.quotas.mutation_quota import MutationCharge, MutationQuota
 from broker.quotas.rate import Rate, Windows
 from broker.quotas.stopwatch import Stopwatch
-from broker.quotas.throttle import Charged, Quota, Throttle
+from broker.quotas.throttle import Charged, Throttle
 from broker.request import RequestContext
 from storage.clock import Clock
 
@@ -45,7 +45,7 @@ PERCENT: Final = 100.0
 class Debt(NamedTuple):
     """For how long a client is to be throttled, and for which kind of quota."""
 
-    quota: Quota
+    quota: AccountedQuota[Any]
     throttle_ms: int
     includes_time: bool = False
     """Whether the time of the request is charged already."""

@@ -1,7 +1,10 @@
 """What the connections of a broker know of quotas: what an API is charged, and a throttle."""
 
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from broker.quotas.accounts import AccountedQuota
 
 
 class Charged(Enum):
@@ -12,23 +15,12 @@ class Charged(Enum):
     NOTHING = "nothing, because brokers send it"
 
 
-class Quota(Protocol):
-    """One kind of quota."""
-
-    throttled: int
-    """Connections that are throttled now."""
-
-    def note_throttled(self, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
-        """A connection of this client is throttled for so long from now on."""
-        ...
-
-
 class Throttle:
     """A connection is not received from for a while, for one kind of quota."""
 
     __slots__ = ("_quota", "until")
 
-    def __init__(self, quota: Quota, until: float) -> None:
+    def __init__(self, quota: "AccountedQuota[Any]", until: float) -> None:
         self.until = until
         """Monotonic seconds."""
         self._quota = quota

@@ -9,9 +9,10 @@ Sources: Kafka's `ConfigHelper`, `DescribeConfigsResponse.ConfigSource`.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from config.broker_config import BrokerConfig, listener_key
+from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
+from config.broker_config import listener_key
 from config.broker_keys import BROKER_KEYS
 from config.definition import NO_EFFECT, ConfigKey, ConfigType, format_value
 from config.dynamic import (
@@ -72,21 +73,7 @@ _UNKNOWN: Final = f"Nothing in this broker reads a setting of this name. {NO_EFF
 _TIMESTAMP_LIMITS: Final = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 
 
-class BrokerConfigs(Protocol):
-    """The part of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig` that is used here."""
-
-    @property
-    def current(self) -> BrokerConfig:
-        """The configuration in force."""
-        ...
-
-    @property
-    def layers(self) -> ConfigLayers:
-        """The texts it was made of, by the place that sets them."""
-        ...
-
-
-def topic_entries(own: Mapping[str, str], configs: BrokerConfigs) -> list[ConfigEntry]:
+def topic_entries(own: Mapping[str, str], configs: DynamicBrokerConfig) -> list[ConfigEntry]:
     """Every topic config (S-CFG-3). `own` holds the configs that the topic sets itself.
 
     Raises ConfigError when `own` is not valid.
@@ -96,7 +83,7 @@ def topic_entries(own: Mapping[str, str], configs: BrokerConfigs) -> list[Config
 
 
 def _topic_entry(
-    key: ConfigKey, own: Mapping[str, str], configs: BrokerConfigs, limits: TopicConfig
+    key: ConfigKey, own: Mapping[str, str], configs: DynamicBrokerConfig, limits: TopicConfig
 ) -> ConfigEntry:
     value: object
     if key.name in own:
@@ -123,7 +110,7 @@ def _topic_entry(
     )
 
 
-def broker_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
+def broker_entries(configs: DynamicBrokerConfig) -> list[ConfigEntry]:
     """Every config of this broker, and set keys that the table does not have (S-CFG-3), by name.
 
     A key that the table does not have may hold a secret of a plug-in, so its value is not shown.
@@ -138,7 +125,7 @@ def broker_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
     return sorted(entries, key=lambda entry: entry.name)
 
 
-def cluster_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
+def cluster_entries(configs: DynamicBrokerConfig) -> list[ConfigEntry]:
     """The cluster's dynamic configs, and nothing else."""
     entries = []
     inert = _inert_names(configs)
@@ -170,7 +157,7 @@ def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
     ]
 
 
-def _inert_names(configs: BrokerConfigs) -> frozenset[str]:
+def _inert_names(configs: DynamicBrokerConfig) -> frozenset[str]:
     """Names of set keys without effect. A listener's own limits have one, so they are left out."""
     return frozenset((*without_effect(configs.current), *configs.current.unknown))
 
@@ -201,7 +188,7 @@ def _unknown_entry(
     )
 
 
-def _broker_entry(key: ConfigKey, configs: BrokerConfigs) -> ConfigEntry:
+def _broker_entry(key: ConfigKey, configs: DynamicBrokerConfig) -> ConfigEntry:
     synonyms = _broker_synonyms(broker_synonyms(key.name), configs)
     return _entry(key, _shown(key, configs.current.values[key.name]), synonyms)
 
@@ -238,7 +225,7 @@ def _set_texts(name: str, layers: ConfigLayers) -> list[tuple[str, ConfigSource]
     ]
 
 
-def _broker_synonyms(names: Iterable[str], configs: BrokerConfigs) -> tuple[Synonym, ...]:
+def _broker_synonyms(names: Iterable[str], configs: DynamicBrokerConfig) -> tuple[Synonym, ...]:
     """The values of `names`: those that a layer sets, layer by layer, then the defaults."""
     keys = [BROKER_KEYS[name] for name in names]
     fixed = [

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from broker.security.authentication.mechanism import Exchange
 from broker.security.authentication.outcomes import AuthenticatedUser, Progress, RefusedError
+from broker.security.scram_credentials import ScramCredentials
 from protocol.sasl import MalformedMessage
 from protocol.sasl.scram import (
     MIN_ITERATIONS,
@@ -43,18 +44,6 @@ _OTHER_ID = (
 )
 
 
-class UserCredentials(Protocol):
-    """Credentials of users (`broker.security.scram_credentials`)."""
-
-    def find(self, mechanism: ScramMechanism, user: str) -> Work[ScramCredential | None]:
-        """Return the user's credential; None if there is none."""
-        ...
-
-    def stand_in(self, mechanism: ScramMechanism, user: str) -> ScramCredential:
-        """Return what an unknown user gets: a credential to which there is no password."""
-        ...
-
-
 class TokenCredentials(Protocol):
     """Credentials of delegation tokens (`broker.security.delegation_tokens`)."""
 
@@ -72,7 +61,7 @@ class ScramServer:
         self,
         mechanism: ScramMechanism,
         max_reauth_ms: int,
-        users: UserCredentials,
+        users: ScramCredentials,
         tokens: TokenCredentials | None,
         random_bits: Callable[[int], int],
     ) -> None:

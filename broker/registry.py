@@ -68,7 +68,7 @@ from broker.api import (
 )
 from broker.api_facts import Api, Served, by_key
 from broker.request import Handler
-from broker.security.gate import Guarded, guarded
+from broker.security.gate import Guarded
 from broker.security.permissions import Permissions
 from broker.services import Services
 from protocol.api_keys import ApiKey
@@ -216,5 +216,7 @@ def build_handlers(services: Services) -> dict[ApiKey, Served]:
 
 
 def _served(api: Api, handler: Handler, allowed: Permissions | None) -> Served:
-    gate = guarded(handler, api.accesses, allowed)
-    return Served(api, gate, gate.passes) if isinstance(gate, Guarded) else Served(api, gate)
+    if allowed is None or not api.accesses:
+        return Served(api, handler)
+    gate = Guarded(handler, api.accesses, allowed)
+    return Served(api, gate, gate.passes)

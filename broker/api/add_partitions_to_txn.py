@@ -27,16 +27,7 @@ from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.errors import FENCED_SINCE_OTHERS, for_version
 from broker.coordinator.transaction.state import VERSION_2
 from broker.request import RequestContext
-from broker.security.access import (
-    Access,
-    Operation,
-    Question,
-    ResourceType,
-    by_version,
-    field,
-    nothing,
-    the_cluster,
-)
+from broker.security.access import CLUSTER_NAME, Access, Operation, Question, ResourceType
 from broker.security.permissions import Permissions
 from broker.world.in_turn import begin
 from protocol.api_keys import ApiKey
@@ -52,24 +43,31 @@ from protocol.messages.add_partitions_to_txn import (
 from protocol.types import TopicPartition
 from storage.waits import PAUSE
 
+FIRST_BATCHED_VERSION: Final = 4
+
+
+def _cluster(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> tuple[str, ...]:
+    return () if ctx.api_version < FIRST_BATCHED_VERSION else (CLUSTER_NAME,)
+
+
+def _transaction(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> tuple[str, ...]:
+    if ctx.api_version < FIRST_BATCHED_VERSION:
+        return (request.v3_and_below_transactional_id,)
+    return ()
+
+
 API: Final = Api(
     key=ApiKey.ADD_PARTITIONS_TO_TXN,
     versions=(0, 5),
     most_elements=20_000,
     # KafkaApis.handleAddPartitionsToTxnRequest: versions 0-3 come from clients, 4+ from brokers.
     accesses=(
-        Access(ResourceType.CLUSTER, Operation.CLUSTER_ACTION, by_version(4, nothing, the_cluster)),
-        Access(
-            ResourceType.TRANSACTIONAL_ID,
-            Operation.WRITE,
-            by_version(4, field("v3_and_below_transactional_id"), nothing),
-        ),
+        Access(ResourceType.CLUSTER, Operation.CLUSTER_ACTION, _cluster),
+        Access(ResourceType.TRANSACTIONAL_ID, Operation.WRITE, _transaction),
     ),
     asks=(Question(ResourceType.TOPIC, Operation.WRITE),),
     make=lambda s: AddPartitionsToTxnHandler(s.transaction_coordinator, s.image, allowed=s.allowed),
 )
-
-FIRST_BATCHED_VERSION: Final = 4
 
 _Codes = dict[TopicPartition, ErrorCode]
 _Asked = AddPartitionsToTxnTransaction

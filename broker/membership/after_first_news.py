@@ -9,7 +9,6 @@ from typing import Any
 
 from broker.membership.metadata_updates import MetadataUpdates
 from broker.request import Handler, RequestContext, reply_of
-from protocol.errors import ErrorCode
 
 
 class AfterFirstNews:
@@ -17,13 +16,10 @@ class AfterFirstNews:
 
     def __init__(self, handler: Handler, updates: MetadataUpdates) -> None:
         self.handler = handler
+        self.error_response = handler.error_response
         self._updates = updates
 
     async def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The handler's reply."""
         await self._updates.first_news()
         return await reply_of(self.handler(ctx, request))
-
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
-        """The handler's error response."""
-        return self.handler.error_response(ctx, request, code)

@@ -16,6 +16,7 @@ class OnlyController:
 
     def __init__(self, handler: Handler, controller: ClusterController) -> None:
         self.handler = handler
+        self.error_response = handler.error_response
         self._controller = controller
 
     def __call__(self, ctx: RequestContext, request: Any) -> ReplyOrWork:
@@ -23,7 +24,3 @@ class OnlyController:
         if not self._controller.is_active:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
         return self.handler(ctx, request)
-
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
-        """The handler's error response."""
-        return self.handler.error_response(ctx, request, code)

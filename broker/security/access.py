@@ -29,9 +29,7 @@ __all__ = [
     "Operation",
     "Question",
     "ResourceType",
-    "by_version",
     "field",
-    "nothing",
     "the_cluster",
 ]
 
@@ -57,16 +55,6 @@ def the_cluster(ctx: RequestContext, request: Any) -> Iterable[str]:
 def field(name: str) -> Names:
     """One resource: the value of a field."""
     return lambda ctx, request: (getattr(request, name),)
-
-
-def nothing(ctx: RequestContext, request: Any) -> Iterable[str]:
-    """No resources."""
-    return ()
-
-
-def by_version(changed: int, below: Names, since: Names) -> Names:
-    """`below` in versions under `changed`, `since` in `changed` and later."""
-    return lambda ctx, request: (below if ctx.api_version < changed else since)(ctx, request)
 
 
 class Question(NamedTuple):

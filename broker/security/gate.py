@@ -6,25 +6,12 @@ response. What concerns parts of a request the handler asks itself (`security.pe
 97). Without an authorizer there is no gate: a route holds the handler itself.
 """
 
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 from broker.request import Handler, ReplyOrWork, RequestContext
 from broker.security.access import CLUSTER_NAME, DENIED, Access
 from broker.security.permissions import Permissions
-from protocol.errors import ErrorCode, KafkaError
-
-_AnyHandler = TypeVar("_AnyHandler", bound=Handler)
-
-
-def guarded(
-    handler: _AnyHandler, accesses: Iterable[Access], allowed: Permissions | None
-) -> "_AnyHandler | Guarded":
-    """The handler behind a gate; the handler itself if there is nothing or nobody to ask."""
-    needed = tuple(accesses)
-    if not needed or allowed is None:
-        return handler
-    return Guarded(handler, needed, allowed)
+from protocol.errors import KafkaError
 
 
 class Guarded:
@@ -34,6 +21,7 @@ class Guarded:
         self, handler: Handler, accesses: tuple[Access, ...], allowed: Permissions
     ) -> None:
         self.handler = handler
+        self.error_response = handler.error_response
         self.accesses = accesses
         self._allowed = allowed
 
@@ -59,7 +47,3 @@ class Guarded:
         for name in access.names(ctx, request):
             if not allowed(ctx, access.operation, access.resource, name):
                 raise KafkaError(DENIED[access.resource])
-
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
-        """The handler's error response."""
-        return self.handler.error_response(ctx, request, code)

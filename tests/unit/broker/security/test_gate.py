@@ -15,12 +15,9 @@ from broker.security.access import (
     Operation,
     Question,
     ResourceType,
-    by_version,
     field,
-    nothing,
-    the_cluster,
 )
-from broker.security.gate import Guarded, guarded
+from broker.security.gate import Guarded
 from broker.services import Services
 from broker.world.clock import SystemClock
 from protocol.api_keys import ApiKey
@@ -66,7 +63,7 @@ def test_s_acl_1_accesses_are_asked_for_in_their_order_and_the_first_denial_coun
         ((TRANSACTION, GROUP), 1),
     ):
         allowed, handler = NotedPermissions(denied), Noting()
-        behind = guarded(handler, TWO, allowed)
+        behind = Guarded(handler, TWO, allowed)
         if not denied:
             assert at_once(behind(ctx, REQUEST)) == "reply"
         else:
@@ -86,7 +83,7 @@ def test_s_acl_1_accesses_are_asked_for_in_their_order_and_the_first_denial_coun
 def test_one_access_may_do_for_another_and_is_asked_for_quietly(denied: Any, passes: bool) -> None:
     access = Access(CLUSTER, ACTION, unless=Question(CLUSTER, ALTER))
     allowed = NotedPermissions(denied)
-    behind = guarded(Noting(), (access,), allowed)
+    behind = Guarded(Noting(), (access,), allowed)
     if passes:
         assert at_once(behind(context(ApiKey.WRITE_TXN_MARKERS, 1), None)) == "reply"
     else:
@@ -100,33 +97,27 @@ def test_whether_it_would_pass_is_asked_quietly_before_there_is_a_request() -> N
     ctx = context(ApiKey.UPDATE_METADATA, 8)
     for denied, passes in (((), True), ((CLUSTER,), False)):
         allowed = NotedPermissions(denied)
-        gate = guarded(Noting(), (Access(CLUSTER, ACTION),), allowed)
-        assert isinstance(gate, Guarded)
+        gate = Guarded(Noting(), (Access(CLUSTER, ACTION),), allowed)
         assert gate.passes(ctx) is passes
         assert allowed.quiet == [(CLUSTER, ACTION, CLUSTER_NAME)]
         assert not allowed.asked
 
 
 def test_versions_may_need_something_else() -> None:
-    access = Access(CLUSTER, ACTION, by_version(4, nothing, the_cluster))
-    behind = guarded(Noting(), (access,), NotedPermissions((CLUSTER,)))
-    assert at_once(behind(context(ApiKey.ADD_PARTITIONS_TO_TXN, 3), None)) == "reply"
-    with pytest.raises(KafkaError):
-        at_once(behind(context(ApiKey.ADD_PARTITIONS_TO_TXN, 4), None))
+    key = ApiKey.ADD_PARTITIONS_TO_TXN
+    for version, access in ((3, (TRANSACTION, Operation.WRITE)), (4, (CLUSTER, ACTION))):
+        allowed, request = NotedPermissions(), filled(key, version)
+        behind = Guarded(Noting(), APIS[key].accesses, allowed)
+        assert at_once(behind(context(key, version), request)) == "reply"
+        assert [one[:2] for one in allowed.asked] == [access]
 
 
 def test_who_asks_is_the_principal_of_the_connection() -> None:
     allowed = NotedPermissions()
     connection = replace(CONNECTION, principal="User:alice", peer_host="10.0.0.7")
-    behind = guarded(Noting(), TWO, allowed)
+    behind = Guarded(Noting(), TWO, allowed)
     at_once(behind(context(ApiKey.ADD_OFFSETS_TO_TXN, 3, connection=connection), REQUEST))
     assert allowed.clients == {("User:alice", "10.0.0.7")}
-
-
-def test_where_there_is_nothing_or_nobody_to_ask_there_is_no_gate() -> None:
-    handler = Noting()
-    assert guarded(handler, TWO, None) is handler
-    assert guarded(handler, (), NotedPermissions()) is handler
 
 
 def services(allowed: NotedPermissions | None) -> Services:

@@ -16,21 +16,12 @@ from typing import Final
 from broker.api_facts import Api
 from broker.request import RequestContext
 from broker.resource_configs import resources
-from broker.resource_configs.alteration import (
-    Altered,
-    ConfigOwners,
-    alter_each,
-    refuse_each,
-    response_of,
-)
+from broker.resource_configs.alteration import AlteringHandler, ConfigOwners
 from broker.resource_configs.changes import check_changes, replacement
 from broker.resource_configs.resources import ConfigResourceType, unsupported
 from broker.security.access import Operation
-from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
 from protocol.messages.alter_configs import (
-    AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
@@ -48,38 +39,19 @@ API: Final = Api(
 )
 
 
-class AlterConfigsHandler:
+class AlterConfigsHandler(AlteringHandler):
     """Replaces all configs of a topic or a broker by those of the request."""
 
-    def __init__(self, owners: ConfigOwners, *, allowed: Permissions | None = None) -> None:
-        self._allowed = allowed
-        self._owners = owners
+    response = AlterConfigsResponse
+    result = AlterConfigsResourceResponse
 
-    async def __call__(
-        self, ctx: RequestContext, request: AlterConfigsRequest
-    ) -> AlterConfigsResponse:
-        """The response, when all changes are stored."""
-
-        async def alter(resource: AlterConfigsResource) -> None:
-            check_changes(resource.configs)
-            which = resource.resource_type, resource.resource_name
-            if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
-                raise unsupported(resource.resource_type)
-            resources.check_allowed(self._allowed, ctx, Operation.ALTER_CONFIGS, *which)
-            await self._owners.alter(
-                *which,
-                replacement(resource.configs),
-                validate_only=request.validate_only,
-            )
-
-        return _response(await alter_each(request.resources, alter))
-
-    def error_response(
-        self, ctx: RequestContext, request: AlterConfigsRequest, code: ErrorCode
-    ) -> AlterConfigsResponse:
-        """The code for every resource."""
-        return _response(refuse_each(request.resources, code))
-
-
-def _response(results: list[Altered]) -> AlterConfigsResponse:
-    return response_of(results, AlterConfigsResponse, AlterConfigsResourceResponse)
+    async def _alter(
+        self, ctx: RequestContext, resource: AlterConfigsResource, *, validate_only: bool
+    ) -> None:
+        check_changes(resource.configs)
+        which = resource.resource_type, resource.resource_name
+        if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
+            raise unsupported(resource.resource_type)
+        resources.check_allowed(self._allowed, ctx, Operation.ALTER_CONFIGS, *which)
+        change = replacement(resource.configs)
+        await self._owners.alter(*which, change, validate_only=validate_only)

@@ -19,13 +19,7 @@ from typing import Final
 from broker.api_facts import Api
 from broker.request import RequestContext
 from broker.resource_configs import resources
-from broker.resource_configs.alteration import (
-    Altered,
-    ConfigOwners,
-    alter_each,
-    refuse_each,
-    response_of,
-)
+from broker.resource_configs.alteration import AlteringHandler, ConfigOwners
 from broker.resource_configs.changes import (
     broker_list_in_force,
     check_changes,
@@ -35,13 +29,10 @@ from broker.resource_configs.changes import (
 from broker.resource_configs.loggers import alter_loggers
 from broker.resource_configs.resources import ConfigResourceType, check_broker_name
 from broker.security.access import Operation
-from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
 from protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
-    IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 
@@ -57,47 +48,27 @@ API: Final = Api(
 )
 
 
-class IncrementalAlterConfigsHandler:
+class IncrementalAlterConfigsHandler(AlteringHandler):
     """Changes single configs of topics, brokers and loggers, all of a resource or none."""
 
-    def __init__(self, owners: ConfigOwners, *, allowed: Permissions | None = None) -> None:
-        self._allowed = allowed
-        self._owners = owners
+    response = IncrementalAlterConfigsResponse
+    result = AlterConfigsResourceResponse
 
-    async def __call__(
-        self, ctx: RequestContext, request: IncrementalAlterConfigsRequest
-    ) -> IncrementalAlterConfigsResponse:
-        """The response, when all changes are stored."""
-
-        async def alter(resource: AlterConfigsResource) -> None:
-            check_changes(resource.configs)
-            kind, name = resource.resource_type, resource.resource_name
-            resources.check_allowed(self._allowed, ctx, Operation.ALTER_CONFIGS, kind, name)
-            broker = self._owners.brokers.current
-            if kind == ConfigResourceType.BROKER_LOGGER:
-                check_broker_name(name, broker.broker_id, may_be_empty=False)
-                alter_loggers(resource.configs, validate_only=request.validate_only)
-                return
-            list_in_force = (
-                broker_list_in_force(broker)
-                if kind == ConfigResourceType.BROKER
-                else topic_list_in_force(broker)
-            )
-            await self._owners.alter(
-                kind,
-                name,
-                incremental(resource.configs, list_in_force),
-                validate_only=request.validate_only,
-            )
-
-        return _response(await alter_each(request.resources, alter))
-
-    def error_response(
-        self, ctx: RequestContext, request: IncrementalAlterConfigsRequest, code: ErrorCode
-    ) -> IncrementalAlterConfigsResponse:
-        """The code for every resource."""
-        return _response(refuse_each(request.resources, code))
-
-
-def _response(results: list[Altered]) -> IncrementalAlterConfigsResponse:
-    return response_of(results, IncrementalAlterConfigsResponse, AlterConfigsResourceResponse)
+    async def _alter(
+        self, ctx: RequestContext, resource: AlterConfigsResource, *, validate_only: bool
+    ) -> None:
+        check_changes(resource.configs)
+        kind, name = resource.resource_type, resource.resource_name
+        resources.check_allowed(self._allowed, ctx, Operation.ALTER_CONFIGS, kind, name)
+        broker = self._owners.brokers.current
+        if kind == ConfigResourceType.BROKER_LOGGER:
+            check_broker_name(name, broker.broker_id, may_be_empty=False)
+            alter_loggers(resource.configs, validate_only=validate_only)
+            return
+        list_in_force = (
+            broker_list_in_force(broker)
+            if kind == ConfigResourceType.BROKER
+            else topic_list_in_force(broker)
+        )
+        change = incremental(resource.configs, list_in_force)
+        await self._owners.alter(kind, name, change, validate_only=validate_only)

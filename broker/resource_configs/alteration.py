@@ -6,90 +6,40 @@ is named twice is an INVALID_REQUEST. The controller changes topics, `DynamicBro
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence, Sized
-from typing import Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 from broker import many
-from broker.cluster.dynamic_broker_config import Change
+from broker.cluster.dynamic_broker_config import Change, DynamicBrokerConfig
 from broker.cluster.topic_names import invalid_name_reason
+from broker.request import RequestContext
 from broker.resource_configs.resources import ConfigResourceType, check_broker_name, unsupported
-from config.broker_config import BrokerConfig
+from broker.security.permissions import Permissions
 from protocol.errors import ErrorCode, KafkaError
-from protocol.schema.lazy import Elements
+from protocol.messages.alter_configs import AlterConfigsResource
+from protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource as IncrementalAlterConfigsResource,
+)
 from storage.waits import PAUSE, Work
+
+if TYPE_CHECKING:
+    from broker.services import TopicChanger
 
 MAX_CONFIGS: Final = 1_000
 """Configs of one resource in one request: a broker has three hundred, a topic thirty."""
 
 
-class ConfigResource(Protocol):
-    """One resource of either request."""
-
-    resource_type: int
-    resource_name: str
-
-    @property
-    def configs(self) -> Sized:
-        """The changes of its configs."""
-        ...
-
+ConfigResource = AlterConfigsResource | IncrementalAlterConfigsResource
+"""One resource of either request."""
 
 ResourceT = TypeVar("ResourceT", bound=ConfigResource)
-ResultT = TypeVar("ResultT")
-ResponseT = TypeVar("ResponseT")
-ResultT_co = TypeVar("ResultT_co", covariant=True)
-ResponseT_co = TypeVar("ResponseT_co", covariant=True)
-ResultT_contra = TypeVar("ResultT_contra", contravariant=True)
-
-
-class ResultMaker(Protocol[ResultT_co]):
-    """The class of one resource's result."""
-
-    def __call__(
-        self, *, error_code: int, error_message: str | None, resource_type: int, resource_name: str
-    ) -> ResultT_co:
-        """The result."""
-        ...
-
-
-class ResponseMaker(Protocol[ResultT_contra, ResponseT_co]):
-    """The class of a response."""
-
-    def __call__(self, *, responses: Elements[ResultT_contra]) -> ResponseT_co:
-        """The response."""
-        ...
-
-
-class TopicConfigChanger(Protocol):
-    """The part of `broker.cluster.controller.Controller` that is used here."""
-
-    async def alter_topic_config(
-        self, name: str, change: Change, *, validate_only: bool = False
-    ) -> None:
-        """Change the configs that a topic sets itself. Raises KafkaError."""
-        ...
-
-
-class BrokerConfigChanger(Protocol):
-    """The part of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig` that is used here."""
-
-    @property
-    def current(self) -> BrokerConfig:
-        """The configuration in force."""
-        ...
-
-    async def alter(
-        self, change: Change, *, for_cluster: bool, validate_only: bool = False
-    ) -> None:
-        """Change the dynamic configs of the cluster or of this broker. Raises KafkaError."""
-        ...
 
 
 class ConfigOwners(NamedTuple):
     """The objects that change the configs of topics and brokers."""
 
-    topics: TopicConfigChanger
-    brokers: BrokerConfigChanger
+    topics: "TopicChanger"
+    brokers: DynamicBrokerConfig
 
     async def alter(
         self, resource_type: int, name: str, change: Change, *, validate_only: bool
@@ -149,25 +99,40 @@ async def alter_each(
     return results
 
 
-def response_of(
-    results: Sequence[Altered],
-    response: ResponseMaker[ResultT, ResponseT],
-    of_resource: ResultMaker[ResultT],
-) -> ResponseT:
-    """Build the response of either API: both answer alike, with message classes of their own."""
-    return response(
-        responses=many.results(
-            results,
-            lambda altered: of_resource(
-                error_code=altered.code,
-                error_message=altered.message,
-                resource_type=altered.resource.resource_type,
-                resource_name=altered.resource.resource_name,
-            ),
+class AlteringHandler:
+    """Base of the handlers of both APIs, which answer alike, with message classes of their own."""
+
+    response: ClassVar[type[Any]]
+    result: ClassVar[type[Any]]
+    """Of one resource."""
+
+    def __init__(self, owners: ConfigOwners, *, allowed: Permissions | None = None) -> None:
+        self._allowed = allowed
+        self._owners = owners
+
+    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, when all changes are stored."""
+
+        async def alter(resource: Any) -> None:
+            await self._alter(ctx, resource, validate_only=request.validate_only)
+
+        return self._answer(await alter_each(request.resources, alter))
+
+    async def _alter(self, ctx: RequestContext, resource: Any, *, validate_only: bool) -> None:
+        """Change one resource. Raises KafkaError."""
+        raise NotImplementedError
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The code for every resource."""
+        return self._answer([Altered(one, code, code.text) for one in request.resources])
+
+    def _answer(self, results: Sequence[Altered]) -> Any:
+        return self.response(responses=many.results(results, self._result))
+
+    def _result(self, altered: Altered) -> Any:
+        return self.result(
+            error_code=altered.code,
+            error_message=altered.message,
+            resource_type=altered.resource.resource_type,
+            resource_name=altered.resource.resource_name,
         )
-    )
-
-
-def refuse_each(resources: Sequence[ConfigResource], code: ErrorCode) -> list[Altered]:
-    """The same code for every resource."""
-    return [Altered(resource, code, code.text) for resource in resources]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from broker.cluster.image import MetadataImage
     from broker.cluster.metadata_store import MetadataStore
     from broker.cluster.producer_ids import ProducerIdAllocator
+    from broker.controller.controller_requests import ControllerRequests
     from broker.coordinator.group.coordinator import GroupCoordinator
     from broker.coordinator.marker_writer import MarkerWriter
     from broker.coordinator.transaction.coordinator import TransactionCoordinator
@@ -80,6 +81,11 @@ class Services:
     """The rules that the authorizer goes by; None where there is none."""
     cluster: "ClusterParts | None" = None
     """The parts of a member of a cluster; None stand-alone."""
+
+    @property
+    def controller_requests(self) -> "ControllerRequests | None":
+        """What is asked of the controller of a cluster; None stand-alone."""
+        return None if self.cluster is None else self.cluster.controller.requests
 
     @property
     def in_cluster(self) -> "ClusterParts":

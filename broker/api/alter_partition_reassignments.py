@@ -16,7 +16,8 @@ Version notes
   size is already an INVALID_REPLICA_ASSIGNMENT, so INVALID_REPLICATION_FACTOR never occurs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker import many
@@ -39,14 +40,6 @@ from storage.waits import PAUSE
 
 if TYPE_CHECKING:
     from broker.controller.controller_requests import ControllerRequests
-    from broker.request import Handler
-    from broker.services import Services
-
-
-def _handler(services: "Services") -> "Handler":
-    if services.cluster is None:
-        return AlterPartitionReassignmentsHandler(services.image)
-    return ReassigningHandler(services.cluster.controller.requests)
 
 
 API: Final = Api(
@@ -55,111 +48,94 @@ API: Final = Api(
     controller_only=True,
     # ControllerApis.handleAlterPartitionReassignments
     accesses=(ALTER_CLUSTER,),
-    make=_handler,
+    make=lambda s: AlterPartitionReassignmentsHandler(s.image, s.controller_requests),
 )
 
 MAX_SHOWN: Final = 100
 """Replicas that an error message lists."""
 
 
+Flaw = Callable[[TopicPartition, Sequence[int] | None], KafkaError | None]
+"""Returns why a partition is not reassigned to these replicas; None if it is."""
+
+
 class AlterPartitionReassignmentsHandler:
-    """Accepts a reassignment to the replicas a partition already has, and refuses any other."""
+    """Has the controller reassign partitions.
 
-    def __init__(self, image: MetadataImage) -> None:
+    Alone it accepts the replicas that a partition already has, and refuses any others.
+    """
+
+    def __init__(self, image: MetadataImage, controller: "ControllerRequests | None") -> None:
+        """`controller`: None where the broker stands alone."""
         self._image = image
-
-    def __call__(
-        self, ctx: RequestContext, request: AlterPartitionReassignmentsRequest
-    ) -> AlterPartitionReassignmentsResponse:
-        """The response, at once."""
-        return AlterPartitionReassignmentsResponse(
-            allow_replication_factor_change=request.allow_replication_factor_change,
-            responses=many.results(request.topics, self._topic),
-        )
-
-    def _topic(self, topic: ReassignableTopic) -> ReassignableTopicResponse:
-        return ReassignableTopicResponse(
-            name=topic.name,
-            partitions=many.results(topic.partitions, lambda one: self._result(topic.name, one)),
-        )
-
-    def _result(self, topic: str, asked: ReassignablePartition) -> ReassignablePartitionResponse:
-        result = ReassignablePartitionResponse(partition_index=asked.partition_index)
-        try:
-            self._check(TopicPartition(topic, asked.partition_index), asked.replicas)
-        except KafkaError as error:
-            result.error_code = error.code
-            result.error_message = str(error)
-        return result
-
-    def _check(self, tp: TopicPartition, replicas: Sequence[int] | None) -> None:
-        """Raises KafkaError unless `replicas` is the set that `tp` already has."""
-        if not self._image.has(tp):
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {tp}.")
-        if replicas is None:
-            code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-            raise KafkaError(code, code.text)
-        if not replicas:
-            raise _invalid("The manual partition assignment includes an empty replica list.")
-        living = {broker.broker_id for broker in self._image.brokers()}
-        unknown = set(replicas) - living
-        if unknown:
-            raise _invalid(
-                "The manual partition assignment includes broker "
-                f"{min(unknown)}, but no such broker is registered."
-            )
-        if len(set(replicas)) < len(replicas):
-            raise _invalid(
-                "The manual partition assignment includes a broker more than once: "
-                f"{replicas[:MAX_SHOWN]}."
-            )
-
-    def error_response(
-        self, ctx: RequestContext, request: AlterPartitionReassignmentsRequest, code: ErrorCode
-    ) -> AlterPartitionReassignmentsResponse:
-        """The code, for the response as a whole and for every partition."""
-        return _refused(request, code)
-
-
-class ReassigningHandler:
-    """Has the controller reassign partitions."""
-
-    def __init__(self, controller: "ControllerRequests") -> None:
         self._controller = controller
 
     async def __call__(
         self, ctx: RequestContext, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
         """The response, when the reassignments are under way. Raises KafkaError."""
+        flaw_of: Flaw = self._flaw_alone
+        if self._controller is not None:
+            flaw_of = await self._reassign(ctx, request, self._controller)
+
+        def result(name: str, asked: ReassignablePartition) -> ReassignablePartitionResponse:
+            flaw = flaw_of(TopicPartition(name, asked.partition_index), asked.replicas)
+            return ReassignablePartitionResponse(
+                partition_index=asked.partition_index,
+                error_code=ErrorCode.NONE if flaw is None else flaw.code,
+                error_message=None if flaw is None else str(flaw),
+            )
+
+        def of_topic(topic: ReassignableTopic) -> ReassignableTopicResponse:
+            return ReassignableTopicResponse(
+                name=topic.name,
+                partitions=many.results(topic.partitions, partial(result, topic.name)),
+            )
+
+        return AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            responses=many.results(request.topics, of_topic),
+        )
+
+    async def _reassign(
+        self,
+        ctx: RequestContext,
+        request: AlterPartitionReassignmentsRequest,
+        controller: "ControllerRequests",
+    ) -> Flaw:
+        """Begin and cancel reassignments; return what came of each. Raises KafkaError."""
         wanted: dict[TopicPartition, tuple[int, ...] | None] = {}
         for topic in request.topics:
             for one in topic.partitions:
                 replicas = None if one.replicas is None else tuple(one.replicas)
                 wanted[TopicPartition(topic.name, one.partition_index)] = replicas
                 await PAUSE
-        outcomes = await self._controller.alter_reassignments(wanted)
-
-        def result(name: str, index: int) -> ReassignablePartitionResponse:
-            error = outcomes.get(TopicPartition(name, index))
-            return ReassignablePartitionResponse(
-                partition_index=index,
-                error_code=ErrorCode.NONE if error is None else error.code,
-                error_message=None if error is None else str(error),
-            )
-
-        def of_topic(topic: ReassignableTopic) -> ReassignableTopicResponse:
-            return ReassignableTopicResponse(
-                name=topic.name,
-                partitions=many.results(
-                    topic.partitions, lambda one: result(topic.name, one.partition_index)
-                ),
-            )
-
+        outcomes = await controller.alter_reassignments(wanted)
         ctx.large |= len(wanted) > many.MANY
-        return AlterPartitionReassignmentsResponse(
-            allow_replication_factor_change=request.allow_replication_factor_change,
-            responses=many.results(request.topics, of_topic),
-        )
+        return lambda tp, replicas: outcomes.get(tp)
+
+    def _flaw_alone(self, tp: TopicPartition, replicas: Sequence[int] | None) -> KafkaError | None:
+        """Why `replicas` are not the set that `tp` already has."""
+        if not self._image.has(tp):
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {tp}.")
+        if replicas is None:
+            code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+            return KafkaError(code, code.text)
+        if not replicas:
+            return _invalid("The manual partition assignment includes an empty replica list.")
+        living = {broker.broker_id for broker in self._image.brokers()}
+        unknown = set(replicas) - living
+        if unknown:
+            return _invalid(
+                "The manual partition assignment includes broker "
+                f"{min(unknown)}, but no such broker is registered."
+            )
+        if len(set(replicas)) < len(replicas):
+            return _invalid(
+                "The manual partition assignment includes a broker more than once: "
+                f"{replicas[:MAX_SHOWN]}."
+            )
+        return None
 
     def error_response(
         self, ctx: RequestContext, request: AlterPartitionReassignmentsRequest, code: ErrorCode

@@ -84,13 +84,9 @@ class ElectLeadersHandler:
         """The response, at once."""
         if request.topic_partitions is not None and not request.topic_partitions:
             return ElectLeadersResponse()
-        kind = ElectionType.PREFERRED
-        if ctx.api_version >= _FIRST_VERSION_WITH_TYPES:
-            try:
-                kind = ElectionType(request.election_type)
-            except ValueError:
-                unknown = f"Unknown election type {request.election_type}"
-                return _refused(request, ErrorCode.INVALID_REQUEST, unknown)
+        kind = _kind(ctx, request)
+        if kind is None:
+            return _unknown_kind(request)
         if request.topic_partitions is None:
             return ElectLeadersResponse(replica_election_results=await self._all(kind))
         return ElectLeadersResponse(
@@ -128,13 +124,13 @@ class ElectLeadersHandler:
         return _refused(request, code, code.text)
 
 
-class ElectingHandler:
+class ElectingHandler(ElectLeadersHandler):
     """Has the controller elect leaders."""
 
     def __init__(
         self, image: MetadataImage, controller: "ControllerRequests", changes: "ImageChanges"
     ) -> None:
-        self._image = image
+        super().__init__(image)
         self._controller = controller
         self._changes = changes
 
@@ -142,13 +138,9 @@ class ElectingHandler:
         self, ctx: RequestContext, request: ElectLeadersRequest
     ) -> ElectLeadersResponse:
         """The response, when the image shows the leaders. Raises KafkaError."""
-        kind = ElectionType.PREFERRED
-        if ctx.api_version >= _FIRST_VERSION_WITH_TYPES:
-            try:
-                kind = ElectionType(request.election_type)
-            except ValueError:
-                unknown = f"Unknown election type {request.election_type}"
-                return _refused(request, ErrorCode.INVALID_REQUEST, unknown)
+        kind = _kind(ctx, request)
+        if kind is None:
+            return _unknown_kind(request)
         asked: dict[TopicPartition, None] | None = None
         if request.topic_partitions is not None:
             asked = {}
@@ -194,11 +186,16 @@ class ElectingHandler:
             return partition.leader == partition.replicas[0]
         return partition.leader >= 0
 
-    def error_response(
-        self, ctx: RequestContext, request: ElectLeadersRequest, code: ErrorCode
-    ) -> ElectLeadersResponse:
-        """The code for the response as a whole and for every partition."""
-        return _refused(request, code, code.text)
+
+def _kind(ctx: RequestContext, request: ElectLeadersRequest) -> ElectionType | None:
+    """The kind of election that is asked for; None if it is unknown."""
+    asked = request.election_type if ctx.api_version >= _FIRST_VERSION_WITH_TYPES else 0
+    return ElectionType(asked) if asked in list(ElectionType) else None
+
+
+def _unknown_kind(request: ElectLeadersRequest) -> ElectLeadersResponse:
+    unknown = f"Unknown election type {request.election_type}"
+    return _refused(request, ErrorCode.INVALID_REQUEST, unknown)
 
 
 def _result(

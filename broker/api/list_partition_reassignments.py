@@ -26,14 +26,6 @@ from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from broker.controller.controller_requests import ControllerRequests
-    from broker.request import Handler
-    from broker.services import Services
-
-
-def _handler(services: "Services") -> "Handler":
-    if services.cluster is None:
-        return ListPartitionReassignmentsHandler()
-    return ListingHandler(services.cluster.controller.requests)
 
 
 API: Final = Api(
@@ -42,36 +34,23 @@ API: Final = Api(
     controller_only=True,
     # ControllerApis.handleListPartitionReassignments
     accesses=(DESCRIBE_CLUSTER,),
-    make=_handler,
+    make=lambda s: ListPartitionReassignmentsHandler(s.controller_requests),
 )
 
 
 class ListPartitionReassignmentsHandler:
-    """Answers with an empty list: with one broker no partition is ever reassigned."""
+    """Lists what the controller reassigns; nothing where the broker stands alone."""
 
-    def __call__(
-        self, ctx: RequestContext, request: ListPartitionReassignmentsRequest
-    ) -> ListPartitionReassignmentsResponse:
-        """The response, at once."""
-        return ListPartitionReassignmentsResponse(topics=[])
-
-    def error_response(
-        self, ctx: RequestContext, request: ListPartitionReassignmentsRequest, code: ErrorCode
-    ) -> ListPartitionReassignmentsResponse:
-        """The code, and the partitions of the request without replicas."""
-        return _refused(request, code)
-
-
-class ListingHandler:
-    """Lists what the controller reassigns."""
-
-    def __init__(self, controller: "ControllerRequests") -> None:
+    def __init__(self, controller: "ControllerRequests | None") -> None:
+        """`controller`: None where the broker stands alone."""
         self._controller = controller
 
     async def __call__(
         self, ctx: RequestContext, request: ListPartitionReassignmentsRequest
     ) -> ListPartitionReassignmentsResponse:
         """The response, at once. Raises KafkaError."""
+        if self._controller is None:
+            return ListPartitionReassignmentsResponse(topics=[])
         asked: list[TopicPartition] | None = None
         if request.topics is not None:
             asked = [

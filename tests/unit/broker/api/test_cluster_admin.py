@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from broker.api.alter_partition_reassignments import ReassigningHandler
+from broker.api.alter_partition_reassignments import AlterPartitionReassignmentsHandler
 from broker.api.elect_leaders import ElectingHandler
-from broker.api.list_partition_reassignments import ListingHandler
+from broker.api.list_partition_reassignments import ListPartitionReassignmentsHandler
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.cluster.replica_assignment import ReplicaAssignment
 from broker.membership.image_changes import ImageChanges
@@ -132,7 +132,8 @@ def test_reassignments_are_begun_and_cancelled_one_by_one() -> None:
         ],
         timeout_ms=1,
     )
-    answer = call(ReassigningHandler(controller), ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, request)
+    handler = AlterPartitionReassignmentsHandler(MetadataImage(), controller)
+    answer = call(handler, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, request)
     assert controller.asked == {T0: (2, 3), T1: None}
     assert [
         (one.partition_index, one.error_code, one.error_message)
@@ -145,7 +146,8 @@ def test_reassignments_under_way_are_listed(everything: bool) -> None:
     controller = Controller({T1: ReplicaAssignment((1, 2, 3), (3,), (1,))})
     named = [ListPartitionReassignmentsTopics(name="t", partition_indexes=[0, 1])]
     request = ListPartitionReassignmentsRequest(topics=None if everything else named, timeout_ms=1)
-    answer = call(ListingHandler(controller), ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, request)
+    handler = ListPartitionReassignmentsHandler(controller)
+    answer = call(handler, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, request)
     assert controller.asked == (None if everything else [T0, T1])
     [topic] = answer.topics
     [one] = topic.partitions

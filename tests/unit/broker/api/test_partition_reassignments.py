@@ -34,7 +34,7 @@ def reassign(
     image: MetadataImage, version: int, index: int, replicas: Any, topic: str = "t", **fields: Any
 ) -> Any:
     response = call(
-        AlterPartitionReassignmentsHandler(image),
+        AlterPartitionReassignmentsHandler(image, None),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         version,
         AlterPartitionReassignmentsRequest(
@@ -84,6 +84,6 @@ def test_with_one_broker_a_fixed_replication_factor_is_never_the_reason(
 )
 def test_none_is_ever_under_way(topics: Any) -> None:
     request = ListPartitionReassignmentsRequest(topics=topics)
-    handler = ListPartitionReassignmentsHandler()
+    handler = ListPartitionReassignmentsHandler(None)
     response = call(handler, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, request)
     assert (response.error_code, list(response.topics)) == (0, [])

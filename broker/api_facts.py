@@ -6,13 +6,14 @@ routes of connections follow from these.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from broker.quotas.throttle import Charged
 from broker.request import Handler, RequestContext
 from broker.security.access import Access, Question
 from broker.services import Services
 from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
 from protocol.schema.parse_code import MAX_ELEMENTS
 
 MOST_OF_BROKERS: Final = 2_000_000
@@ -42,8 +43,6 @@ class Api:
     others are finished: Produce appends, and Metadata and FindCoordinator may make topics."""
     carries_files: bool = False
     """Responses hold records, which may be slices of files."""
-    cluster_only: bool = False
-    """Served and advertised in a cluster only: brokers send it to each other."""
     controller_only: bool = False
     """In a cluster only the controller does it; other brokers answer NOT_CONTROLLER."""
     shows_image: bool = False
@@ -55,6 +54,16 @@ class Api:
     comment in an API's file names the method of Kafka 4 that makes the checks."""
     asks: tuple[Question, ...] = ()
     """What the handler itself asks, about each resource on its own (`Services.allowed`)."""
+
+
+class CodeAlone:
+    """Base of handlers whose API refuses a request as a whole: by a code, and with nothing else."""
+
+    response: ClassVar[type[Any]]
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The response with the code alone."""
+        return self.response(error_code=code)
 
 
 def _anybody(ctx: RequestContext) -> bool:

@@ -19,7 +19,7 @@ from broker.coordinator.transaction.errors import FENCED_SINCE_OTHERS, for_versi
 from broker.request import RequestContext
 from broker.security.access import READ_GROUP, WRITE_TRANSACTION
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from protocol.types import OFFSETS_TOPIC, TopicPartition
 
@@ -48,10 +48,7 @@ class AddOffsetsToTxnHandler:
         """The response, when the record is durable."""
         tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.group_id))
         producer = Producer(request.producer_id, request.producer_epoch)
-        try:
-            added = self._transactions.add_partitions(request.transactional_id, producer, [tp])
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
+        added = self._transactions.add_partitions(request.transactional_id, producer, [tp])
         ctx.released = True
         return self.error_response(ctx, request, await added.parked())
 

@@ -10,7 +10,7 @@ Behaviour
 
 from typing import TYPE_CHECKING, Final
 
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.request import RequestContext
 from broker.security.access import CLUSTER_ACTION
 from protocol.api_keys import ApiKey
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 API: Final = Api(
     key=ApiKey.ALLOCATE_PRODUCER_IDS,
     versions=(0, 0),
-    cluster_only=True,
     controller_only=True,
     # KafkaApis.handleAllocateProducerIdsRequest
     accesses=(CLUSTER_ACTION,),
@@ -34,8 +33,10 @@ API: Final = Api(
 )
 
 
-class AllocateProducerIdsHandler:
+class AllocateProducerIdsHandler(CodeAlone):
     """Has the controller hand out a block."""
+
+    response = AllocateProducerIdsResponse
 
     def __init__(self, controller: "ControllerRequests") -> None:
         self._controller = controller
@@ -50,9 +51,3 @@ class AllocateProducerIdsHandler:
         return AllocateProducerIdsResponse(
             error_code=ErrorCode.NONE, producer_id_start=first, producer_id_len=length
         )
-
-    def error_response(
-        self, ctx: RequestContext, request: AllocateProducerIdsRequest, code: ErrorCode
-    ) -> AllocateProducerIdsResponse:
-        """The code and no ids."""
-        return AllocateProducerIdsResponse(error_code=code)

@@ -14,12 +14,11 @@ Version notes
 
 from typing import TYPE_CHECKING, Final
 
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.quotas.throttle import Charged
 from broker.request import RequestContext
 from broker.security.access import CLUSTER_ACTION
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ API: Final = Api(
     key=ApiKey.ALTER_PARTITION,
     versions=(0, 3),
     charged=Charged.NOTHING,
-    cluster_only=True,
     controller_only=True,
     # KafkaApis.handleAlterPartitionRequest
     accesses=(CLUSTER_ACTION,),
@@ -37,8 +35,10 @@ API: Final = Api(
 )
 
 
-class AlterPartitionHandler:
+class AlterPartitionHandler(CodeAlone):
     """Has the controller change ISRs."""
+
+    response = AlterPartitionResponse
 
     def __init__(self, controller: "ControllerRequests") -> None:
         self._controller = controller
@@ -48,9 +48,3 @@ class AlterPartitionHandler:
     ) -> AlterPartitionResponse:
         """The response, when the change is stored. Raises KafkaError."""
         return await self._controller.alter_partition(request, ctx.api_version)
-
-    def error_response(
-        self, ctx: RequestContext, request: AlterPartitionRequest, code: ErrorCode
-    ) -> AlterPartitionResponse:
-        """The code for the request as a whole."""
-        return AlterPartitionResponse(error_code=code, topics=[])

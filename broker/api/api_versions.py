@@ -24,13 +24,13 @@ Version notes
 
 import re
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.cluster.features import SUPPORTED
 from broker.request import RequestContext
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -38,6 +38,9 @@ from protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+
+if TYPE_CHECKING:
+    from broker.services import FinalizedFeatures
 
 API: Final = Api(
     key=ApiKey.API_VERSIONS,
@@ -62,24 +65,15 @@ def unsupported_version_response() -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
 
 
-class FinalizedFeatures(Protocol):
-    """The part of `broker.cluster.features.Features` that is used here."""
-
-    epoch: int
-
-    @property
-    def levels(self) -> Mapping[str, int]:
-        """Finalized level by feature."""
-        ...
-
-
-class ApiVersionsHandler:
+class ApiVersionsHandler(CodeAlone):
     """Lists the registry's APIs with their versions, and the features of this broker."""
+
+    response = ApiVersionsResponse
 
     def __init__(
         self,
         advertised: Mapping[ApiKey, tuple[int, int]],
-        features: FinalizedFeatures,
+        features: "FinalizedFeatures",
         cluster_id: str,
         broker_id: int,
     ) -> None:
@@ -127,28 +121,22 @@ class ApiVersionsHandler:
         """The response, at once; the same object until a feature changes."""
         authentication = ctx.connection.authentication
         if authentication is not None and not await authentication.ask_versions(ctx):
-            return self.error_response(ctx, request, ErrorCode.ILLEGAL_SASL_STATE)
+            raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE)
         if self._features.epoch != self._epoch:
             self._make_responses()
         if ctx.api_version >= _FIRST_VERSION_WITH_SOFTWARE and not (
             _SOFTWARE.match(request.client_software_name)
             and _SOFTWARE.match(request.client_software_version)
         ):
-            return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
         if ctx.api_version >= _FIRST_VERSION_WITH_CLUSTER:
             place = (request.cluster_id, request.node_id)
             if (place[0] is None) != (place[1] == _ANY_NODE):
-                return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
+                raise KafkaError(ErrorCode.INVALID_REQUEST)
             if place not in ((None, _ANY_NODE), self._own_place):
-                return self.error_response(ctx, request, ErrorCode.REBOOTSTRAP_REQUIRED)
+                raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED)
         if authentication is not None:
             authentication.tell_versions()
         if ctx.api_version >= _FIRST_VERSION_WITH_LEVEL_0:
             return self._response_from_level_0
         return self._response
-
-    def error_response(
-        self, ctx: RequestContext, request: ApiVersionsRequest, code: ErrorCode
-    ) -> ApiVersionsResponse:
-        """The code and no API."""
-        return ApiVersionsResponse(error_code=code, api_keys=[])

@@ -16,7 +16,7 @@ Version notes
 from typing import TYPE_CHECKING, Final
 
 from broker import many
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.quotas.throttle import Charged
 from broker.request import RequestContext
 from broker.security.access import CLUSTER_ACTION
@@ -35,7 +35,6 @@ API: Final = Api(
     key=ApiKey.CONTROLLED_SHUTDOWN,
     versions=(1, 3),
     charged=Charged.NOTHING,
-    cluster_only=True,
     controller_only=True,
     # KafkaApis.handleControlledShutdownRequest
     accesses=(CLUSTER_ACTION,),
@@ -43,8 +42,10 @@ API: Final = Api(
 )
 
 
-class ControlledShutdownHandler:
+class ControlledShutdownHandler(CodeAlone):
     """Has the controller take over from a broker."""
+
+    response = ControlledShutdownResponse
 
     def __init__(self, controller: "ControllerRequests") -> None:
         self._controller = controller
@@ -61,9 +62,3 @@ class ControlledShutdownHandler:
                 lambda tp: RemainingPartition(topic_name=tp.topic, partition_index=tp.partition),
             ),
         )
-
-    def error_response(
-        self, ctx: RequestContext, request: ControlledShutdownRequest, code: ErrorCode
-    ) -> ControlledShutdownResponse:
-        """The code."""
-        return ControlledShutdownResponse(error_code=code, remaining_partitions=[])

@@ -9,7 +9,7 @@ Behaviour: `KafkaApis.handleDescribeTokensRequest`
 
 from typing import TYPE_CHECKING, Final
 
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.request import RequestContext
 from broker.security.access import Operation, Question, ResourceType
 from broker.security.permissions import Permissions
@@ -42,8 +42,10 @@ API: Final = Api(
 )
 
 
-class DescribeDelegationTokenHandler:
+class DescribeDelegationTokenHandler(CodeAlone):
     """Filters the tokens by who asks for whose."""
+
+    response = DescribeDelegationTokenResponse
 
     def __init__(self, tokens: "DelegationTokens | None", allowed: Permissions | None) -> None:
         self._tokens = tokens
@@ -68,12 +70,6 @@ class DescribeDelegationTokenHandler:
                 described.append(_described(token, tokens.hmac(token)))
             await PAUSE
         return DescribeDelegationTokenResponse(tokens=described)
-
-    def error_response(
-        self, ctx: RequestContext, request: DescribeDelegationTokenRequest, code: ErrorCode
-    ) -> DescribeDelegationTokenResponse:
-        """The code, and no token."""
-        return DescribeDelegationTokenResponse(error_code=code, tokens=[])
 
 
 def _described(token: "DelegationToken", secret: bytes) -> DescribedDelegationToken:

@@ -16,7 +16,7 @@ Version notes
 from typing import Final
 
 from broker import many
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.request import RequestContext
 from broker.security.access import DESCRIBE_CLUSTER
 from protocol.api_keys import ApiKey
@@ -48,8 +48,10 @@ UNKNOWN_SIZE: Final = -1
 UNKNOWN_LAG: Final = -1
 
 
-class DescribeLogDirsHandler:
+class DescribeLogDirsHandler(CodeAlone):
     """Lists the sizes of logs by directory, the room on each volume, and moves under way."""
+
+    response = DescribeLogDirsResponse
 
     def __init__(self, log_manager: LogManager, volumes: FileSystem) -> None:
         self._log_manager = log_manager
@@ -108,12 +110,6 @@ class DescribeLogDirsHandler:
             lag = UNKNOWN_LAG if source is None else source.log_end_offset - log.log_end_offset
             add(log, lag, is_future=True)
         return found
-
-    def error_response(
-        self, ctx: RequestContext, request: DescribeLogDirsRequest, code: ErrorCode
-    ) -> DescribeLogDirsResponse:
-        """The code for the response as a whole (v3+; older versions show no directory)."""
-        return DescribeLogDirsResponse(error_code=code, results=[])
 
 
 def _usages(volumes: FileSystem, directories: list[str]) -> dict[str, tuple[int, int]]:

@@ -25,7 +25,7 @@ from broker.coordinator.transaction.state import VERSION_2
 from broker.request import RequestContext
 from broker.security.access import WRITE_TRANSACTION
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 API: Final = Api(
@@ -51,19 +51,16 @@ class EndTxnHandler:
     async def __call__(self, ctx: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
         """The response, when the decision is durable."""
         ctx.released = True
-        try:
-            owned = await decide_with_ids(
-                self._producer_ids,
-                partial(
-                    self._transactions.end,
-                    request.transactional_id,
-                    Producer(request.producer_id, request.producer_epoch),
-                    commit=request.committed,
-                    version=VERSION_2 if ctx.api_version >= FIRST_VERSION_OF_VERSION_2 else 0,
-                ),
-            )
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
+        owned = await decide_with_ids(
+            self._producer_ids,
+            partial(
+                self._transactions.end,
+                request.transactional_id,
+                Producer(request.producer_id, request.producer_epoch),
+                commit=request.committed,
+                version=VERSION_2 if ctx.api_version >= FIRST_VERSION_OF_VERSION_2 else 0,
+            ),
+        )
         return _response(ctx.api_version, owned)
 
     def error_response(

@@ -10,12 +10,12 @@ Behaviour: `KafkaApis.handleExpireTokenRequest` and `DelegationTokenControlManag
 
 from typing import TYPE_CHECKING, Final
 
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.request import RequestContext
 from broker.security.principal import Principal
 from broker.security.token_requests import enabled, may_ask_for_tokens
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
@@ -33,8 +33,10 @@ API: Final = Api(
 )
 
 
-class ExpireDelegationTokenHandler:
+class ExpireDelegationTokenHandler(CodeAlone):
     """Has the token expired."""
+
+    response = ExpireDelegationTokenResponse
 
     def __init__(self, tokens: "DelegationTokens | None") -> None:
         self._tokens = tokens
@@ -48,16 +50,7 @@ class ExpireDelegationTokenHandler:
                 error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
             )
         client, secret = Principal.of(ctx.connection.principal), bytes(request.hmac)
-        try:
-            expires_ms = await enabled(self._tokens).expire(
-                client, secret, request.expiry_time_period_ms
-            )
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
+        expires_ms = await enabled(self._tokens).expire(
+            client, secret, request.expiry_time_period_ms
+        )
         return ExpireDelegationTokenResponse(expiry_timestamp_ms=expires_ms)
-
-    def error_response(
-        self, ctx: RequestContext, request: ExpireDelegationTokenRequest, code: ErrorCode
-    ) -> ExpireDelegationTokenResponse:
-        """The code."""
-        return ExpireDelegationTokenResponse(error_code=code)

@@ -69,42 +69,36 @@ class InitProducerIdHandler:
         """The response, when the producer's id and epoch are durable."""
         brings_id = request.producer_id != NO_PRODUCER_ID
         transactional_id = request.transactional_id
-        denied = self._denied(ctx, transactional_id)
-        if denied is not ErrorCode.NONE:
-            return self.error_response(ctx, request, denied)
+        self._check_allowed(ctx, transactional_id)
         if transactional_id == "" or brings_id != (request.producer_epoch != NO_PRODUCER_EPOCH):
-            return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
-        try:
-            if transactional_id is None:
-                return _response(ErrorCode.NONE, await self._producer_ids.take(), 0)
-            ctx.released = True
-            code, producer_id, epoch = await decide_with_ids(
-                self._producer_ids,
-                partial(
-                    self._transactions.init_producer_id,
-                    transactional_id,
-                    request.transaction_timeout_ms,
-                    Producer(request.producer_id, request.producer_epoch) if brings_id else None,
-                ),
-            )
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        if transactional_id is None:
+            return _response(ErrorCode.NONE, await self._producer_ids.take(), 0)
+        ctx.released = True
+        code, producer_id, epoch = await decide_with_ids(
+            self._producer_ids,
+            partial(
+                self._transactions.init_producer_id,
+                transactional_id,
+                request.transaction_timeout_ms,
+                Producer(request.producer_id, request.producer_epoch) if brings_id else None,
+            ),
+        )
         return _response(for_version(code, ctx.api_version, FENCED_SINCE_INIT), producer_id, epoch)
 
-    def _denied(self, ctx: RequestContext, transactional_id: str | None) -> ErrorCode:
-        """The code that refuses the client; NONE if it may have an id."""
+    def _check_allowed(self, ctx: RequestContext, transactional_id: str | None) -> None:
+        """Raise KafkaError if the client may not have an id."""
         allowed = self._allowed
         if allowed is None:
-            return ErrorCode.NONE
+            return
         if transactional_id is not None:
-            if allowed(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-                return ErrorCode.NONE
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        if allowed.quietly(
-            ctx, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
-        ) or allowed.of_any(ctx, Operation.WRITE, ResourceType.TOPIC):
-            return ErrorCode.NONE
-        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            if not allowed(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+                raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        elif not (
+            allowed.quietly(ctx, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME)
+            or allowed.of_any(ctx, Operation.WRITE, ResourceType.TOPIC)
+        ):
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     def error_response(
         self, ctx: RequestContext, request: InitProducerIdRequest, code: ErrorCode

@@ -21,7 +21,7 @@ from broker.coordinator.group.data.values import JoinReply, JoinRequest
 from broker.request import RequestContext
 from broker.security.access import READ_GROUP
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -58,30 +58,27 @@ class JoinGroupHandler:
         version = ctx.api_version
         if len((request.group_instance_id or ctx.client_id or "").encode()) > LONGEST_NAME:
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
-        try:
-            joined = self._groups.join(
-                JoinRequest(
-                    group_id=request.group_id,
-                    member_id=request.member_id,
-                    instance_id=request.group_instance_id,
-                    client_id=ctx.client_id or "",
-                    # In Java's form of an InetAddress: group records and DescribeGroups have it.
-                    client_host=f"/{ctx.connection.peer_host}",
-                    session_timeout_ms=request.session_timeout_ms,
-                    rebalance_timeout_ms=(
-                        request.rebalance_timeout_ms
-                        if version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
-                        else request.session_timeout_ms
-                    ),
-                    protocol_type=request.protocol_type,
-                    protocols=tuple((one.name, bytes(one.metadata)) for one in request.protocols),
-                    reason=request.reason,
-                    require_known_member_id=version >= FIRST_VERSION_THAT_REQUIRES_MEMBER_ID,
-                    supports_skip_assignment=version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT,
-                )
+        joined = self._groups.join(
+            JoinRequest(
+                group_id=request.group_id,
+                member_id=request.member_id,
+                instance_id=request.group_instance_id,
+                client_id=ctx.client_id or "",
+                # In Java's form of an InetAddress: group records and DescribeGroups have it.
+                client_host=f"/{ctx.connection.peer_host}",
+                session_timeout_ms=request.session_timeout_ms,
+                rebalance_timeout_ms=(
+                    request.rebalance_timeout_ms
+                    if version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
+                    else request.session_timeout_ms
+                ),
+                protocol_type=request.protocol_type,
+                protocols=tuple((one.name, bytes(one.metadata)) for one in request.protocols),
+                reason=request.reason,
+                require_known_member_id=version >= FIRST_VERSION_THAT_REQUIRES_MEMBER_ID,
+                supports_skip_assignment=version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT,
             )
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
+        )
         ctx.released = True
         return _response(await joined.parked(), version)
 

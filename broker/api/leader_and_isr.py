@@ -39,7 +39,6 @@ API: Final = Api(
     key=ApiKey.LEADER_AND_ISR,
     versions=(0, 7),
     charged=Charged.NOTHING,
-    cluster_only=True,
     most_of_brokers=MOST_OF_BROKERS,
     # KafkaApis.handleLeaderAndIsrRequest
     accesses=(CLUSTER_ACTION,),

@@ -12,13 +12,12 @@ Version notes
 import logging
 from typing import Final
 
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import LeaveReply, LeavingMember
 from broker.request import RequestContext
 from broker.security.access import READ_GROUP
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 log = logging.getLogger(__name__)
@@ -38,8 +37,10 @@ LOGGED: Final = 10
 """Members of one request whose reasons are logged."""
 
 
-class LeaveGroupHandler:
+class LeaveGroupHandler(CodeAlone):
     """Has the group coordinator remove members; each has its own result."""
+
+    response = LeaveGroupResponse
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
@@ -58,17 +59,8 @@ class LeaveGroupHandler:
         for one in leaving[:LOGGED]:
             if one.reason:
                 log.info("%s leaves group %s: %s", one.member_id, request.group_id, one.reason)
-        try:
-            reply = self._groups.leave(request.group_id, leaving)
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
+        reply = self._groups.leave(request.group_id, leaving)
         return _response(reply, ctx.api_version)
-
-    def error_response(
-        self, ctx: RequestContext, request: LeaveGroupRequest, code: ErrorCode
-    ) -> LeaveGroupResponse:
-        """`code` for the whole request."""
-        return LeaveGroupResponse(error_code=code)
 
 
 def _response(reply: LeaveReply, version: int) -> LeaveGroupResponse:

@@ -13,13 +13,13 @@ Version notes
 from typing import Final
 
 from broker import many
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
 from broker.resource_configs.resources import ConfigResourceType
 from broker.security.access import Access, Operation, ResourceType
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
@@ -39,8 +39,10 @@ _FIRST_VERSION_WITH_TYPES: Final = 1
 _LISTED: Final = frozenset(ConfigResourceType) - {ConfigResourceType.UNKNOWN}
 
 
-class ListConfigResourcesHandler:
+class ListConfigResourcesHandler(CodeAlone):
     """Lists topics and brokers of the metadata image."""
+
+    response = ListConfigResourcesResponse
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
@@ -53,7 +55,7 @@ class ListConfigResourcesHandler:
             return ListConfigResourcesResponse()
         types: frozenset[int] = frozenset(request.resource_types) or _LISTED
         if not types <= _LISTED:
-            return self.error_response(ctx, request, ErrorCode.UNSUPPORTED_VERSION)
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         found: list[tuple[str, ConfigResourceType]] = []
         for kind in (ConfigResourceType.BROKER_LOGGER, ConfigResourceType.BROKER):
             if kind in types:
@@ -62,12 +64,6 @@ class ListConfigResourcesHandler:
             found += [(topic.name, ConfigResourceType.TOPIC) for topic in self._image.topics()]
         ctx.large |= len(found) > many.MANY
         return ListConfigResourcesResponse(config_resources=many.results(found, _listed))
-
-    def error_response(
-        self, ctx: RequestContext, request: ListConfigResourcesRequest, code: ErrorCode
-    ) -> ListConfigResourcesResponse:
-        """The code."""
-        return ListConfigResourcesResponse(error_code=code)
 
 
 def _listed(found: tuple[str, ConfigResourceType]) -> ListedConfigResource:

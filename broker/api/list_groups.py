@@ -12,14 +12,13 @@ Version notes
 from typing import Final
 
 from broker import many
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import ListedGroup as Listed
 from broker.request import RequestContext
 from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
 from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from storage.waits import PAUSE
 
@@ -37,8 +36,10 @@ API: Final = Api(
 )
 
 
-class ListGroupsHandler:
+class ListGroupsHandler(CodeAlone):
     """Lists the groups of all shards on this broker, filtered by state and type."""
+
+    response = ListGroupsResponse
 
     def __init__(self, groups: GroupCoordinator, *, allowed: Permissions | None = None) -> None:
         self._allowed = allowed
@@ -46,10 +47,7 @@ class ListGroupsHandler:
 
     async def __call__(self, ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
         """The response."""
-        try:
-            groups = self._groups.list_groups()
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
+        groups = self._groups.list_groups()
         states = {state.lower() for state in request.states_filter}
         types = {group_type.lower() for group_type in request.types_filter}
         allowed = self._allowed
@@ -72,12 +70,6 @@ class ListGroupsHandler:
         if len(found) > many.MANY:
             ctx.large = True
         return ListGroupsResponse(groups=many.results(found, _listed))
-
-    def error_response(
-        self, ctx: RequestContext, request: ListGroupsRequest, code: ErrorCode
-    ) -> ListGroupsResponse:
-        """`code` and no groups."""
-        return ListGroupsResponse(error_code=code)
 
 
 def _listed(group: Listed) -> ListedGroup:

@@ -16,7 +16,7 @@ Version notes
 from typing import Final, Protocol
 
 from broker import many
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.state import TransactionValue, state_from_label
 from broker.request import RequestContext
@@ -57,8 +57,10 @@ class _Pattern(Protocol):
         ...
 
 
-class ListTransactionsHandler:
+class ListTransactionsHandler(CodeAlone):
     """Lists transactional ids of all shards on this broker, by state, producer, age and pattern."""
+
+    response = ListTransactionsResponse
 
     def __init__(
         self,
@@ -75,11 +77,8 @@ class ListTransactionsHandler:
         self, ctx: RequestContext, request: ListTransactionsRequest
     ) -> ListTransactionsResponse:
         """The response."""
-        try:
-            wanted = _Filter(request, self._clock.wall_ms())
-            known = list(self._transactions.list_transactions())
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
+        wanted = _Filter(request, self._clock.wall_ms())
+        known = list(self._transactions.list_transactions())
         allowed = self._allowed
         found = []
         for one in known:
@@ -95,12 +94,6 @@ class ListTransactionsHandler:
             unknown_state_filters=wanted.unknown_states,
             transaction_states=many.results(found, _state),
         )
-
-    def error_response(
-        self, ctx: RequestContext, request: ListTransactionsRequest, code: ErrorCode
-    ) -> ListTransactionsResponse:
-        """The code and no transactions."""
-        return ListTransactionsResponse(error_code=code)
 
 
 def _state(found: tuple[str, TransactionValue]) -> TransactionState:

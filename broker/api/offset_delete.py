@@ -13,7 +13,7 @@ Behaviour (S-GRP-6, KIP-496)
 from collections.abc import Collection
 from typing import Final
 
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
@@ -44,8 +44,10 @@ TOMBSTONES_PER_BATCH: Final = 256
 """Offsets that a large request deletes at a time: two milliseconds of work."""
 
 
-class OffsetDeleteHandler:
+class OffsetDeleteHandler(CodeAlone):
     """Has the group coordinator delete offsets of topics that no member reads."""
+
+    response = OffsetDeleteResponse
 
     def __init__(
         self,
@@ -81,14 +83,11 @@ class OffsetDeleteHandler:
         # Once even if nothing is wanted: the group may be missing.
         for start in range(0, len(wanted) or 1, size or 1):
             some = wanted[start : start + size]
-            try:
-                deletion = begin(self._groups.delete_offsets(request.group_id, some))
-            except KafkaError as error:
-                return self.error_response(ctx, request, error.code)
+            deletion = begin(self._groups.delete_offsets(request.group_id, some))
             # The batches of a large request are all written, even if the client leaves.
             code, codes = await (deletion if ctx.large else deletion.parked())
             if code is not ErrorCode.NONE:
-                return self.error_response(ctx, request, code)
+                raise KafkaError(code)
             results |= codes
             await PAUSE
         return _response(request, results, denied)
@@ -108,12 +107,6 @@ class OffsetDeleteHandler:
     def _exists(self, name: str, partition: int) -> bool:
         topic = self._image.topic(name)
         return topic is not None and partition in topic.partitions
-
-    def error_response(
-        self, ctx: RequestContext, request: OffsetDeleteRequest, code: ErrorCode
-    ) -> OffsetDeleteResponse:
-        """`code` for the whole request."""
-        return OffsetDeleteResponse(error_code=code)
 
 
 def _response(

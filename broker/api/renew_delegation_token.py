@@ -9,12 +9,12 @@ Behaviour: `KafkaApis.handleRenewTokenRequest` and `DelegationTokenControlManage
 
 from typing import TYPE_CHECKING, Final
 
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.request import RequestContext
 from broker.security.principal import Principal
 from broker.security.token_requests import enabled, may_ask_for_tokens
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
@@ -32,8 +32,10 @@ API: Final = Api(
 )
 
 
-class RenewDelegationTokenHandler:
+class RenewDelegationTokenHandler(CodeAlone):
     """Has the token renewed."""
+
+    response = RenewDelegationTokenResponse
 
     def __init__(self, tokens: "DelegationTokens | None") -> None:
         self._tokens = tokens
@@ -47,14 +49,5 @@ class RenewDelegationTokenHandler:
                 error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
             )
         client, secret = Principal.of(ctx.connection.principal), bytes(request.hmac)
-        try:
-            expires_ms = await enabled(self._tokens).renew(client, secret, request.renew_period_ms)
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
+        expires_ms = await enabled(self._tokens).renew(client, secret, request.renew_period_ms)
         return RenewDelegationTokenResponse(expiry_timestamp_ms=expires_ms)
-
-    def error_response(
-        self, ctx: RequestContext, request: RenewDelegationTokenRequest, code: ErrorCode
-    ) -> RenewDelegationTokenResponse:
-        """The code."""
-        return RenewDelegationTokenResponse(error_code=code)

@@ -13,7 +13,7 @@ Version notes
 
 from typing import Final
 
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.request import RequestContext
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -29,8 +29,10 @@ API: Final = Api(
 )
 
 
-class SaslHandshakeHandler:
+class SaslHandshakeHandler(CodeAlone):
     """Hands the choice to the connection's authentication."""
+
+    response = SaslHandshakeResponse
 
     async def __call__(
         self, ctx: RequestContext, request: SaslHandshakeRequest
@@ -38,16 +40,10 @@ class SaslHandshakeHandler:
         """The response, after a while if the choice is refused."""
         authentication = ctx.connection.authentication
         if authentication is None:
-            return self.error_response(ctx, request, ErrorCode.ILLEGAL_SASL_STATE)
+            return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
         answer = await authentication.shake_hands(ctx, request.mechanism)
         if answer.code is ErrorCode.ILLEGAL_SASL_STATE:
-            return self.error_response(ctx, request, answer.code)
+            return SaslHandshakeResponse(error_code=answer.code)
         return SaslHandshakeResponse(
             error_code=answer.code, mechanisms=list(authentication.offered)
         )
-
-    def error_response(
-        self, ctx: RequestContext, request: SaslHandshakeRequest, code: ErrorCode
-    ) -> SaslHandshakeResponse:
-        """The code, and no mechanism."""
-        return SaslHandshakeResponse(error_code=code, mechanisms=[])

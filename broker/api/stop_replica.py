@@ -38,7 +38,6 @@ API: Final = Api(
     key=ApiKey.STOP_REPLICA,
     versions=(0, 4),
     charged=Charged.NOTHING,
-    cluster_only=True,
     # KafkaApis.handleStopReplicaRequest
     accesses=(CLUSTER_ACTION,),
     make=lambda s: StopReplicaHandler(s.in_cluster.stopping),

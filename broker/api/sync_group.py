@@ -13,7 +13,7 @@ Version notes
 
 from typing import Final
 
-from broker.api_facts import Api
+from broker.api_facts import Api, CodeAlone
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import SyncReply, SyncRequest
 from broker.request import RequestContext
@@ -36,8 +36,10 @@ API: Final = Api(
 FIRST_VERSION_WITH_PROTOCOL: Final = 5
 
 
-class SyncGroupHandler:
+class SyncGroupHandler(CodeAlone):
     """Hands an assignment to the group coordinator and waits for the member's part of it."""
+
+    response = SyncGroupResponse
 
     def __init__(self, groups: GroupCoordinator, *, allowed: Permissions | None = None) -> None:
         self._allowed = allowed
@@ -48,36 +50,27 @@ class SyncGroupHandler:
         if ctx.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
             request.protocol_type is None or request.protocol_name is None
         ):
-            return self.error_response(ctx, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         allowed = self._allowed
         if allowed is not None and not allowed(
             ctx, Operation.READ, ResourceType.GROUP, request.group_id
         ):
-            return self.error_response(ctx, request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        try:
-            synced = self._groups.sync(
-                SyncRequest(
-                    group_id=request.group_id,
-                    member_id=request.member_id,
-                    instance_id=request.group_instance_id,
-                    generation=request.generation_id,
-                    protocol_type=request.protocol_type,
-                    protocol_name=request.protocol_name,
-                    assignments=tuple(
-                        (one.member_id, bytes(one.assignment)) for one in request.assignments
-                    ),
-                )
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        synced = self._groups.sync(
+            SyncRequest(
+                group_id=request.group_id,
+                member_id=request.member_id,
+                instance_id=request.group_instance_id,
+                generation=request.generation_id,
+                protocol_type=request.protocol_type,
+                protocol_name=request.protocol_name,
+                assignments=tuple(
+                    (one.member_id, bytes(one.assignment)) for one in request.assignments
+                ),
             )
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
+        )
         ctx.released = True
         return _response(await synced.parked())
-
-    def error_response(
-        self, ctx: RequestContext, request: SyncGroupRequest, code: ErrorCode
-    ) -> SyncGroupResponse:
-        """`code` and no assignment."""
-        return SyncGroupResponse(error_code=code)
 
 
 def _response(reply: SyncReply) -> SyncGroupResponse:

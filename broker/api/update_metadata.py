@@ -16,7 +16,7 @@ Version notes
 
 from typing import Final
 
-from broker.api_facts import MOST_OF_BROKERS, Api
+from broker.api_facts import MOST_OF_BROKERS, Api, CodeAlone
 from broker.cluster.image import BrokerImage, PartitionImage
 from broker.cluster.leader_and_isr import LEADER_DURING_DELETE
 from broker.membership.metadata_updates import MetadataUpdates
@@ -40,7 +40,6 @@ API: Final = Api(
     key=ApiKey.UPDATE_METADATA,
     versions=(0, 8),
     charged=Charged.NOTHING,
-    cluster_only=True,
     most_of_brokers=MOST_OF_BROKERS,
     # KafkaApis.handleUpdateMetadataRequest
     accesses=(CLUSTER_ACTION,),
@@ -50,8 +49,10 @@ API: Final = Api(
 FIRST_VERSION_WITH_LISTENERS: Final = 3
 
 
-class UpdateMetadataHandler:
+class UpdateMetadataHandler(CodeAlone):
     """Has the image changed."""
+
+    response = UpdateMetadataResponse
 
     def __init__(self, updates: MetadataUpdates) -> None:
         self._updates = updates
@@ -73,12 +74,6 @@ class UpdateMetadataHandler:
             MetadataUpdate(brokers=brokers, topics=topics),
         )
         return UpdateMetadataResponse(error_code=ErrorCode.NONE)
-
-    def error_response(
-        self, ctx: RequestContext, request: UpdateMetadataRequest, code: ErrorCode
-    ) -> UpdateMetadataResponse:
-        """The code."""
-        return UpdateMetadataResponse(error_code=code)
 
 
 def _partition(state: UpdateMetadataPartitionState) -> PartitionImage | None:

@@ -5,6 +5,7 @@ from typing import Any
 from broker.quotas.quotas import Quotas
 from broker.request import ConnectionInfo, RequestContext, reply_of
 from protocol.api_keys import ApiKey
+from protocol.errors import KafkaError
 from protocol.messages.registry import request_codec, response_codec
 from storage.waits import at_once
 from tests.support.manual_clock import ManualClock
@@ -42,6 +43,14 @@ def over_the_wire(key: ApiKey, version: int, response: Any) -> Any:
     return codec.parse(codec.build(response))
 
 
+async def answer_of(handler: Any, ctx: RequestContext, request: Any) -> Any:
+    """The reply, as connections make it: a refusal becomes the error response."""
+    try:
+        return await reply_of(handler(ctx, request))
+    except KafkaError as error:
+        return handler.error_response(ctx, request, error.code)
+
+
 async def acall(
     handler: Any,
     key: ApiKey,
@@ -53,7 +62,7 @@ async def acall(
     """Return the response that a client decodes after sending `request` in `version`."""
     codec = request_codec(key, version)
     parsed = codec.parse(codec.build(request))
-    reply = await reply_of(handler(context(key, version, connection=connection), parsed))
+    reply = await answer_of(handler, context(key, version, connection=connection), parsed)
     return over_the_wire(key, version, reply)
 
 

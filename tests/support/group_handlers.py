@@ -20,7 +20,7 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.registry import request_codec, spec
 from storage.waits import PAUSE, Until, Work
-from tests.support.api_calls import context, over_the_wire
+from tests.support.api_calls import answer_of, context, over_the_wire
 from tests.support.begun import begin
 from tests.support.group_harness import GroupHarness
 from tests.support.transaction_harness import TransactionHarness
@@ -125,7 +125,7 @@ class GroupApi(GroupHarness):
         parsed, _ = codec.parse_at(frame, memoryview(frame), 0, len(frame))
         ctx = context(key, version)
         ctx.large = large
-        later = Later(ctx, key, version, self.handlers[key](ctx, parsed))
+        later = Later(ctx, key, version, answer_of(self.handlers[key], ctx, parsed))
         frame[:] = b"\xee" * len(frame)
         self.check()
         return later

@@ -19,7 +19,7 @@ from broker.fairness import Lane
 from broker.request import ConnectionInfo, RequestContext
 from broker.security.access import Operation, ResourceType
 from broker.security.delegation_tokens import DelegationTokens, TokenSettings
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.create_delegation_token import (
     CreatableRenewer,
     CreateDelegationTokenRequest,
@@ -31,7 +31,7 @@ from protocol.messages.describe_delegation_token import (
 from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from storage.waits import at_once
-from tests.support.api_calls import CONNECTION, call, context, over_the_wire
+from tests.support.api_calls import CONNECTION, call
 from tests.support.manual_clock import ManualClock
 from tests.support.stores import new_uuid, open_store
 
@@ -94,13 +94,7 @@ class Bench:
             }
         )
         handler = CreateDelegationTokenHandler(self.tokens, self.allowed)
-        try:
-            return call(handler, CREATE.key, version, request, connection=client)
-        except KafkaError as error:
-            ctx = context(CREATE.key, version, connection=client)
-            return over_the_wire(
-                CREATE.key, version, handler.error_response(ctx, request, error.code)
-            )
+        return call(handler, CREATE.key, version, request, connection=client)
 
     def renew(self, secret: bytes, client: ConnectionInfo = ALICE, version: int = 2) -> Any:
         request = RenewDelegationTokenRequest(hmac=secret, renew_period_ms=-1)
@@ -123,12 +117,7 @@ class Bench:
         ]
         request = DescribeDelegationTokenRequest(owners=None if every else named)
         handler = DescribeDelegationTokenHandler(self.tokens, self.allowed)
-        try:
-            return call(handler, DESCRIBE.key, version, request, connection=client)
-        except KafkaError as error:
-            ctx = context(DESCRIBE.key, version, connection=client)
-            response = handler.error_response(ctx, request, error.code)
-            return over_the_wire(DESCRIBE.key, version, response)
+        return call(handler, DESCRIBE.key, version, request, connection=client)
 
 
 def versions(api: Any) -> range:

@@ -11,7 +11,7 @@ from broker.security.authorized_operations import EVERYTHING, NOT_ASKED
 from config.listener import Listener
 from protocol.acls.vocabulary import Operation, ResourceType
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicPartitionsCursor,
@@ -113,9 +113,8 @@ def test_a_cursor_begins_in_the_middle_or_behind_the_end() -> None:
 def test_cursors_that_make_no_sense() -> None:
     handler = made(("a", 2), ("b", 2))
     for names, cursor in ((("b",), ("a", 0)), (("a",), ("b", 0)), ((), ("a", -1))):
-        with pytest.raises(KafkaError) as refused:
-            page(handler, *names, cursor=cursor)
-        assert refused.value.code == ErrorCode.INVALID_REQUEST
+        answer = page(handler, *names, cursor=cursor)[2]
+        assert [one.error_code for one in answer.topics] == [ErrorCode.INVALID_REQUEST] * len(names)
 
 
 def test_more_names_than_are_sorted_in_one_go() -> None:
@@ -186,8 +185,8 @@ def test_s_acl_1_a_denied_topic_of_the_cursor_is_no_wrong_request() -> None:
     assert answer.topics[1].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     found, _, answer = page(handler, "a", cursor=("a", 1))
     assert found == [("a", [])]
-    with pytest.raises(KafkaError, match="cursor"):
-        page(handler, "b", cursor=("a", 1))
+    answer = page(handler, "b", cursor=("a", 1))[2]
+    assert [one.error_code for one in answer.topics] == [ErrorCode.INVALID_REQUEST]
 
 
 def test_s_acl_10_the_operations_of_each_topic_are_told() -> None:

@@ -17,8 +17,8 @@ from broker.api_facts import Api
 from broker.cluster.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
-from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
-from broker.security.authorized_operations import NONE, authorized_operations
+from broker.security.access import Operation, Question, ResourceType
+from broker.security.authorized_operations import cluster_operations
 from broker.security.permissions import Permissions
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -87,16 +87,8 @@ class DescribeClusterHandler:
             brokers=brokers,
         )
         if request.include_cluster_authorized_operations:
-            response.cluster_authorized_operations = self._operations(ctx)
+            response.cluster_authorized_operations = cluster_operations(self._allowed, ctx)
         return response
-
-    def _operations(self, ctx: RequestContext) -> int:
-        allowed = self._allowed
-        if allowed is not None and not allowed(
-            ctx, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME
-        ):
-            return NONE
-        return authorized_operations(allowed, ctx, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def error_response(
         self, ctx: RequestContext, request: DescribeClusterRequest, code: ErrorCode

@@ -28,18 +28,21 @@ Version notes
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker import many
 from broker.api_facts import Api
 from broker.cluster.endpoints import Endpoint, endpoint_for
 from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from broker.cluster.topic_names import invalid_name_reason
-from broker.cluster.topic_plan import Charge
 from broker.quotas.quotas import Quotas
 from broker.request import RequestContext
 from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
-from broker.security.authorized_operations import NONE, NOT_ASKED, authorized_operations
+from broker.security.authorized_operations import (
+    NOT_ASKED,
+    authorized_operations,
+    cluster_operations,
+)
 from broker.security.permissions import Permissions
 from config.broker_config import BrokerConfig
 from protocol.api_keys import ApiKey
@@ -56,6 +59,9 @@ from protocol.schema import Codec, Encoded
 from protocol.schema.lazy import Chained, Elements
 from protocol.types import ZERO_UUID
 from storage.waits import PAUSE
+
+if TYPE_CHECKING:
+    from broker.services import TopicChanger
 
 _FIRST_VERSION_WITH_IDS = 12
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
@@ -98,16 +104,6 @@ API: Final = Api(
 )
 
 
-class MissingTopics(Protocol):
-    """The part of `broker.cluster.controller.Controller` that is used here."""
-
-    async def ensure_topics(
-        self, names: Sequence[str], charge: Charge | None = None
-    ) -> dict[str, KafkaError]:
-        """Make missing topics; return the errors of those that are not there. Raises KafkaError."""
-        ...
-
-
 class MetadataHandler:
     """Describes brokers and topics of the metadata image; has missing topics made if asked to."""
 
@@ -115,7 +111,7 @@ class MetadataHandler:
         self,
         image: MetadataImage,
         config: BrokerConfig,
-        controller: MissingTopics,
+        controller: "TopicChanger",
         quotas: Quotas,
         *,
         allowed: Permissions | None = None,
@@ -306,7 +302,7 @@ class MetadataHandler:
         ctx.large |= sum(map(len, found)) > _LARGE_BYTES
         response.topics = Chained(found, errors)
         if request.include_cluster_authorized_operations:
-            response.cluster_authorized_operations = self._cluster_operations(ctx)
+            response.cluster_authorized_operations = cluster_operations(self._allowed, ctx)
         return response
 
     async def _encoded(
@@ -329,14 +325,6 @@ class MetadataHandler:
             found += [topic.encoded.get(form) or await _encode(topic, form) for topic in some]
             await PAUSE
         return found
-
-    def _cluster_operations(self, ctx: RequestContext) -> int:
-        allowed = self._allowed
-        if allowed is not None and not allowed(
-            ctx, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME
-        ):
-            return NONE
-        return authorized_operations(allowed, ctx, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def error_response(
         self, ctx: RequestContext, request: MetadataRequest, code: ErrorCode

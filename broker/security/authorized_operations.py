@@ -9,6 +9,7 @@ from typing import Final
 
 from broker.request import RequestContext
 from broker.security.permissions import Permissions
+from protocol.acls.rules import CLUSTER_NAME
 from protocol.acls.vocabulary import SUPPORTED, Operation, ResourceType
 
 NOT_ASKED: Final = -(1 << 31)
@@ -24,6 +25,15 @@ def bit_field(operations: Iterable[Operation]) -> int:
 
 EVERYTHING: Final = {kind: bit_field(operations) for kind, operations in SUPPORTED.items()}
 """What may be done with a resource of each type."""
+
+
+def cluster_operations(allowed: Permissions | None, ctx: RequestContext) -> int:
+    """What the client may do with the cluster; NONE if it may not even describe it."""
+    if allowed is not None and not allowed(
+        ctx, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME
+    ):
+        return NONE
+    return authorized_operations(allowed, ctx, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def authorized_operations(

@@ -14,7 +14,7 @@ A task with a `Task.hurry` may be woken before its period ends, when something w
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import trio
 
@@ -33,13 +33,6 @@ class TaskStatistics:
     failures: int = 0
     seconds: float = 0.0
     longest_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class BackgroundStatistics:
-    """The statistics of all tasks, by task name."""
-
-    tasks: dict[str, TaskStatistics] = field(default_factory=dict)
 
 
 class _Pause:
@@ -119,6 +112,6 @@ class Background:
             logger.error("Scheduled task '%s' failed and will run again: %s", task.name, error)
             return None
 
-    def statistics(self) -> BackgroundStatistics:
-        """A snapshot."""
-        return BackgroundStatistics(dict(self._statistics))
+    def statistics(self) -> dict[str, TaskStatistics]:
+        """The statistics of all tasks, by name."""
+        return dict(self._statistics)

@@ -1,6 +1,6 @@
 """The controller's numbers for metrics."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from broker.cluster.image import NO_LEADER, MetadataImage
 from broker.cluster.leadership import ElectionStatistics
@@ -11,14 +11,14 @@ from storage.waits import PAUSE
 class ControllerStatistics:
     """Gauges of `kafka.controller:type=KafkaController`."""
 
-    active_controller_count: int
-    global_topic_count: int
-    global_partition_count: int
-    offline_partitions_count: int
-    preferred_replica_imbalance_count: int
+    active_controller_count: int = 0
+    global_topic_count: int = 0
+    global_partition_count: int = 0
+    offline_partitions_count: int = 0
+    preferred_replica_imbalance_count: int = 0
     """Partitions led by another replica than the preferred (first) one."""
-    topics_to_delete_count: int
-    elections: ElectionStatistics
+    topics_to_delete_count: int = 0
+    elections: ElectionStatistics = field(default_factory=ElectionStatistics)
     """Counts of this start's elections."""
 
 

@@ -18,7 +18,7 @@ Source: `KafkaController` (3.9); what is different: decision 105.
 
 import logging
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 from broker.cluster.controller_statistics import ControllerStatistics
 from broker.cluster.metadata_store import (
@@ -45,7 +45,7 @@ from broker.controller.events import ControllerActivity, ControllerEvent, EventQ
 from broker.controller.fenced_store import NO_CONTROLLER, ControllerMoved, FencedStore
 from broker.controller.request_batch import Outgoing
 from broker.controller.settings import ControllerSettings
-from broker.controller.statistics import ClusterControllerStatistics, as_gauges, counted
+from broker.controller.statistics import ClusterControllerStatistics, counted
 from broker.controller.term import Term
 from broker.deadlines import Deadlines, Handle
 from broker.peers.peer import Peer
@@ -60,7 +60,6 @@ from storage.clock import Clock
 from storage.waits import Work, sleep
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 FIRST_BALANCE_S: Final = 5
 """Until leaders are balanced for the first time in a term."""
@@ -152,7 +151,7 @@ class ClusterController:
     def session_ended(self) -> None:
         """The session with the store is over: the ephemeral nodes are gone."""
         self._session_lives = False
-        self._fenced.alive = _never
+        self._fenced.alive = lambda: False
         self._events.clear()
         self.controller_id = NO_CONTROLLER
         # At once, so that nothing of the term is seen or answered any more; an event that is under
@@ -246,7 +245,7 @@ class ClusterController:
         term, self._term = self._term, None
         if term is None:
             return
-        self._unclean_before += term.partitions.counts.unclean
+        self._unclean_before += term.partitions.unclean
         for unwatch in self._unwatch:
             unwatch()
         self._unwatch.clear()
@@ -266,12 +265,12 @@ class ClusterController:
             (
                 PREFERRED_ELECTION,
                 ControllerActivity.MANUAL_LEADER_BALANCE,
-                _elect_by_tree,
+                lambda term: term.elections.ask_by_tree(),
             ),
             (
                 REASSIGN_PARTITIONS,
                 ControllerActivity.ALTER_PARTITION_REASSIGNMENT,
-                _reassign_by_tree,
+                lambda term: term.reassignments.ask_by_tree(),
             ),
         ):
             self._unwatch.append(self._store.watch(path, self._watcher(path, activity, handle)))
@@ -387,24 +386,11 @@ class ClusterController:
         """A snapshot for metrics."""
         return counted(
             None if self._term is None else self._term.state,
-            self._unclean_before
-            + (0 if self._term is None else self._term.partitions.counts.unclean),
+            self._unclean_before + (0 if self._term is None else self._term.partitions.unclean),
             self._events.statistics(),
             self._channels.statistics(),
         )
 
     async def gauges(self) -> ControllerStatistics:
         """The part of the statistics that a broker has which stands alone, too."""
-        return as_gauges(self.statistics())
-
-
-def _never() -> bool:
-    return False
-
-
-async def _elect_by_tree(term: Term) -> None:
-    await term.elections.ask_by_tree()
-
-
-async def _reassign_by_tree(term: Term) -> None:
-    await term.reassignments.ask_by_tree()
+        return self.statistics().gauges

@@ -16,7 +16,6 @@ Sources: `kafka.controller.PartitionStateMachine` (3.9).
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from broker.cluster.leader_and_isr import LeaderAndIsr
 from broker.controller.cluster_state import PARTITION_FROM, ControllerState, PartitionStage
@@ -47,13 +46,6 @@ Outcome = LeaderAndIsr | ElectionFailed
 """A partition's new leadership, or why there is none."""
 
 
-@dataclass(slots=True)
-class ElectionCounts:
-    """Elections of this broker's terms as controller."""
-
-    unclean: int = 0
-
-
 class PartitionStates:
     """See the module."""
 
@@ -69,7 +61,8 @@ class PartitionStates:
         self._tree = tree
         self._sending = sending
         self._unclean_by_default = unclean_by_default
-        self.counts = ElectionCounts()
+        self.unclean = 0
+        """Unclean elections of this term."""
 
     async def start(self) -> None:
         """Find out the states at the beginning of a term, and elect where there is no leader."""
@@ -202,7 +195,7 @@ class PartitionStates:
         written = await self._tree.update_states(wanted)
         for tp, leadership in written.done.items():
             state.set_leadership(tp, leadership)
-            self.counts.unclean += elected[tp].unclean
+            self.unclean += elected[tp].unclean
             batch.add_leadership(elected[tp].recipients, tp, is_new=False)
             state.set_partition_state(tp, PartitionStage.ONLINE)
             outcomes[tp] = leadership

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import GaugeMetricFamily
 
 from broker.metrics.recent import Recent
-from broker.metrics.request_families import Family
+from broker.metrics.samples import Family
 
 if TYPE_CHECKING:
     from broker.security.acl_authorizer import AuthorizerStatistics

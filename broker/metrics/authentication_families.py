@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from broker.metrics.recent import Recent
-from broker.metrics.request_families import Family
-from broker.metrics.socket_families import CONFLUENT, STRIMZI, by_listener
+from broker.metrics.samples import Family, labelled
+from broker.metrics.socket_families import CONFLUENT, STRIMZI, lately
 from broker.network.socket_server import SocketServerStatistics
 from broker.security.authentication.statistics import AuthenticationStatistics
 
@@ -74,18 +74,10 @@ def authentication_families(
             totals = _OF_BOTH[name](totals, handshakes)
         if not totals:
             continue
-        yield by_listener(CounterMetricFamily, CONFLUENT + name, text, totals)
-        if name in _OF_BOTH:
-            yield by_listener(CounterMetricFamily, STRIMZI + name, text, totals)
-        rates = {
-            listener: rate
-            for listener, total in totals.items()
-            if has_rate and (rate := recent.rate(name, listener, total=total)) is not None
-        }
-        if rates:
-            yield by_listener(
-                GaugeMetricFamily, f"{CONFLUENT}{name}_rate", text + " per second, lately", rates
-            )
+        for prefix in (CONFLUENT, STRIMZI) if name in _OF_BOTH else (CONFLUENT,):
+            yield labelled(CounterMetricFamily, prefix + name, text, "listener", totals)
+        if has_rate:
+            yield from lately(name, text, totals, recent)
 
 
 def _successful(totals: Mapping[str, float], handshakes: "HandshakeStatistics") -> dict[str, float]:
@@ -114,7 +106,7 @@ def _of_sasl(listeners: Mapping[str, AuthenticationStatistics], strangers: int) 
         }
         if seconds:
             full = f"{CONFLUENT}reauthentication_latency_{name}"
-            yield by_listener(GaugeMetricFamily, full, text, seconds)
+            yield labelled(GaugeMetricFamily, full, text, "listener", seconds)
     yield GaugeMetricFamily(
         CONFLUENT + "unauthenticated_connections",
         "Connections that have yet to authenticate",

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily
 
 from broker.cleaner.log_cleaner import LogCleanerStatistics
+from broker.metrics.samples import Family, labelled
 
 _CLEANER = "kafka_log_logcleaner_"
 _MANAGER = "kafka_log_logcleanermanager_"
 
 
-def cleaner_families(statistics: LogCleanerStatistics | None) -> Iterator[GaugeMetricFamily]:
+def cleaner_families(statistics: LogCleanerStatistics | None) -> Iterator[Family]:
     """Yield the families; none if there are no statistics."""
     if statistics is None:
         return
@@ -70,7 +71,4 @@ def cleaner_families(statistics: LogCleanerStatistics | None) -> Iterator[GaugeM
             manager.uncleanable_bytes,
         ),
     ):
-        family = GaugeMetricFamily(_MANAGER + name, text, labels=("logDirectory",))
-        for directory, value in values.items():
-            family.add_metric((directory,), value)
-        yield family
+        yield labelled(GaugeMetricFamily, _MANAGER + name, text, "logDirectory", values)

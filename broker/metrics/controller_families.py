@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from broker.controller.events import ControllerActivity
 from broker.controller.statistics import ClusterControllerStatistics
-from broker.metrics.request_families import Family, summary
+from broker.metrics.samples import Family, labelled, summary
 
 _CONTROLLER: Final = "kafka_controller_kafkacontroller_"
 _STATS: Final = "kafka_controller_controllerstats_"
@@ -71,12 +71,13 @@ def controller_families(found: ClusterControllerStatistics) -> Iterator[Family]:
         "Requests that wait for brokers",
         value=sum(one.queued for one in found.channels.values()),
     )
-    queued = GaugeMetricFamily(
-        _CHANNELS + "queuesize", "Requests that wait for one broker", labels=("broker_id",)
+    yield labelled(
+        GaugeMetricFamily,
+        _CHANNELS + "queuesize",
+        "Requests that wait for one broker",
+        "broker_id",
+        {str(broker_id): one.queued for broker_id, one in found.channels.items()},
     )
-    for broker_id, one in found.channels.items():
-        queued.add_metric((str(broker_id),), one.queued)
-    yield queued
     yield summary(
         _CHANNELS + "requestrateandqueuetimems",
         "Time that requests waited for one broker, ms",

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
-    UntypedMetricFamily,
 )
 
-from broker.background import BackgroundStatistics
+from broker.background import TaskStatistics
 from broker.cleaner.log_cleaner import LogCleanerStatistics
 from broker.cluster.controller_statistics import ControllerStatistics
 from broker.cluster.image import BrokerImage, TopicImage
@@ -34,7 +33,8 @@ from broker.metrics.partition_families import cluster_families, log_families, pa
 from broker.metrics.quota_families import quota_families
 from broker.metrics.recent import Recent
 from broker.metrics.replication_families import connection_families, replication_families
-from broker.metrics.request_families import Family, request_families, summary
+from broker.metrics.request_families import request_families
+from broker.metrics.samples import Family, labelled, summary, twice
 from broker.metrics.socket_families import socket_families
 from broker.metrics.topic_families import topic_families
 from broker.metrics.transaction_families import transaction_families
@@ -83,7 +83,8 @@ class Sources:
     authentication: Callable[[], Mapping[str, AuthenticationStatistics]]
     """By listener that authenticates."""
     channel: Callable[[], RequestChannelStatistics]
-    background: Callable[[], BackgroundStatistics]
+    background: Callable[[], Mapping[str, TaskStatistics]]
+    """By task."""
     deadlines: Callable[[], DeadlinesStatistics]
     opening: Callable[[], OpeningStatistics]
     quotas: Quotas
@@ -137,32 +138,19 @@ def gauge(name: str, text: str, value: float) -> Family:
     return GaugeMetricFamily(name, text, value=value)
 
 
-def _labelled(
-    kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
-    name: str,
-    text: str,
-    labels: tuple[str, ...],
-    samples: Iterable[tuple[tuple[str, ...], float]],
-) -> Family:
-    family = kind(name, text, labels=labels)
-    for values, number in samples:
-        family.add_metric(values, number)
-    return family
-
-
 def _server(sources: Sources) -> Iterator[Family]:
     yield gauge(
         "kafka_server_kafkaserver_brokerstate",
         "0 not running, 1 starting, 2 recovering, 3 running, 6 and 7 stopping",
         int(sources.broker_state()),
     )
-    yield _labelled(
-        GaugeMetricFamily,
+    ids = GaugeMetricFamily(
         "kafka_server_kafkaserver_clusterid",
         "Always 1; the ids are labels",
-        ("clusterid", "broker"),
-        [((sources.cluster_id, str(sources.broker_id)), 1)],
+        labels=("clusterid", "broker"),
     )
+    ids.add_metric((sources.cluster_id, str(sources.broker_id)), 1)
+    yield ids
     sessions = sources.fetch_sessions()
     prefix = "kafka_server_fetchsessioncache_"
     yield gauge(
@@ -173,7 +161,7 @@ def _server(sources: Sources) -> Iterator[Family]:
         "Partitions in incremental fetch sessions",
         sessions.partitions_cached,
     )
-    yield from _twice(
+    yield from twice(
         prefix + "incrementalfetchsessionevictions",
         "Fetch sessions evicted for others",
         sessions.evictions,
@@ -181,12 +169,6 @@ def _server(sources: Sources) -> Iterator[Family]:
     prefix = "kafka_server_kafkaserver_linux_disk_"
     for name, value in zip(("read_bytes", "write_bytes"), sources.disk(), strict=True):
         yield gauge(prefix + name, "Bytes of this process, as the kernel counts them", value)
-
-
-def _twice(name: str, text: str, value: float) -> Iterator[Family]:
-    """Yield a counter twice: under the names that Strimzi and Confluent give to `…PerSec`."""
-    yield CounterMetricFamily(name, text, value=value)
-    yield UntypedMetricFamily(name + "persec", text + ": the same number", value=value)
 
 
 def _controller(state: ControllerStatistics) -> Iterator[Family]:
@@ -216,7 +198,7 @@ def _controller(state: ControllerStatistics) -> Iterator[Family]:
         ),
     ):
         yield gauge(prefix + name, text, value)
-    yield from _twice(
+    yield from twice(
         "kafka_controller_controllerstats_uncleanleaderelections",
         "Partitions that this broker leads since its start, though it was not in their ISR",
         state.elections.unclean,
@@ -277,17 +259,17 @@ def _replica_manager(
         ),
     ):
         yield gauge(prefix + name, text, value)
-    yield from _twice(
+    yield from twice(
         prefix + "isrshrinks",
         "Partitions whose ISR this broker made smaller",
         elections.isr_shrinks + statistics.isr.shrinks,
     )
-    yield from _twice(
+    yield from twice(
         prefix + "isrexpands",
         "Partitions whose ISR this broker made larger",
         elections.isr_expands + statistics.isr.expands,
     )
-    yield from _twice(
+    yield from twice(
         prefix + "failedisrupdates",
         "Changes of an ISR that the controller did not make",
         statistics.isr.failed_updates,
@@ -295,19 +277,19 @@ def _replica_manager(
     purgatories = {"Produce": statistics.produce_purgatory, "Fetch": statistics.fetch_purgatory}
     prefix = "kafka_server_delayedoperationpurgatory_"
     for name, attribute in (("purgatorysize", "watchers"), ("numdelayedoperations", "parked")):
-        yield _labelled(
+        yield labelled(
             GaugeMetricFamily,
             prefix + name,
             f"Parked requests: {attribute}",
-            ("delayedOperation",),
-            [((kind,), getattr(found, attribute)) for kind, found in purgatories.items()],
+            "delayedOperation",
+            {kind: getattr(found, attribute) for kind, found in purgatories.items()},
         )
-    yield _labelled(
+    yield labelled(
         CounterMetricFamily,
         "kafka_server_delayedoperationmetrics_expires",
         "Parked requests that ended by their timeout",
-        ("delayedOperation",),
-        [((kind,), found.expired) for kind, found in purgatories.items()],
+        "delayedOperation",
+        {kind: found.expired for kind, found in purgatories.items()},
     )
 
 
@@ -333,33 +315,30 @@ def _log_manager(manager: LogManagerStatistics) -> Iterator[Family]:
         "Segments that let go of their files for others",
         value=manager.closed_segments,
     )
-    yield _labelled(
+    yield labelled(
         GaugeMetricFamily,
         "kafka_log_logmanager_logdirectoryoffline",
         "1 for a log directory that failed",
-        ("logDirectory",),
-        [
-            *(((path,), 0) for path in manager.live_dirs),
-            *(((path,), 1) for path in manager.offline_dirs),
-        ],
+        "logDirectory",
+        dict.fromkeys(manager.live_dirs, 0) | dict.fromkeys(manager.offline_dirs, 1),
     )
-    yield _labelled(
+    yield labelled(
         CounterMetricFamily,
         "kafka_log_logmanager_damagedindexes",
         "Indexes that did not say what their log holds, and were rebuilt from it",
-        ("kind",),
-        (((kind,), count) for kind, count in sorted(manager.damaged_indexes.items())),
+        "kind",
+        dict(sorted(manager.damaged_indexes.items())),
     )
 
 
 def _opening(statistics: OpeningStatistics) -> Iterator[Family]:
     prefix = "kafka_server_batchopening_"
-    yield _labelled(
+    yield labelled(
         CounterMetricFamily,
         prefix + "opened",
         "Produced batches opened beside the event loop, by where",
-        ("where",),
-        [(("thread",), statistics.in_threads), (("process",), statistics.in_processes)],
+        "where",
+        {"thread": statistics.in_threads, "process": statistics.in_processes},
     )
     yield CounterMetricFamily(
         prefix + "toomuch",
@@ -374,15 +353,15 @@ def _opening(statistics: OpeningStatistics) -> Iterator[Family]:
 
 
 def _background(sources: Sources) -> Iterator[Family]:
-    tasks = sources.background().tasks
+    tasks = sources.background()
     prefix = "kafka_server_backgroundtask_"
-    for name, attribute in (("runs", "runs"), ("failures", "failures"), ("seconds", "seconds")):
-        yield _labelled(
+    for name in ("runs", "failures", "seconds"):
+        yield labelled(
             CounterMetricFamily,
             prefix + name,
             f"Background tasks: {name}",
-            ("task",),
-            [((task,), getattr(found, attribute)) for task, found in tasks.items()],
+            "task",
+            {task: getattr(found, name) for task, found in tasks.items()},
         )
     timers = sources.deadlines()
     yield gauge("kafka_server_timers_active", "Timers that wait", timers.active)

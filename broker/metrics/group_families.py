@@ -38,11 +38,12 @@ def group_families(
         yield GaugeMetricFamily(prefix + name, f"Groups in state {state}", value=value)
     yield GaugeMetricFamily(prefix + "numoffsets", "Committed offsets", value=statistics.offsets)
     prefix = "kafka_coordinator_group_groupcoordinatormetrics_"
+    counters = statistics.counters
     for name, text, value in (
-        ("offset_commit", "Offsets committed", statistics.commits),
-        ("offset_expiration", "Committed offsets that expired", statistics.expired_offsets),
-        ("offset_deletion", "Committed offsets deleted", statistics.deleted_offsets),
-        ("group_completed_rebalance", "Rebalances completed", statistics.completed_rebalances),
+        ("offset_commit", "Offsets committed", counters.commits),
+        ("offset_expiration", "Committed offsets that expired", counters.expired_offsets),
+        ("offset_deletion", "Committed offsets deleted", counters.deleted_offsets),
+        ("group_completed_rebalance", "Rebalances completed", counters.completed_rebalances),
     ):
         yield CounterMetricFamily(prefix + name, text, value=value)
     yield GaugeMetricFamily(

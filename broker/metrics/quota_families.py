@@ -12,7 +12,7 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from broker.metrics.lines import Lines, labels
-from broker.metrics.request_families import Family
+from broker.metrics.samples import Family, labelled
 from broker.quotas.quotas import Quotas
 from storage.waits import PAUSE
 
@@ -61,11 +61,15 @@ async def _clients(quotas: Quotas) -> list[Family | Lines]:
             _PREFIX + "throttled_ms", "gauge", "Milliseconds that a client is still throttled for"
         ),
     }
-    waiting = GaugeMetricFamily(
-        _PREFIX + "queue_size", "Connections that are throttled", labels=("resource",)
+    statistics = charging.statistics()
+    waiting = labelled(
+        GaugeMetricFamily,
+        _PREFIX + "queue_size",
+        "Connections that are throttled",
+        "resource",
+        {kind.value: found.throttled for kind, found in statistics.items()},
     )
-    for kind, found in charging.statistics().items():
-        waiting.add_metric((kind.value,), found.throttled)
+    for kind, found in statistics.items():
         for one in found.payers:
             names = {"user": sanitized(one.payer.user), "clientId": one.payer.client_id}
             label = labels(resource=kind.value, **names)
@@ -117,10 +121,7 @@ def _connections(quotas: Quotas) -> Iterator[Family]:
                 found.ip_throttle_ms,
             ),
         ):
-            family = GaugeMetricFamily(prefix + name, text, labels=("listener",))
-            for listener, ms in times.items():
-                family.add_metric((listener,), ms)
-            yield family
+            yield labelled(GaugeMetricFamily, prefix + name, text, "listener", times)
     yield CounterMetricFamily(
         _SOCKETS + "ip_connections_throttled",
         "Connections closed for the rate of their address",

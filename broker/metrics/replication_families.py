@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from broker.metrics.lines import Lines, labels
 from broker.metrics.recent import Recent
-from broker.metrics.request_families import Family
+from broker.metrics.samples import Family
 from broker.peers.traffic import PeerTraffic
 from broker.replication.fetching.statistics import FetcherStatistics, FetchingStatistics
 from storage.waits import PAUSE

@@ -4,32 +4,16 @@ A quantile covers the last minute or two and is the bound of a bucket (`storage.
 is NaN if there was no such request. `count` and `sum` of a phase are since the start.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    SummaryMetricFamily,
-    UntypedMetricFamily,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UntypedMetricFamily
 
 from broker.metrics.recent import Recent
+from broker.metrics.samples import Family, labelled, summary
 from broker.network.request_channel import RequestChannelStatistics
-from storage.distribution import DistributionSnapshot
 from storage.waits import PAUSE
 
-Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily | UntypedMetricFamily
-
-QUANTILES: Final = {
-    "0.50": 0.5,
-    "0.75": 0.75,
-    "0.95": 0.95,
-    "0.98": 0.98,
-    "0.99": 0.99,
-    "0.999": 0.999,
-}
-"""The JMX exporter's text of each quantile, and its value."""
 _PREFIX: Final = "kafka_network_requestmetrics_"
 _PHASES: Final = (
     ("total", "totaltimems", "Milliseconds from the arrival of a request to its sent reply"),
@@ -45,46 +29,22 @@ _PHASES: Final = (
 )
 
 
-def summary(
-    name: str,
-    text: str,
-    found: Mapping[str, DistributionSnapshot],
-    label: str | None = "request",
-) -> SummaryMetricFamily:
-    """Return a summary in milliseconds of `found`: by value of `label`."""
-    family = SummaryMetricFamily(name, text, labels=() if label is None else (label,))
-    for key, snapshot in found.items():
-        own = {} if label is None else {label: key}
-        for quantile, value in zip(
-            QUANTILES, snapshot.quantiles_s(QUANTILES.values()), strict=True
-        ):
-            family.add_sample(name, {**own, "quantile": quantile}, value * 1000)
-        family.add_metric(tuple(own.values()), snapshot.count, snapshot.total_s * 1000)
-    return family
-
-
 async def request_families(statistics: RequestChannelStatistics, recent: Recent) -> list[Family]:
     """Return the families of requests and workers."""
-    families: list[Family] = []
     requests = dict(statistics.requests)
     if "Fetch" in requests:
         # Kafka counts fetches under both names; dashboards query either.
         requests["FetchConsumer"] = requests["Fetch"]
-    for family in (
-        CounterMetricFamily(_PREFIX + "requests", "Requests by API", labels=("request",)),
-        UntypedMetricFamily(
-            _PREFIX + "requestspersec", "Requests by API: the same number", labels=("request",)
-        ),
-    ):
-        for api, times in requests.items():
-            family.add_metric((api,), times.requests)
-        families.append(family)
-    errors = CounterMetricFamily(
-        _PREFIX + "errors", "Requests that failed for a fault of the broker", labels=("request",)
-    )
-    for api, times in requests.items():
-        errors.add_metric((api,), times.errors)
-    families.append(errors)
+    counts = {api: times.requests for api, times in requests.items()}
+    errors = {api: times.errors for api, times in requests.items()}
+    text = "Requests by API"
+    same = f"{text}: the same number"
+    failed = "Requests that failed for a fault of the broker"
+    families: list[Family] = [
+        labelled(CounterMetricFamily, _PREFIX + "requests", text, "request", counts),
+        labelled(UntypedMetricFamily, _PREFIX + "requestspersec", same, "request", counts),
+        labelled(CounterMetricFamily, _PREFIX + "errors", failed, "request", errors),
+    ]
     for phase, name, text in _PHASES:
         found = {api: times.phases[phase] for api, times in requests.items()}
         families.append(summary(_PREFIX + name, text, found))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from broker.metrics.recent import Recent
-from broker.metrics.request_families import Family
+from broker.metrics.samples import Family, labelled
 from broker.network.socket_server import SocketServerStatistics
 from broker.world.loop_watch import LoopStatistics
 
@@ -26,20 +26,18 @@ def socket_families(
 ) -> Iterator[Family]:
     """Yield the families of the connections and of the event loop that serves them."""
     for prefix in (CONFLUENT, STRIMZI):
-        yield by_listener(
-            GaugeMetricFamily, prefix + "connection_count", "Connections", statistics.connections
-        )
+        name, found = prefix + "connection_count", statistics.connections
+        yield labelled(GaugeMetricFamily, name, "Connections", "listener", found)
     yield from _rates(statistics, recent)
     if statistics.handshakes is not None:
         yield from _handshakes(statistics.handshakes)
-    refused = CounterMetricFamily(
+    yield labelled(
+        CounterMetricFamily,
         CONFLUENT + "connection_refused",
         "Connections closed because of a limit",
-        labels=("reason",),
+        "reason",
+        {refusal.value: count for refusal, count in statistics.refused.items()},
     )
-    for refusal, count in statistics.refused.items():
-        refused.add_metric((refusal.value,), count)
-    yield refused
     for name, text, value in (
         (
             "idle_connections_killed_count",
@@ -78,12 +76,13 @@ def socket_families(
 
 
 def _handshakes(statistics: "HandshakeStatistics") -> Iterator[Family]:
-    refused = CounterMetricFamily(
-        CONFLUENT + "handshakes_refused", "TLS handshakes that failed", labels=("reason",)
+    yield labelled(
+        CounterMetricFamily,
+        CONFLUENT + "handshakes_refused",
+        "TLS handshakes that failed",
+        "reason",
+        {reason.name.lower(): count for reason, count in statistics.refused.items()},
     )
-    for reason, count in statistics.refused.items():
-        refused.add_metric((reason.name.lower(),), count)
-    yield refused
     for name, text, value in (
         ("handshakes_under_way", "Connections that have not shaken hands", statistics.under_way),
         ("handshakes_waiting", "Those that wait for a place", statistics.waiting),
@@ -91,17 +90,16 @@ def _handshakes(statistics: "HandshakeStatistics") -> Iterator[Family]:
         yield GaugeMetricFamily(CONFLUENT + name, text, value=value)
 
 
-def by_listener(
-    kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
-    name: str,
-    text: str,
-    values: Mapping[str, float],
-) -> Family:
-    """A family with a sample for each listener."""
-    family = kind(name, text, labels=("listener",))
-    for listener, value in values.items():
-        family.add_metric((listener,), value)
-    return family
+def lately(name: str, text: str, totals: Mapping[str, float], recent: Recent) -> Iterator[Family]:
+    """Yield the rates of what is counted by listener; nothing while none is known."""
+    rates = {
+        listener: rate
+        for listener, total in totals.items()
+        if (rate := recent.rate(name, listener, total=total)) is not None
+    }
+    if rates:
+        full, text = f"{CONFLUENT}{name}_rate", text + " per second, lately"
+        yield labelled(GaugeMetricFamily, full, text, "listener", rates)
 
 
 def _rates(statistics: SocketServerStatistics, recent: Recent) -> Iterator[Family]:
@@ -109,16 +107,8 @@ def _rates(statistics: SocketServerStatistics, recent: Recent) -> Iterator[Famil
         ("connection_creation", "Connections accepted", statistics.accepted),
         ("connection_close", "Connections that ended", statistics.closed),
     ):
-        yield by_listener(CounterMetricFamily, CONFLUENT + name, text, totals)
-        rates = {
-            listener: rate
-            for listener, total in totals.items()
-            if (rate := recent.rate(name, listener, total=total)) is not None
-        }
-        if rates:
-            yield by_listener(
-                GaugeMetricFamily, CONFLUENT + name + "_rate", text + " per second, lately", rates
-            )
+        yield labelled(CounterMetricFamily, CONFLUENT + name, text, "listener", totals)
+        yield from lately(name, text, totals, recent)
 
 
 def _memory(statistics: SocketServerStatistics) -> Iterator[Family]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from broker.coordinator.transaction.settings import TransactionStatistics
+from broker.metrics.samples import Family, labelled
 
 _STATES = "kafka_coordinator_transaction_transactionstatemanager_"
 _MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
@@ -18,13 +19,11 @@ _LOADS = "kafka_server_transaction_coordinator_metrics_"
 _VERIFICATIONS = "kafka_server_addpartitionstotxnmanager_"
 
 
-def transaction_families(
-    statistics: TransactionStatistics,
-) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+def transaction_families(statistics: TransactionStatistics) -> Iterator[Family]:
     """Yield the families of the coordinator."""
     loading = statistics.loading
     average = loading.load_time_total_ms / loading.loads if loading.loads else 0.0
-    markers = statistics.markers
+    markers, counters = statistics.markers, statistics.counters
     for name, text, value in (
         (_LOADS + "partition_load_time_max", "Milliseconds: longest", loading.load_time_max_ms),
         (_LOADS + "partition_load_time_avg", "Milliseconds: mean", average),
@@ -33,32 +32,23 @@ def transaction_families(
         yield GaugeMetricFamily(name, text, value=value)
     for name, text, value in (
         (_LOADS + "loaded_records", "Records replayed by loads", loading.loaded_records),
-        (_STATES + "append_errors", "Changes that could not be written", statistics.failed_changes),
-        (_STATES + "timed_out", "Transactions aborted for their age", statistics.timed_out),
-        (_STATES + "expired", "Transactional ids forgotten", statistics.expired_ids),
-        (_VERIFICATIONS + "verification", "Partitions verified", statistics.verifications),
+        (_STATES + "append_errors", "Changes that could not be written", counters.failed_changes),
+        (_STATES + "timed_out", "Transactions aborted for their age", counters.timed_out),
+        (_STATES + "expired", "Transactional ids forgotten", counters.expired_ids),
+        (_VERIFICATIONS + "verification", "Partitions verified", counters.verifications),
         (
             _VERIFICATIONS + "verificationfailure",
             "Partitions that were not in the transaction, or could not be verified",
-            statistics.failed_verifications,
+            counters.failed_verifications,
         ),
         (_MARKERS + "written", "Markers written", markers.written),
         (_MARKERS + "retried", "Markers that had to be tried again", markers.retried),
     ):
         yield CounterMetricFamily(name, text, value=value)
-    partitions = GaugeMetricFamily(
-        _STATES + "partitions", "Partitions of __transaction_state led here", labels=("state",)
-    )
-    for state, count in loading.partitions.items():
-        partitions.add_metric((state,), count)
-    yield partitions
-    ids = GaugeMetricFamily(_STATES + "transactionalids", "By their state", labels=("state",))
-    for state, count in statistics.transactional_ids.items():
-        ids.add_metric((state,), count)
-    yield ids
-    changes = CounterMetricFamily(
-        _STATES + "changes", "Durable changes, by the state reached", labels=("state",)
-    )
-    for state, count in statistics.changes.items():
-        changes.add_metric((state,), count)
-    yield changes
+    text = "Partitions of __transaction_state led here"
+    yield labelled(GaugeMetricFamily, _STATES + "partitions", text, "state", loading.partitions)
+    text, ids = "By their state", statistics.transactional_ids
+    yield labelled(GaugeMetricFamily, _STATES + "transactionalids", text, "state", ids)
+    text = "Durable changes, by the state reached"
+    changes = {state.label: count for state, count in counters.changes.items()}
+    yield labelled(CounterMetricFamily, _STATES + "changes", text, "state", changes)

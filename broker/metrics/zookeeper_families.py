@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UntypedMetricFamily
+from prometheus_client.core import GaugeMetricFamily
 
-from broker.metrics.request_families import Family, summary
+from broker.metrics.samples import Family, labelled, summary, twice
 from broker.zookeeper.zookeeper_store import ZooKeeperStatistics
 
 _SESSION: Final = "kafka_server_sessionexpirelistener_"
@@ -14,21 +14,19 @@ _CLIENT: Final = "kafka_server_zookeeperclientmetrics_"
 
 def zookeeper_families(found: ZooKeeperStatistics) -> Iterator[Family]:
     """Return the families of the session."""
-    state = GaugeMetricFamily(
-        _SESSION + "sessionstate", "1: the session is in this state", labels=("state",)
+    yield labelled(
+        GaugeMetricFamily,
+        _SESSION + "sessionstate",
+        "1: the session is in this state",
+        "state",
+        {one.name: int(one is found.state) for one in type(found.state)},
     )
-    for one in type(found.state):
-        state.add_metric((one.name,), int(one is found.state))
-    yield state
     for name, text, value in (
         ("syncconnects", "Connections to ZooKeeper", found.times_connected),
         ("disconnects", "Connections to ZooKeeper that were lost", found.times_suspended),
         ("expires", "Sessions that ZooKeeper has ended", found.times_expired),
     ):
-        yield CounterMetricFamily(f"{_SESSION}zookeeper{name}", text, value=value)
-        yield UntypedMetricFamily(
-            f"{_SESSION}zookeeper{name}persec", f"{text}: the same number", value=value
-        )
+        yield from twice(f"{_SESSION}zookeeper{name}", text, value)
     yield GaugeMetricFamily(
         _CLIENT + "requestsinflight", "Requests to ZooKeeper under way", value=found.in_flight
     )

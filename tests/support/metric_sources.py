@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import SimpleNamespace as Stub
 from typing import Any
 
-from broker.background import BackgroundStatistics, TaskStatistics
+from broker.background import TaskStatistics
 from broker.cleaner.log_cleaner import LogCleanerStatistics
 from broker.cluster.controller_statistics import ControllerStatistics
 from broker.cluster.image import BrokerImage, TopicImage
@@ -13,7 +13,7 @@ from broker.controller.channels import ChannelStatistics
 from broker.controller.events import EventQueue
 from broker.controller.statistics import ClusterControllerStatistics
 from broker.coordinator.group.data.offsets import CommittedOffset
-from broker.coordinator.group.statistics import GroupOffsets, GroupStatistics
+from broker.coordinator.group.statistics import GroupCounters, GroupOffsets, GroupStatistics
 from broker.coordinator.runtime.loading import LoadStatistics
 from broker.deadlines import DeadlinesStatistics
 from broker.metrics.families import Sources
@@ -190,9 +190,7 @@ def sources(**changes: Any) -> Sources:
             requests={"Produce": produce.snapshot(60.0)},
             pool=HandlerPoolStatistics(workers=8, busy=0, queued=0, busy_s=0.5),
         ),
-        "background": lambda: BackgroundStatistics(
-            {"x": TaskStatistics(runs=1, failures=0, seconds=0.1)}
-        ),
+        "background": lambda: {"x": TaskStatistics(runs=1, failures=0, seconds=0.1)},
         "deadlines": lambda: DeadlinesStatistics(active=1, fired=0),
         "opening": lambda: OpeningStatistics(in_threads=9, in_processes=4, too_much=2, waiting=1),
         "quotas": limited_quotas(),
@@ -236,17 +234,13 @@ def limited_quotas() -> Quotas:
 
 async def group_statistics() -> Any:
     """Return statistics of some groups."""
+    counters = GroupCounters()
+    counters.commits, counters.completed_rebalances = 5, 1
     return GroupStatistics(
-        transactional_commits=0,
-        commit_failures=0,
-        rebalances={},
         timers=0,
         groups={"Stable": 2, "PreparingRebalance": 1},
         offsets=4,
-        commits=5,
-        expired_offsets=0,
-        deleted_offsets=0,
-        completed_rebalances=1,
+        counters=counters,
         loading=LoadStatistics(
             partitions={},
             loads=1,
@@ -299,7 +293,11 @@ def cluster_controller_statistics() -> ClusterControllerStatistics:
     events = EventQueue(ManualClock()).statistics()
     channel = ChannelStatistics(3, Distribution().snapshot(0.0))
     return ClusterControllerStatistics(
-        replicas_to_delete_count=1, active_broker_count=2, events=events, channels={4: channel}
+        gauges=ControllerStatistics(),
+        replicas_to_delete_count=1,
+        active_broker_count=2,
+        events=events,
+        channels={4: channel},
     )
 
 

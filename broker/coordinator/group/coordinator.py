@@ -348,17 +348,10 @@ class GroupCoordinator:
             for at in range(0, len(groups), _GROUPS_AT_ONCE):
                 states.update(map(shard.groups.state_of, groups[at : at + _GROUPS_AT_ONCE]))
                 await PAUSE
-        counters = self._counters
         return GroupStatistics(
             groups=dict(states),
             offsets=offsets,
-            commits=counters.commits,
-            transactional_commits=counters.transactional_commits,
-            commit_failures=counters.commit_failures,
-            expired_offsets=counters.expired_offsets,
-            deleted_offsets=counters.deleted_offsets,
-            rebalances=dict(counters.rebalances),
-            completed_rebalances=counters.completed_rebalances,
+            counters=self._counters,
             timers=len(self._timers),
             loading=self._runtime.statistics(),
         )

@@ -308,15 +308,9 @@ class TransactionCoordinator:
             for transaction in list(shard.transactions.values()):
                 states[transaction.value.state] += 1
                 await PAUSE
-        counters = self._counters
         return TransactionStatistics(
             transactional_ids={state.label: states[state] for state in TransactionState},
-            changes={state.label: count for state, count in counters.changes.items()},
-            failed_changes=counters.failed_changes,
-            timed_out=counters.timed_out,
-            expired_ids=counters.expired_ids,
-            verifications=counters.verifications,
-            failed_verifications=counters.failed_verifications,
+            counters=self._counters,
             markers=self._completion.statistics(),
             loading=self._runtime.statistics(),
         )

@@ -59,10 +59,12 @@ class TransactionCounters:
     """Counters since the start."""
 
     changes: Counter[TransactionState] = field(default_factory=Counter)
+    """Durable changes, by the new state."""
     failed_changes: int = 0
     timed_out: int = 0
     expired_ids: int = 0
     verifications: int = 0
+    """Partitions verified before their first write in a transaction (KIP-890)."""
     failed_verifications: int = 0
 
 
@@ -72,13 +74,7 @@ class TransactionStatistics:
 
     transactional_ids: dict[str, int]
     """By state."""
-    changes: dict[str, int]
-    """Durable changes, by the new state."""
-    failed_changes: int
-    timed_out: int
-    expired_ids: int
-    verifications: int
-    """Partitions verified before their first write in a transaction (KIP-890)."""
-    failed_verifications: int
+    counters: TransactionCounters
+    """The coordinator's own, which go on counting."""
     markers: MarkerStatistics
     loading: LoadStatistics

@@ -9,6 +9,7 @@ from broker.security.authentication.mechanism import Mechanism
 from broker.security.authentication.statistics import (
     AuthenticationCounts,
     AuthenticationStatistics,
+    Latencies,
 )
 from storage.clock import Clock
 from storage.waits import Signal
@@ -44,13 +45,14 @@ class SaslListener:
         """Of a request, before its connection has authenticated."""
         self.clock = surroundings.clock
         self.counts = AuthenticationCounts()
+        self._latencies = Latencies()
         self._deadlines = surroundings.deadlines
         self._lines = surroundings.lines
         self._delay_s = surroundings.delay_s
 
     def statistics(self) -> AuthenticationStatistics:
         """A snapshot."""
-        return self.counts.statistics(self.clock.monotonic())
+        return self._latencies.statistics(self.clock.monotonic(), self.counts)
 
     # ---- for its authenticators
 
@@ -63,7 +65,7 @@ class SaslListener:
     def note_success_again(self, took_s: float) -> None:
         """A client has proved again who it is."""
         self.counts.successful_again += 1
-        self.counts.note_latency(self.clock.monotonic(), took_s)
+        self._latencies.note(self.clock.monotonic(), took_s)
 
     def note_failure(self, client: str, what: str, reason: str, *, again: bool) -> None:
         """A client has not proved who it is, at `what`; the line is Kafka's."""

@@ -105,7 +105,7 @@ def test_s_time_1_a_foreseen_failure_is_logged_and_the_task_runs_again(
 
     with caplog.at_level(logging.ERROR):
         bench.run_for(35, bench.task(broken, name="kafka-log-flusher"))
-    statistics = bench.background.statistics().tasks["kafka-log-flusher"]
+    statistics = bench.background.statistics()["kafka-log-flusher"]
     assert (statistics.runs, statistics.failures) == (4, 4)
     assert "disk on fire" in caplog.text
     assert "'kafka-log-flusher'" in caplog.text
@@ -133,7 +133,7 @@ def test_a_run_that_takes_longer_than_its_period_is_followed_by_the_next_at_once
 
     bench.run_for(60, Task(name="slow", initial_delay_ms=0, period_ms=10_000, run=run))
     assert bench.runs == [0, 25, 50]
-    assert bench.background.statistics().tasks["slow"].longest_s == 25
+    assert bench.background.statistics()["slow"].longest_s == 25
 
 
 def test_calls_run_in_threads_and_the_rest_on_the_loop() -> None:

@@ -81,7 +81,7 @@ def test_offsets_are_deleted_and_counted_even_if_the_client_has_left() -> None:
     later.leave()
     api.log.release()
     assert api.committed() is None
-    assert api.statistics().deleted_offsets == 1
+    assert api.statistics().counters.deleted_offsets == 1
 
 
 def test_very_many_tombstones_are_written_as_several_batches() -> None:

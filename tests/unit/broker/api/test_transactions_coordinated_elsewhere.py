@@ -121,7 +121,7 @@ def test_each_partition_is_admitted_or_refused_by_itself() -> None:
     assert codes(here.send(0, 1)) == [0, ErrorCode.TRANSACTION_ABORTABLE]
     assert codes(here.send(1, version=9)) == [ErrorCode.INVALID_TXN_STATE]
     assert here.ends() == [1, 0]
-    counted = at_once(here.transactions.coordinator.statistics())
+    counted = at_once(here.transactions.coordinator.statistics()).counters
     assert (counted.verifications, counted.failed_verifications) == (3, 2)
 
 

@@ -171,14 +171,14 @@ def test_the_last_replica_in_sync_stays_in_the_isr(world: ControllerWorld) -> No
     world.kill_broker(2)
     world.settle()
     assert world.stored("t")[:2] == (-1, (2,))
-    assert world.controllers[1].statistics().offline_partitions_count == 1
+    assert world.controllers[1].statistics().gauges.offline_partitions_count == 1
     world.start_broker(3)
     world.settle()
     assert world.stored("t")[:2] == (-1, (2,))
     world.start_broker(2)
     world.settle()
     assert world.stored("t")[:2] == (2, (2,))
-    assert world.controllers[1].statistics().offline_partitions_count == 0
+    assert world.controllers[1].statistics().gauges.offline_partitions_count == 0
     world.check()
 
 
@@ -196,7 +196,7 @@ def test_an_unclean_election_is_for_topics_that_allow_it(world: ControllerWorld)
     assert world.stored("t").recovering
     assert world.brokers[3].replicas[T0].leader_recovery_state == 1
     assert world.stored("u").leader == -1
-    assert world.controllers[1].statistics().unclean_elections == 1
+    assert world.controllers[1].statistics().gauges.elections.unclean == 1
     world.controllers[1].reconfigure(controller_settings(1, unclean_leader_election_enable=True))
     world.settle()
     assert world.stored("u").leader == 3
@@ -240,7 +240,7 @@ def test_preferred_leaders_are_elected_when_asked(world: ControllerWorld) -> Non
     world.bounce_broker(2)
     world.settle()
     controller = world.controllers[1]
-    assert controller.statistics().preferred_replica_imbalance_count == 1
+    assert controller.statistics().gauges.preferred_replica_imbalance_count == 1
     refused = world.scheduler.run(controller.requests.elect_leaders(0, [T0]))
     assert code_of(refused[T0]) is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     alter(world, T0, (3, 2))
@@ -248,7 +248,7 @@ def test_preferred_leaders_are_elected_when_asked(world: ControllerWorld) -> Non
     world.settle()
     assert done == {T0: None}
     assert world.stored("t")[:2] == (2, (3, 2))
-    assert controller.statistics().preferred_replica_imbalance_count == 0
+    assert controller.statistics().gauges.preferred_replica_imbalance_count == 0
     world.check()
 
 
@@ -430,9 +430,9 @@ def test_a_deletion_waits_for_a_broker_that_is_gone(world: ControllerWorld) -> N
     world.settle()
     assert world.tree.names("/brokers/topics") == ["t"]
     statistics = world.controllers[1].statistics()
-    assert statistics.topics_to_delete_count == 1
+    assert statistics.gauges.topics_to_delete_count == 1
     assert statistics.topics_ineligible_to_delete_count == 1
-    assert statistics.offline_partitions_count == 0
+    assert statistics.gauges.offline_partitions_count == 0
     world.start_broker(2)
     world.settle()
     assert world.tree.names("/brokers/topics") == []

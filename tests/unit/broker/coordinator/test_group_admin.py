@@ -182,7 +182,7 @@ def test_before_the_start_nothing_is_served(groups: GroupHarness) -> None:
 
 def test_offsets_that_were_deleted_are_counted(groups: GroupHarness) -> None:
     def deleted() -> int:
-        return groups.statistics().deleted_offsets
+        return groups.statistics().counters.deleted_offsets
 
     assert deleted() == 0
     groups.commit(1)

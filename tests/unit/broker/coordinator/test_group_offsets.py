@@ -72,7 +72,7 @@ def test_s_grp_4_a_failed_write_is_no_commit(
     groups.log.fail_with = cause
     assert groups.commit(2).reply is told
     assert groups.committed() == 1
-    assert groups.statistics().commit_failures == 1
+    assert groups.statistics().counters.commit_failures == 1
 
 
 def test_a_commit_of_many_partitions_is_one_batch(groups: GroupHarness) -> None:
@@ -87,7 +87,7 @@ def test_a_commit_of_many_partitions_is_one_batch(groups: GroupHarness) -> None:
     assert written.value is ErrorCode.NONE
     assert len(groups.log.all_records()) == 10
     assert sum(len(batches) for batches in groups.log.batches.values()) == 1
-    assert groups.statistics().commits == 10
+    assert groups.statistics().counters.commits == 10
     assert groups.statistics().offsets == 10
 
 
@@ -173,7 +173,7 @@ def test_s_grp_4_offsets_of_an_empty_group_expire_from_when_it_became_empty(
         OffsetRecord(("g", "other", 0), None),
         GroupMetadataRecord("g", None),
     ]
-    assert groups.statistics().expired_offsets == 2
+    assert groups.statistics().counters.expired_offsets == 2
 
 
 def test_s_grp_4_offsets_of_a_simple_group_expire_from_their_commit(groups: GroupHarness) -> None:
@@ -319,7 +319,7 @@ def test_offsets_of_deleted_topics_are_forgotten(groups: GroupHarness) -> None:
     assert groups.committed("t") is None
     assert groups.committed("u") == 1
     assert groups.committed(group="other") is None
-    assert groups.statistics().deleted_offsets == 2
+    assert groups.statistics().counters.deleted_offsets == 2
 
 
 # ---- offsets inside transactions

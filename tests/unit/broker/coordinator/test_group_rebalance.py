@@ -381,8 +381,11 @@ def test_rebalances_are_counted_by_reason(groups: GroupHarness) -> None:
     _, ids = groups.stable_group(2)
     groups.join(ids[0])
     statistics = groups.statistics()
-    assert statistics.rebalances == {"a new member joined": 1, "the leader joined again": 1}
-    assert statistics.completed_rebalances == 1
+    assert statistics.counters.rebalances == {
+        "a new member joined": 1,
+        "the leader joined again": 1,
+    }
+    assert statistics.counters.completed_rebalances == 1
     assert statistics.groups["PreparingRebalance"] == 1
 
 

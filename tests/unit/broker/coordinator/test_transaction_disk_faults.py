@@ -143,5 +143,5 @@ def test_a_completion_that_a_failed_disk_cannot_take_is_not_tried_all_the_time(l
     assert broker.end(owner, transactional_id=sick).code is ErrorCode.NONE
     broker.advance_ms(600_000)
     assert life.stable_offset(there) == 2
-    assert broker.statistics().failed_changes < 150
+    assert broker.statistics().counters.failed_changes < 150
     assert life.after_a_crash().transactions.state(sick) is S.COMPLETE_COMMIT

@@ -53,7 +53,7 @@ def go_on(work: Work[None], pauses: int) -> None:
 
 
 def timed_out(broker: TransactionHarness) -> int:
-    return broker.statistics().timed_out
+    return broker.statistics().counters.timed_out
 
 
 def test_others_run_between_the_aborts_of_transactions_that_time_out_together(

@@ -450,7 +450,7 @@ def test_s_txn_4_what_outlives_its_timeout_is_aborted(broker: TransactionHarness
     assert broker.markers.written[0][1].producer_epoch == owner.producer_epoch + 1
     assert broker.end(owner).code is ErrorCode.PRODUCER_FENCED
     assert broker.add(owner, T0) is ErrorCode.PRODUCER_FENCED
-    assert broker.statistics().timed_out == 1
+    assert broker.statistics().counters.timed_out == 1
     # KIP-360: it may go on with the epoch that fenced it; a new owner gets the one after.
     assert broker.init(expected=owner) == (0, owner.producer_id, owner.producer_epoch + 1)
     assert broker.init() == (0, owner.producer_id, owner.producer_epoch + 2)

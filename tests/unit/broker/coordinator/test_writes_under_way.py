@@ -80,11 +80,11 @@ def test_tombstones_of_offsets_that_fail_leave_the_offsets(
     groups.log.fail_with = cause
     assert delete_offsets(groups).reply is told
     assert groups.committed() == 1
-    assert groups.statistics().deleted_offsets == 0
+    assert groups.statistics().counters.deleted_offsets == 0
     groups.log.fail_with = NONE
     assert delete_offsets(groups).reply is NONE
     assert groups.committed() is None
-    assert groups.statistics().deleted_offsets == 1
+    assert groups.statistics().counters.deleted_offsets == 1
 
 
 @fails
@@ -115,7 +115,7 @@ def test_an_assignment_that_fails_makes_nobody_stable(
     assert synced.reply.error is told
     assert groups.group().state is GroupState.PREPARING_REBALANCE
     assert groups.group().members[member_id].assignment == b""
-    assert groups.statistics().completed_rebalances == 0
+    assert groups.statistics().counters.completed_rebalances == 0
 
 
 def test_a_leader_that_syncs_twice_completes_one_rebalance(groups: GroupHarness) -> None:
@@ -128,7 +128,7 @@ def test_a_leader_that_syncs_twice_completes_one_rebalance(groups: GroupHarness)
     assert first.reply.error is ErrorCode.REBALANCE_IN_PROGRESS
     groups.log.release()
     assert second.reply.assignment == b"one"
-    assert groups.statistics().completed_rebalances == 1
+    assert groups.statistics().counters.completed_rebalances == 1
 
 
 @pytest.mark.parametrize("joins_again", [False, True])
@@ -367,7 +367,7 @@ def test_an_id_whose_tombstone_fails_is_good_for_the_next_transaction(
     assert broker.add(owner, T0) is ErrorCode.CONCURRENT_TRANSACTIONS
     broker.log.hold = False
     broker.log.release(cause)
-    assert broker.statistics().expired_ids == 0
+    assert broker.statistics().counters.expired_ids == 0
     assert broker.add(owner, T0) is NONE
 
 

@@ -160,7 +160,7 @@ def test_timers_and_tasks_are_named(caplog: pytest.LogCaptureFixture) -> None:
         background = Background(threads=1, clock=TrioClock(), driver=driver)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(background.run, [task])
-            while not background.statistics().tasks or not watch._noted:
+            while not background.statistics() or not watch._noted:
                 await trio.lowlevel.checkpoint()
             assert noted() == "the background task log-retention"
             nursery.cancel_scope.cancel()

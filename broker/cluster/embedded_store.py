@@ -15,8 +15,7 @@ from broker.cluster.metadata_store import (
     ANY_VERSION,
     Applied,
     Check,
-    Create,
-    Delete,
+    MetadataStore,
     MetadataStoreError,
     NodeEvent,
     Put,
@@ -30,8 +29,8 @@ from broker.world.metadata_medium import MediumError, MediumFailed, MetadataMedi
 from storage.waits import PAUSE, Lock, call
 
 
-class EmbeddedStore:
-    """Implements `MetadataStore`. Made by `open`."""
+class EmbeddedStore(MetadataStore):
+    """The tree of a stand-alone broker. Made by `open`."""
 
     def __init__(self, medium: MetadataMedium, tree: NodeTree) -> None:
         self._medium = medium
@@ -113,19 +112,11 @@ class EmbeddedStore:
         except MediumFailed as error:
             raise StoreUnavailableError(error.path, error.reason) from error
 
-    async def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> None:
-        """See `MetadataStore`."""
-        await self.apply([Create(path, value, ephemeral)])
-
     async def put(self, path: str, value: bytes, *, version: int = ANY_VERSION) -> int:
         """See `MetadataStore`."""
         await self.apply([Put(path, value, version)])
         node = self._tree.get(path)
         return -1 if node is None else node.version
-
-    async def delete(self, path: str, *, version: int = ANY_VERSION) -> None:
-        """See `MetadataStore`."""
-        await self.apply([Delete(path, version)])
 
     def watch(self, path: str, watcher: Watcher) -> Callable[[], None]:
         """See `MetadataStore`."""

@@ -152,7 +152,7 @@ class MetadataStore(Protocol):
 
     async def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> None:
         """One `Create`."""
-        ...
+        await self.apply([Create(path, value, ephemeral)])
 
     async def put(self, path: str, value: bytes, *, version: int = ANY_VERSION) -> int:
         """One `Put`; the new version."""
@@ -160,7 +160,7 @@ class MetadataStore(Protocol):
 
     async def delete(self, path: str, *, version: int = ANY_VERSION) -> None:
         """One `Delete`."""
-        ...
+        await self.apply([Delete(path, version)])
 
     def watch(self, path: str, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` with changes at `path` and below, until the result is called."""

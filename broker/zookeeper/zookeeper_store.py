@@ -25,8 +25,7 @@ from broker.cluster.metadata_store import (
     ANY_VERSION,
     Applied,
     Check,
-    Create,
-    Delete,
+    MetadataStore,
     NodeEvent,
     Put,
     StoredNode,
@@ -72,8 +71,8 @@ class ZooKeeperStatistics:
     """Of requests (Kafka: ZooKeeperRequestLatencyMs)."""
 
 
-class ZooKeeperStore:
-    """Implements `MetadataStore`. Made by `open`."""
+class ZooKeeperStore(MetadataStore):
+    """The tree in ZooKeeper. Made by `open`."""
 
     def __init__(self, settings: ZooKeeperSettings, soon: Soon, clock: Clock) -> None:
         """Use `open`."""
@@ -200,17 +199,9 @@ class ZooKeeperStore:
         """See `MetadataStore`. One request for each change, pipelined."""
         return await self._writes.each(operations, checks)
 
-    async def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> None:
-        """See `MetadataStore`."""
-        await self._writes.together([Create(path, value, ephemeral)])
-
     async def put(self, path: str, value: bytes, *, version: int = ANY_VERSION) -> int:
         """See `MetadataStore`."""
         return (await self._writes.together([Put(path, value, version)]))[0]
-
-    async def delete(self, path: str, *, version: int = ANY_VERSION) -> None:
-        """See `MetadataStore`."""
-        await self._writes.together([Delete(path, version)])
 
     # ---- watches
 

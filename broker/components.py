@@ -317,10 +317,7 @@ class Components:
             else:
                 counts.pushed_out += 1
 
-        routes = self.channel.table(
-            {key: served[key] for key in BEFORE_AUTHENTICATION},
-            unsupported_version_reply=unsupported_version_response,
-        )
+        routes = self.channel.table({key: served[key] for key in BEFORE_AUTHENTICATION})
         limits = stranger_limits(self.configs.current, max_descriptors)
         return {
             "entrance": entrance(listeners, routes),

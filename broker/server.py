@@ -350,16 +350,15 @@ class BrokerServer:
         """Read what the metadata has of topics and features."""
         components, run = self.components, self._driver.run
         if components.cluster is not None:
-            from broker.startup.cluster_start import MemberLife, tree_of
+            from broker.startup.cluster_start import MemberLife
 
             self._member = MemberLife(
                 components.cluster,
-                tree_of(self.store),
                 components.configs.current,
                 self._driver,
                 self._world.clock,
             )
-            await run(self._member.load())
+            await run(components.cluster.settings.load())
         if components.alone is not None:
             await run(components.alone.controller.load())
         await run(components.features.load())

@@ -235,7 +235,7 @@ class Controller:
             operations = await self._writes.growth(grown, added)
             outcome = (await self._changes.write(operations))[name]
             if outcome.refused is not None:
-                await self._changes.take_back(growth_undone(topic, added))
+                await self._changes.write(growth_undone(topic, added))
                 raise outcome.refused
             grown = self._image.topic(name) or grown
         log.info("Topic %s has %d partitions now", name, count)

@@ -78,20 +78,16 @@ class StoredBlocks:
     async def next_block(self, unused_from: int = 0) -> tuple[int, int]:
         """See `BlockSource`. Raises UNKNOWN_SERVER_ERROR if all ids are used up or the store has
         failed."""
-        return await self.take(self._broker_id, unused_from)
-
-    async def take(self, broker_id: int, unused_from: int = 0) -> tuple[int, int]:
-        """Take a block for a broker; as `next_block`."""
         try:
             while True:
-                block = await self._try_to_take(broker_id, unused_from)
+                block = await self._try_to_take(unused_from)
                 if block is not None:
                     return block
         except MetadataStoreError as error:
             log.error("No producer ids can be had: %s", error)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
-    async def _try_to_take(self, broker_id: int, unused_from: int) -> tuple[int, int] | None:
+    async def _try_to_take(self, unused_from: int) -> tuple[int, int] | None:
         """None if another broker took the block meanwhile."""
         node = await self._store.get(PRODUCER_ID_BLOCK)
         first = 0 if node is None else decode_producer_id_block(node.value) + 1
@@ -108,7 +104,7 @@ class StoredBlocks:
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 "All producer ids have been handed out; no new producer can be served.",
             )
-        value = encode_producer_id_block(broker_id, first, last)
+        value = encode_producer_id_block(self._broker_id, first, last)
         try:
             if node is None:
                 await self._store.apply([Create(PRODUCER_ID_BLOCK, value)])

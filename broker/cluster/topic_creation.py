@@ -124,7 +124,7 @@ class TopicCreation:
         if refused:
             undo = [operation for name in refused for operation in creation_undone(name)]
             try:
-                await self._changes.take_back(undo)
+                await self._changes.write(undo)
             except KafkaError as error:
                 refused = dict.fromkeys(refused, error.with_traceback(None))
         results: dict[str, TopicImage | KafkaError] = {}

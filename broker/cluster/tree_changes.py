@@ -1,6 +1,6 @@
 """Writes the metadata tree and waits until this broker has applied the change.
 
-For the controller: one change at a time, a write with its outcome, and a write that undoes another.
+For the controller: one change at a time, and a write with its outcome.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,17 +24,11 @@ class TreeChanges:
     async def write(self, operations: Sequence[TreeOperation]) -> Mapping[str, DeltaOutcome]:
         """Write the tree, wait until it is applied, and return the outcomes by topic.
 
-        Raises KafkaError UNKNOWN_SERVER_ERROR if the store refused the write.
+        Raises KafkaError UNKNOWN_SERVER_ERROR if the store refused the write. A refused change is
+        undone by another write; a crash before that leaves the topic in the tree, though its client
+        got no answer, and the next start opens it.
         """
         with store_errors_told(), self._applier.heard() as outcomes:
             await self._store.apply(operations)
             await self._applier.catch_up()
         return outcomes
-
-    async def take_back(self, operations: Sequence[TreeOperation]) -> None:
-        """Undo a write that was refused. Raises KafkaError as `write` does.
-
-        A crash before this leaves the topic in the tree, though its client got no answer; the next
-        start opens it.
-        """
-        await self.write(operations)

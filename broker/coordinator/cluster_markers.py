@@ -23,12 +23,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, NamedTuple
 
-import trio
-
 from broker.cluster.image import NO_LEADER, MetadataImage
 from broker.coordinator.marker_writer import Marker, MarkerWriter
 from broker.peers.peer import Peer, PeerError
-from broker.world.driver import Driver
 from broker.world.tasks import Tasks
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -91,13 +88,9 @@ class ClusterMarkerWriter:
         self._connect = connect
         self._timeout_s = timeout_ms / 1000
         self._tasks = tasks or Tasks()
+        self.run = self._tasks.run
+        """Sends what queues for other brokers."""
         self._destinations: dict[int, _Destination] = {}
-
-    async def run(
-        self, driver: Driver, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED
-    ) -> None:
-        """Send what queues for other brokers, until cancelled. Started once, by the server."""
-        await self._tasks.run(driver, task_status=task_status)
 
     async def write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
         """See `MarkerWriter`."""

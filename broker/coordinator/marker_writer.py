@@ -16,12 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-import trio
-
 from broker.coordinator.partition_writer import replicated
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.replica_manager import ReplicaManager
-from broker.world.driver import Driver
 from broker.world.tasks import Tasks
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import ControlType, build_end_transaction_marker
@@ -92,14 +89,10 @@ class ReplicaMarkerWriter:
         self._listeners = listeners
         self._notify_appended = appended
         self._tasks = Tasks()
+        self.run = self._tasks.run
+        """Writes the markers that must wait."""
         self._last: tuple[Marker, int, bytes] | None = None
         """The last marker, its timestamp and its batch: many partitions get the same."""
-
-    async def run(
-        self, driver: Driver, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED
-    ) -> None:
-        """Write the markers that must wait, until cancelled. Started once, by the server."""
-        await self._tasks.run(driver, task_status=task_status)
 
     async def write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
         """See `MarkerWriter`."""

@@ -20,7 +20,7 @@ from broker.coordinator.allocated_blocks import AllocatedBlocks
 from broker.deadlines import Deadlines
 from broker.membership.broker_peers import BrokerPeers
 from broker.membership.broker_settings import BrokerSettings
-from broker.membership.controlled_shutdown import ShutdownSettings, hand_over
+from broker.membership.controlled_shutdown import hand_over
 from broker.membership.controller_channel import ControllerChannel, endpoint_of
 from broker.membership.controller_fence import UNKNOWN_EPOCH, ControllerFence
 from broker.membership.image_changes import ImageChanges
@@ -268,11 +268,9 @@ class ClusterParts:
             return False
         return await hand_over(
             self.channel,
-            ShutdownSettings(
-                attempts=config.controlled_shutdown_max_retries,
-                backoff_s=config.controlled_shutdown_retry_backoff_ms / 1000,
-                longest_s=config.controller_socket_timeout_ms / 1000,
-            ),
+            attempts=config.controlled_shutdown_max_retries,
+            backoff_s=config.controlled_shutdown_retry_backoff_ms / 1000,
+            longest_s=config.controller_socket_timeout_ms / 1000,
             broker_id=config.broker_id,
             broker_epoch=self.broker_epoch,
         )

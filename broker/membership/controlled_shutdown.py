@@ -8,7 +8,6 @@ Source: `kafka.server.KafkaServer.controlledShutdown` (3.9).
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from broker.membership.controller_channel import ControllerChannel
@@ -21,41 +20,36 @@ from storage.waits import sleep
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShutdownSettings:
-    """How often and how long it is tried."""
-
-    attempts: int
-    backoff_s: float
-    longest_s: float
-    """Of one attempt."""
-
-
 async def hand_over(
     channel: ControllerChannel,
-    settings: ShutdownSettings,
     *,
+    attempts: int,
+    backoff_s: float,
+    longest_s: float,
     broker_id: int,
     broker_epoch: Callable[[], int],
 ) -> bool:
-    """Ask the controller to take over; return whether it has. If not, the broker stops anyway."""
-    for attempt in range(1, settings.attempts + 1):
+    """Ask the controller to take over; return whether it has. If not, the broker stops anyway.
+
+    An attempt takes at most `longest_s`.
+    """
+    for attempt in range(1, attempts + 1):
         outcome = await _attempt(
             channel,
             ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch()),
-            settings.longest_s,
+            longest_s,
         )
         if outcome is None:
             log.info("The controller has taken over what this broker led")
             return True
-        left = settings.attempts - attempt
+        left = attempts - attempt
         log.info("Controlled shutdown: %s. %d attempts are left", outcome, left)
         if left:
-            await sleep(settings.backoff_s)
+            await sleep(backoff_s)
     log.warning(
         "Stopping without the controller's consent after %d attempts: clients find other leaders"
         " when the session in ZooKeeper has ended",
-        settings.attempts,
+        attempts,
     )
     return False
 

@@ -59,22 +59,18 @@ class RequestChannel:
         self.quotas = quotas or Quotas(clock)
         self.deadlines = deadlines or Deadlines(clock)
         self._metrics: dict[int, RequestMetrics] = {}
-        self.routes: Final = self.table(served, unsupported_version_reply=unsupported_version_reply)
+        self._unsupported_version_reply = unsupported_version_reply
+        self.routes: Final = self.table(served)
         """The default table of a connection."""
         self.large = LargeMessages(clock)
         self.pool = HandlerPool(self.driver, workers=workers, queued_max=queued_max, clock=clock)
 
-    def table(
-        self,
-        served: Mapping[ApiKey, Served],
-        *,
-        unsupported_version_reply: Callable[[], Any] | None = None,
-    ) -> RouteTable:
+    def table(self, served: Mapping[ApiKey, Served]) -> RouteTable:
         """Make another table, for connections that may use other APIs (`broker.network.routes`)."""
         return RouteTable(
             served,
             self._metrics,
-            unsupported_version_reply=unsupported_version_reply,
+            unsupported_version_reply=self._unsupported_version_reply,
         )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

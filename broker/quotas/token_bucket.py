@@ -27,8 +27,9 @@ class TokenBucket:
     def tokens(self, quota: float, now_ms: int) -> float:
         """The credits that are left; below 0 if it is overdrawn. `quota`: credits per second."""
         windows = self._windows
+        most = windows.samples * windows.window_ms / 1000 * quota
         come_back = quota * (now_ms - self._updated_ms) / 1000
-        self._tokens = min(self._burst(windows, quota), self._tokens + come_back)
+        self._tokens = min(most, self._tokens + come_back)
         self._updated_ms = now_ms
         return self._tokens
 
@@ -43,7 +44,3 @@ class TokenBucket:
             return 0
         ms = -tokens / quota * 1000 if quota > 0 else math.inf
         return MOST_MS if ms >= MOST_MS else math.floor(ms + 0.5)
-
-    @staticmethod
-    def _burst(windows: Windows, quota: float) -> float:
-        return windows.samples * windows.window_ms / 1000 * quota

@@ -1,8 +1,8 @@
 """The start and the stop of a member of a cluster, where they differ from a stand-alone broker's.
 
-`broker.server` calls it, in this order: `open_tree`, `expect_free_id`, `MemberLife.load`,
-`restore_high_watermarks`, `MemberLife.begin` and `join`; at the stop `hand_over` first, then
-`leave`, before logs are closed. Imported when `zookeeper.connect` is set.
+`broker.server` calls it, in this order: `open_tree`, `expect_free_id`, `restore_high_watermarks`,
+`MemberLife.begin` and `join`; at the stop `hand_over` first, then `leave`, before logs are closed.
+Imported when `zookeeper.connect` is set.
 
 Source: `kafka.server.KafkaServer.startup`, `shutdown` (3.9).
 """
@@ -15,7 +15,7 @@ from typing import Final, cast
 
 import trio
 
-from broker.cluster.metadata_store import MetadataStore, MetadataStoreError
+from broker.cluster.metadata_store import MetadataStoreError
 from broker.membership.cluster_parts import ClusterParts
 from broker.membership.registration import advertised_endpoints
 from broker.world.clock import TaskClock
@@ -64,14 +64,12 @@ class MemberLife:
     def __init__(
         self,
         cluster: ClusterParts,
-        store: ZooKeeperStore,
         config: BrokerConfig,
         driver: Driver,
         clock: TaskClock,
     ) -> None:
         self._clock = clock
         self._cluster = cluster
-        self._store = store
         self._config = config
         self._driver = driver
         self._scope = trio.CancelScope()
@@ -79,10 +77,6 @@ class MemberLife:
         self._ended = trio.Event()
 
     # ---- start
-
-    async def load(self) -> None:
-        """Read what is known of topics before the controller tells. Raises MetadataStoreError."""
-        await self._cluster.settings.load()
 
     async def begin(self, services: trio.Nursery) -> None:
         """Have connections to other brokers made from now on; `leave` ends that."""
@@ -103,7 +97,7 @@ class MemberLife:
         )
         cluster.broker = replace(cluster.broker, endpoints=endpoints)
         await cluster.registration.begin()
-        self._store.watch_session(cluster.registration.on_session)
+        cluster.store.watch_session(cluster.registration.on_session)
 
     async def _run(self, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         cluster, run = self._cluster, self._driver.run
@@ -112,7 +106,7 @@ class MemberLife:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(cluster.peers.run, name="peers")
                     await nursery.start(cluster.tasks.run, self._driver)
-                    await nursery.start(cluster.fetchers.run, self._driver)
+                    await nursery.start(cluster.fetchers.tasks.run, self._driver)
                     task_status.started()
                     await self._begun.wait()
                     for name, work in self._tasks():
@@ -159,8 +153,3 @@ async def restore_high_watermarks(logs: LogManager) -> None:
         if log is not None and offset > log.high_watermark:
             log.update_high_watermark(offset)
         await PAUSE
-
-
-def tree_of(store: MetadataStore) -> ZooKeeperStore:
-    """The store of a member."""
-    return cast("ZooKeeperStore", store)

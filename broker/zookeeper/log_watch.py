@@ -60,10 +60,7 @@ class LogWatch:
         if not self._watchers:
             return
         self._last_asked = self._last_told
-        root, fired = self._tree.full(self._log.root), self._fired_in_thread
-        self._requests.send(
-            lambda client: client.get_children_async(root, watch=fired), self._listed
-        )
+        self._list_again()
 
     def note(self, events: Sequence[NodeEvent]) -> None:
         """Tell of changes that were made from here; their notifications tell again."""

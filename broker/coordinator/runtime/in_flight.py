@@ -8,20 +8,17 @@ deleted. When a write fails its records are removed here, and nothing else has t
 from collections.abc import Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-K = TypeVar("K", bound=Hashable)
-K_co = TypeVar("K_co", bound=Hashable, covariant=True)
 
-
-class Keyed(Protocol[K_co]):
+class Keyed(Protocol):
     """A record, as the table sees it."""
 
     @property
-    def key(self) -> K_co:
+    def key(self) -> Hashable:
         """What the record is about; compaction keeps the last record of each key."""
         ...
 
 
-R = TypeVar("R", bound=Keyed[Hashable])
+R = TypeVar("R", bound=Keyed)
 
 
 class InFlight(dict[Hashable, tuple[R, ...]], Generic[R]):

@@ -1,13 +1,12 @@
 """A shard, as the runtime sees it: the state of one partition of a coordinator's topic."""
 
-from collections.abc import Hashable
 from typing import Any, Protocol, TypeVar
 
 from broker.coordinator.runtime.in_flight import InFlight, Keyed
 from protocol.records.batch import BatchHeader
 from protocol.records.record import Record
 
-R = TypeVar("R", bound=Keyed[Hashable])
+R = TypeVar("R", bound=Keyed)
 
 
 class Shard(Protocol[R]):

@@ -8,7 +8,6 @@ Made by `broker.membership` in cluster mode. After `ReplicaFetcherManager`.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from broker.peers.peer import Peer
 from broker.replication.fetching.assignment import fetcher_number
@@ -20,11 +19,6 @@ from broker.replication.throttle import ReplicationThrottle
 from broker.world.tasks import Tasks
 from protocol.types import TopicPartition
 from storage.clock import Clock
-
-if TYPE_CHECKING:
-    import trio
-
-    from broker.world.driver import Driver
 
 
 class ReplicaFetchers:
@@ -54,19 +48,11 @@ class ReplicaFetchers:
             throttle=throttle,
         )
         self._settings = settings
-        self._tasks = Tasks() if tasks is None else tasks
+        self.tasks = Tasks() if tasks is None else tasks
+        """Runs the fetchers."""
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
         self._copied_by: dict[TopicPartition, ReplicaFetcher] = {}
         self._failed: dict[TopicPartition, str] = {}
-
-    async def run(
-        self, driver: "Driver", *, task_status: "trio.TaskStatus[None] | None" = None
-    ) -> None:
-        """Run the fetchers until cancelled."""
-        if task_status is None:
-            await self._tasks.run(driver)
-        else:
-            await self._tasks.run(driver, task_status=task_status)
 
     def follow(self, partition: Partition, leader: int, leader_epoch: int) -> None:
         """Copy `partition` from broker `leader` from now on, as of `leader_epoch`."""
@@ -109,7 +95,7 @@ class ReplicaFetchers:
     def _begin(self, leader: int, number: int) -> ReplicaFetcher:
         fetcher = ReplicaFetcher(leader, number, self._around, self._settings)
         self._fetchers[leader, number] = fetcher
-        self._tasks.begin(lambda: self._run(fetcher))
+        self.tasks.begin(lambda: self._run(fetcher))
         return fetcher
 
     async def _run(self, fetcher: ReplicaFetcher) -> None:

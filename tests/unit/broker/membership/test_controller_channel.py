@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from broker.cluster.image import BrokerImage, MetadataImage
-from broker.membership.controlled_shutdown import ShutdownSettings, hand_over
+from broker.membership.controlled_shutdown import hand_over
 from broker.membership.controller_channel import ControllerChannel
 from broker.peers.peer import PeerError
 from config.listener import Listener
@@ -185,7 +185,13 @@ def test_leadership_is_handed_over_in_some_attempts(
     answers: list[Message | PeerError], consents: bool, asked: int
 ) -> None:
     cluster = Cluster(answers)
-    settings = ShutdownSettings(attempts=3, backoff_s=5, longest_s=30)
-    work = hand_over(cluster.channel, settings, broker_id=1, broker_epoch=lambda: 7)
+    work = hand_over(
+        cluster.channel,
+        attempts=3,
+        backoff_s=5,
+        longest_s=30,
+        broker_id=1,
+        broker_epoch=lambda: 7,
+    )
     assert at_once(work) is consents
     assert len(cluster.asked) == asked

@@ -18,7 +18,6 @@ from tests.support.fake_handlers import (
     empty_reply,
     fake,
     running_server,
-    unsupported_version_reply,
 )
 from tests.support.networks import Net, wait_until
 from tests.support.wire_client import request_frame
@@ -46,9 +45,7 @@ class Doorkeeper:
         strangers = by_key(
             (fake(VERSIONS, empty_reply(VERSIONS), (0, 4)), fake(HANDSHAKE, shake_hands, (0, 1)))
         )
-        connection.use(
-            channel.table(strangers, unsupported_version_reply=unsupported_version_reply)
-        )
+        connection.use(channel.table(strangers))
 
     def serve(self, ctx: RequestContext, request: Any) -> Any:
         """A handler of the table inside."""

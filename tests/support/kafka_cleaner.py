@@ -34,7 +34,7 @@ class KafkaRefused(Exception):
 class KafkaCleaner:
     """The JVM's process."""
 
-    def __init__(self, directory: Path, *options: str) -> None:
+    def __init__(self, directory: Path) -> None:
         """Compile the oracle into `directory` and start it; its `oracle.err` is there too."""
         self.directory = directory
         jars = kafka_jars()
@@ -45,7 +45,7 @@ class KafkaCleaner:
         self._errors = (directory / "oracle.err").open("w")
         self._process = subprocess.Popen(
             [
-                *("java", *(options or ("-Xmx1g", "-XX:+UseSerialGC")), *LOGGING),
+                *("java", "-Xmx1g", "-XX:+UseSerialGC", *LOGGING),
                 *("-cp", f"{classes}:{jars}", MAIN),
                 kafka_jars(TOOLS_VERSION).removesuffix("/*"),
             ],

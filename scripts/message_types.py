@@ -5,8 +5,9 @@
 Writes `protocol/messages/<name>.pyi` beside each file of declarations. The declarations are the
 source; tests/meta/test_message_types.py fails if a stub is not what this writes.
 
-A stub has a class per group, with its fields and their types, and a constructor that takes all of
-them by name only.
+A stub has a class per group, with its fields and their types. The type checker makes the
+constructor of these, because `Value` is a `dataclass_transform`: it takes every field by name only,
+and a field as what is written to it (`protocol/schema/fields.pyi`).
 """
 
 import re
@@ -39,8 +40,6 @@ HOMES = {
     "Api": "protocol.schema",
     "ArrayField": "protocol.schema.fields",
     "Blob": "protocol.schema.fields",
-    "Elements": "protocol.schema.lazy",
-    "Encoded": "protocol.schema",
     "EncodedArrayField": "protocol.schema.fields",
     "Group": "protocol.schema",
     "Message": "protocol.schema",
@@ -97,23 +96,13 @@ def _inside(group: Group) -> set[Group]:
 
 def _class(group: Group, names: dict[Group, str], parsed: bool) -> Iterator[str]:
     kind = "Message, metaclass=Api" if isinstance(group, Api) else "Value, metaclass=Group"
-    yield f"class {names[group]}({kind}):"
-    fields = [(name, *_types(rule, names, parsed)) for name, rule in group.fields]
-    if not fields:
-        yield "    def __init__(self) -> None: ..."
-        return
-    for name, read, _ in fields:
-        yield f"    {name}: {read}"
-    yield "    def __init__("
-    yield "        self,"
-    yield "        *,"
-    for name, _, taken in fields:
-        yield f"        {name}: {taken} = ...,"
-    yield "    ) -> None: ..."
+    yield f"class {names[group]}({kind}):" + ("" if group.fields else " ...")
+    for name, rule in group.fields:
+        yield f"    {name}: {_type(rule, names, parsed)} = ..."
 
 
-def _types(rule: V, names: dict[Group, str], parsed: bool) -> tuple[str, str]:
-    """Return (type of the field, type of the constructor's argument for it).
+def _type(rule: V, names: dict[Group, str], parsed: bool) -> str:
+    """Return the type of the field.
 
     parsed: the group belongs to a request, whose records are parsed to slices of a frame. The
     records of a response may be anything with a length.
@@ -123,17 +112,16 @@ def _types(rule: V, names: dict[Group, str], parsed: bool) -> tuple[str, str]:
     declaration = rule.declaration
     if declaration is schema.Records:
         assert nullable, "records that are never null have no type yet"
-        return "RecordsField" if parsed else "Sized | None", "Sized | None"
+        return "RecordsField" if parsed else "Sized | None"
     if not isinstance(declaration, Array):
-        return (_plain(declaration, names) + null,) * 2
+        return _plain(declaration, names) + null
     element = _plain(declaration.element, names)
     if element in ("int", "bool", "float"):  # build_code packs slices of these arrays
-        return (f"Sequence[{element}]{null}",) * 2
+        return f"Sequence[{element}]{null}"
     if declaration.may_be_encoded:
         assert not nullable, "a nullable array of encoded elements has no type yet"
-        return f"EncodedArrayField[{element}]", f"Elements[{element} | Encoded]"
-    kind = "NullableArrayField" if nullable else "ArrayField"
-    return f"{kind}[{element}]", f"Elements[{element}]{null}"
+        return f"EncodedArrayField[{element}]"
+    return f"{'NullableArrayField' if nullable else 'ArrayField'}[{element}]"
 
 
 def _plain(declaration: Declaration, names: dict[Group, str]) -> str:

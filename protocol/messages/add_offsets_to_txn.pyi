@@ -3,25 +3,11 @@
 from protocol.schema import Api, Message
 
 class AddOffsetsToTxnRequest(Message, metaclass=Api):
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    group_id: str
-    def __init__(
-        self,
-        *,
-        transactional_id: str = ...,
-        producer_id: int = ...,
-        producer_epoch: int = ...,
-        group_id: str = ...,
-    ) -> None: ...
+    transactional_id: str = ...
+    producer_id: int = ...
+    producer_epoch: int = ...
+    group_id: str = ...
 
 class AddOffsetsToTxnResponse(Message, metaclass=Api):
-    throttle_time_ms: int
-    error_code: int
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = ...,
-        error_code: int = ...,
-    ) -> None: ...
+    throttle_time_ms: int = ...
+    error_code: int = ...

@@ -2,70 +2,30 @@
 
 from protocol.schema import Api, Group, Message, Value
 from protocol.schema.fields import ArrayField, NullableArrayField
-from protocol.schema.lazy import Elements
 
 class QuotaFilterComponent(Value, metaclass=Group):
-    entity_type: str
-    match_type: int
-    match: str | None
-    def __init__(
-        self,
-        *,
-        entity_type: str = ...,
-        match_type: int = ...,
-        match: str | None = ...,
-    ) -> None: ...
+    entity_type: str = ...
+    match_type: int = ...
+    match: str | None = ...
 
 class DescribeClientQuotasRequest(Message, metaclass=Api):
-    components: ArrayField[QuotaFilterComponent]
-    strict: bool
-    def __init__(
-        self,
-        *,
-        components: Elements[QuotaFilterComponent] = ...,
-        strict: bool = ...,
-    ) -> None: ...
+    components: ArrayField[QuotaFilterComponent] = ...
+    strict: bool = ...
 
 class QuotaEntityPart(Value, metaclass=Group):
-    entity_type: str
-    entity_name: str | None
-    def __init__(
-        self,
-        *,
-        entity_type: str = ...,
-        entity_name: str | None = ...,
-    ) -> None: ...
+    entity_type: str = ...
+    entity_name: str | None = ...
 
 class QuotaValue(Value, metaclass=Group):
-    key: str
-    value: float
-    def __init__(
-        self,
-        *,
-        key: str = ...,
-        value: float = ...,
-    ) -> None: ...
+    key: str = ...
+    value: float = ...
 
 class DescribedQuotas(Value, metaclass=Group):
-    entity: ArrayField[QuotaEntityPart]
-    values: ArrayField[QuotaValue]
-    def __init__(
-        self,
-        *,
-        entity: Elements[QuotaEntityPart] = ...,
-        values: Elements[QuotaValue] = ...,
-    ) -> None: ...
+    entity: ArrayField[QuotaEntityPart] = ...
+    values: ArrayField[QuotaValue] = ...
 
 class DescribeClientQuotasResponse(Message, metaclass=Api):
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    entries: NullableArrayField[DescribedQuotas]
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = ...,
-        error_code: int = ...,
-        error_message: str | None = ...,
-        entries: Elements[DescribedQuotas] | None = ...,
-    ) -> None: ...
+    throttle_time_ms: int = ...
+    error_code: int = ...
+    error_message: str | None = ...
+    entries: NullableArrayField[DescribedQuotas] = ...

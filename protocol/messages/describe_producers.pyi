@@ -4,74 +4,32 @@ from collections.abc import Sequence
 
 from protocol.schema import Api, Group, Message, Value
 from protocol.schema.fields import ArrayField
-from protocol.schema.lazy import Elements
 
 class TopicRequest(Value, metaclass=Group):
-    name: str
-    partition_indexes: Sequence[int]
-    def __init__(
-        self,
-        *,
-        name: str = ...,
-        partition_indexes: Sequence[int] = ...,
-    ) -> None: ...
+    name: str = ...
+    partition_indexes: Sequence[int] = ...
 
 class DescribeProducersRequest(Message, metaclass=Api):
-    topics: ArrayField[TopicRequest]
-    def __init__(
-        self,
-        *,
-        topics: Elements[TopicRequest] = ...,
-    ) -> None: ...
+    topics: ArrayField[TopicRequest] = ...
 
 class ProducerState(Value, metaclass=Group):
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_timestamp: int
-    coordinator_epoch: int
-    current_txn_start_offset: int
-    def __init__(
-        self,
-        *,
-        producer_id: int = ...,
-        producer_epoch: int = ...,
-        last_sequence: int = ...,
-        last_timestamp: int = ...,
-        coordinator_epoch: int = ...,
-        current_txn_start_offset: int = ...,
-    ) -> None: ...
+    producer_id: int = ...
+    producer_epoch: int = ...
+    last_sequence: int = ...
+    last_timestamp: int = ...
+    coordinator_epoch: int = ...
+    current_txn_start_offset: int = ...
 
 class PartitionResponse(Value, metaclass=Group):
-    partition_index: int
-    error_code: int
-    error_message: str | None
-    active_producers: ArrayField[ProducerState]
-    def __init__(
-        self,
-        *,
-        partition_index: int = ...,
-        error_code: int = ...,
-        error_message: str | None = ...,
-        active_producers: Elements[ProducerState] = ...,
-    ) -> None: ...
+    partition_index: int = ...
+    error_code: int = ...
+    error_message: str | None = ...
+    active_producers: ArrayField[ProducerState] = ...
 
 class TopicResponse(Value, metaclass=Group):
-    name: str
-    partitions: ArrayField[PartitionResponse]
-    def __init__(
-        self,
-        *,
-        name: str = ...,
-        partitions: Elements[PartitionResponse] = ...,
-    ) -> None: ...
+    name: str = ...
+    partitions: ArrayField[PartitionResponse] = ...
 
 class DescribeProducersResponse(Message, metaclass=Api):
-    throttle_time_ms: int
-    topics: ArrayField[TopicResponse]
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = ...,
-        topics: Elements[TopicResponse] = ...,
-    ) -> None: ...
+    throttle_time_ms: int = ...
+    topics: ArrayField[TopicResponse] = ...

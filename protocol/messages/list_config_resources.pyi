@@ -4,34 +4,15 @@ from collections.abc import Sequence
 
 from protocol.schema import Api, Group, Message, Value
 from protocol.schema.fields import ArrayField
-from protocol.schema.lazy import Elements
 
 class ListConfigResourcesRequest(Message, metaclass=Api):
-    resource_types: Sequence[int]
-    def __init__(
-        self,
-        *,
-        resource_types: Sequence[int] = ...,
-    ) -> None: ...
+    resource_types: Sequence[int] = ...
 
 class ListedConfigResource(Value, metaclass=Group):
-    resource_name: str
-    resource_type: int
-    def __init__(
-        self,
-        *,
-        resource_name: str = ...,
-        resource_type: int = ...,
-    ) -> None: ...
+    resource_name: str = ...
+    resource_type: int = ...
 
 class ListConfigResourcesResponse(Message, metaclass=Api):
-    throttle_time_ms: int
-    error_code: int
-    config_resources: ArrayField[ListedConfigResource]
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = ...,
-        error_code: int = ...,
-        config_resources: Elements[ListedConfigResource] = ...,
-    ) -> None: ...
+    throttle_time_ms: int = ...
+    error_code: int = ...
+    config_resources: ArrayField[ListedConfigResource] = ...

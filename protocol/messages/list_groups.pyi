@@ -2,40 +2,18 @@
 
 from protocol.schema import Api, Group, Message, Value
 from protocol.schema.fields import ArrayField
-from protocol.schema.lazy import Elements
 
 class ListGroupsRequest(Message, metaclass=Api):
-    states_filter: ArrayField[str]
-    types_filter: ArrayField[str]
-    def __init__(
-        self,
-        *,
-        states_filter: Elements[str] = ...,
-        types_filter: Elements[str] = ...,
-    ) -> None: ...
+    states_filter: ArrayField[str] = ...
+    types_filter: ArrayField[str] = ...
 
 class ListedGroup(Value, metaclass=Group):
-    group_id: str
-    protocol_type: str
-    group_state: str
-    group_type: str
-    def __init__(
-        self,
-        *,
-        group_id: str = ...,
-        protocol_type: str = ...,
-        group_state: str = ...,
-        group_type: str = ...,
-    ) -> None: ...
+    group_id: str = ...
+    protocol_type: str = ...
+    group_state: str = ...
+    group_type: str = ...
 
 class ListGroupsResponse(Message, metaclass=Api):
-    throttle_time_ms: int
-    error_code: int
-    groups: ArrayField[ListedGroup]
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = ...,
-        error_code: int = ...,
-        groups: Elements[ListedGroup] = ...,
-    ) -> None: ...
+    throttle_time_ms: int = ...
+    error_code: int = ...
+    groups: ArrayField[ListedGroup] = ...

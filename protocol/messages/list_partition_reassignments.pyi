@@ -4,62 +4,27 @@ from collections.abc import Sequence
 
 from protocol.schema import Api, Group, Message, Value
 from protocol.schema.fields import ArrayField, NullableArrayField
-from protocol.schema.lazy import Elements
 
 class ListPartitionReassignmentsTopics(Value, metaclass=Group):
-    name: str
-    partition_indexes: Sequence[int]
-    def __init__(
-        self,
-        *,
-        name: str = ...,
-        partition_indexes: Sequence[int] = ...,
-    ) -> None: ...
+    name: str = ...
+    partition_indexes: Sequence[int] = ...
 
 class ListPartitionReassignmentsRequest(Message, metaclass=Api):
-    timeout_ms: int
-    topics: NullableArrayField[ListPartitionReassignmentsTopics]
-    def __init__(
-        self,
-        *,
-        timeout_ms: int = ...,
-        topics: Elements[ListPartitionReassignmentsTopics] | None = ...,
-    ) -> None: ...
+    timeout_ms: int = ...
+    topics: NullableArrayField[ListPartitionReassignmentsTopics] = ...
 
 class OngoingPartitionReassignment(Value, metaclass=Group):
-    partition_index: int
-    replicas: Sequence[int]
-    adding_replicas: Sequence[int]
-    removing_replicas: Sequence[int]
-    def __init__(
-        self,
-        *,
-        partition_index: int = ...,
-        replicas: Sequence[int] = ...,
-        adding_replicas: Sequence[int] = ...,
-        removing_replicas: Sequence[int] = ...,
-    ) -> None: ...
+    partition_index: int = ...
+    replicas: Sequence[int] = ...
+    adding_replicas: Sequence[int] = ...
+    removing_replicas: Sequence[int] = ...
 
 class OngoingTopicReassignment(Value, metaclass=Group):
-    name: str
-    partitions: ArrayField[OngoingPartitionReassignment]
-    def __init__(
-        self,
-        *,
-        name: str = ...,
-        partitions: Elements[OngoingPartitionReassignment] = ...,
-    ) -> None: ...
+    name: str = ...
+    partitions: ArrayField[OngoingPartitionReassignment] = ...
 
 class ListPartitionReassignmentsResponse(Message, metaclass=Api):
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    topics: ArrayField[OngoingTopicReassignment]
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = ...,
-        error_code: int = ...,
-        error_message: str | None = ...,
-        topics: Elements[OngoingTopicReassignment] = ...,
-    ) -> None: ...
+    throttle_time_ms: int = ...
+    error_code: int = ...
+    error_message: str | None = ...
+    topics: ArrayField[OngoingTopicReassignment] = ...

@@ -2,64 +2,27 @@
 
 from protocol.schema import Api, Group, Message, Value
 from protocol.schema.fields import ArrayField
-from protocol.schema.lazy import Elements
 
 class OffsetDeleteRequestPartition(Value, metaclass=Group):
-    partition_index: int
-    def __init__(
-        self,
-        *,
-        partition_index: int = ...,
-    ) -> None: ...
+    partition_index: int = ...
 
 class OffsetDeleteRequestTopic(Value, metaclass=Group):
-    name: str
-    partitions: ArrayField[OffsetDeleteRequestPartition]
-    def __init__(
-        self,
-        *,
-        name: str = ...,
-        partitions: Elements[OffsetDeleteRequestPartition] = ...,
-    ) -> None: ...
+    name: str = ...
+    partitions: ArrayField[OffsetDeleteRequestPartition] = ...
 
 class OffsetDeleteRequest(Message, metaclass=Api):
-    group_id: str
-    topics: ArrayField[OffsetDeleteRequestTopic]
-    def __init__(
-        self,
-        *,
-        group_id: str = ...,
-        topics: Elements[OffsetDeleteRequestTopic] = ...,
-    ) -> None: ...
+    group_id: str = ...
+    topics: ArrayField[OffsetDeleteRequestTopic] = ...
 
 class OffsetDeleteResponsePartition(Value, metaclass=Group):
-    partition_index: int
-    error_code: int
-    def __init__(
-        self,
-        *,
-        partition_index: int = ...,
-        error_code: int = ...,
-    ) -> None: ...
+    partition_index: int = ...
+    error_code: int = ...
 
 class OffsetDeleteResponseTopic(Value, metaclass=Group):
-    name: str
-    partitions: ArrayField[OffsetDeleteResponsePartition]
-    def __init__(
-        self,
-        *,
-        name: str = ...,
-        partitions: Elements[OffsetDeleteResponsePartition] = ...,
-    ) -> None: ...
+    name: str = ...
+    partitions: ArrayField[OffsetDeleteResponsePartition] = ...
 
 class OffsetDeleteResponse(Message, metaclass=Api):
-    error_code: int
-    throttle_time_ms: int
-    topics: ArrayField[OffsetDeleteResponseTopic]
-    def __init__(
-        self,
-        *,
-        error_code: int = ...,
-        throttle_time_ms: int = ...,
-        topics: Elements[OffsetDeleteResponseTopic] = ...,
-    ) -> None: ...
+    error_code: int = ...
+    throttle_time_ms: int = ...
+    topics: ArrayField[OffsetDeleteResponseTopic] = ...

@@ -2,102 +2,47 @@
 
 from collections.abc import Sequence
 
-from protocol.schema import Api, Encoded, Group, Message, Value
+from protocol.schema import Api, Group, Message, Value
 from protocol.schema.fields import ArrayField, EncodedArrayField
-from protocol.schema.lazy import Elements
 
 class UpdateMetadataPartitionState(Value, metaclass=Group):
-    topic_name: str
-    partition_index: int
-    controller_epoch: int
-    leader: int
-    leader_epoch: int
-    isr: Sequence[int]
-    zk_version: int
-    replicas: Sequence[int]
-    offline_replicas: Sequence[int]
-    def __init__(
-        self,
-        *,
-        topic_name: str = ...,
-        partition_index: int = ...,
-        controller_epoch: int = ...,
-        leader: int = ...,
-        leader_epoch: int = ...,
-        isr: Sequence[int] = ...,
-        zk_version: int = ...,
-        replicas: Sequence[int] = ...,
-        offline_replicas: Sequence[int] = ...,
-    ) -> None: ...
+    topic_name: str = ...
+    partition_index: int = ...
+    controller_epoch: int = ...
+    leader: int = ...
+    leader_epoch: int = ...
+    isr: Sequence[int] = ...
+    zk_version: int = ...
+    replicas: Sequence[int] = ...
+    offline_replicas: Sequence[int] = ...
 
 class UpdateMetadataTopicState(Value, metaclass=Group):
-    topic_name: str
-    topic_id: bytes
-    partition_states: ArrayField[UpdateMetadataPartitionState]
-    def __init__(
-        self,
-        *,
-        topic_name: str = ...,
-        topic_id: bytes = ...,
-        partition_states: Elements[UpdateMetadataPartitionState] = ...,
-    ) -> None: ...
+    topic_name: str = ...
+    topic_id: bytes = ...
+    partition_states: ArrayField[UpdateMetadataPartitionState] = ...
 
 class UpdateMetadataEndpoint(Value, metaclass=Group):
-    port: int
-    host: str
-    listener: str
-    security_protocol: int
-    def __init__(
-        self,
-        *,
-        port: int = ...,
-        host: str = ...,
-        listener: str = ...,
-        security_protocol: int = ...,
-    ) -> None: ...
+    port: int = ...
+    host: str = ...
+    listener: str = ...
+    security_protocol: int = ...
 
 class UpdateMetadataBroker(Value, metaclass=Group):
-    id: int
-    v0_host: str
-    v0_port: int
-    endpoints: ArrayField[UpdateMetadataEndpoint]
-    rack: str | None
-    def __init__(
-        self,
-        *,
-        id: int = ...,
-        v0_host: str = ...,
-        v0_port: int = ...,
-        endpoints: Elements[UpdateMetadataEndpoint] = ...,
-        rack: str | None = ...,
-    ) -> None: ...
+    id: int = ...
+    v0_host: str = ...
+    v0_port: int = ...
+    endpoints: ArrayField[UpdateMetadataEndpoint] = ...
+    rack: str | None = ...
 
 class UpdateMetadataRequest(Message, metaclass=Api):
-    controller_id: int
-    is_k_raft_controller: bool
-    type: int
-    controller_epoch: int
-    broker_epoch: int
-    ungrouped_partition_states: ArrayField[UpdateMetadataPartitionState]
-    topic_states: EncodedArrayField[UpdateMetadataTopicState]
-    live_brokers: ArrayField[UpdateMetadataBroker]
-    def __init__(
-        self,
-        *,
-        controller_id: int = ...,
-        is_k_raft_controller: bool = ...,
-        type: int = ...,
-        controller_epoch: int = ...,
-        broker_epoch: int = ...,
-        ungrouped_partition_states: Elements[UpdateMetadataPartitionState] = ...,
-        topic_states: Elements[UpdateMetadataTopicState | Encoded] = ...,
-        live_brokers: Elements[UpdateMetadataBroker] = ...,
-    ) -> None: ...
+    controller_id: int = ...
+    is_k_raft_controller: bool = ...
+    type: int = ...
+    controller_epoch: int = ...
+    broker_epoch: int = ...
+    ungrouped_partition_states: ArrayField[UpdateMetadataPartitionState] = ...
+    topic_states: EncodedArrayField[UpdateMetadataTopicState] = ...
+    live_brokers: ArrayField[UpdateMetadataBroker] = ...
 
 class UpdateMetadataResponse(Message, metaclass=Api):
-    error_code: int
-    def __init__(
-        self,
-        *,
-        error_code: int = ...,
-    ) -> None: ...
+    error_code: int = ...

@@ -11,11 +11,15 @@ in terms of `protocol.schema.fields`.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, dataclass_transform
 
 
+@dataclass_transform(kw_only_default=True)
 class Value:
-    """A message, or a group of fields within one. Values are equal if every declared field is."""
+    """A message, or a group of fields within one. Values are equal if every declared field is.
+
+    `dataclass_transform` is for the type checker, which makes the constructor of a stub's fields.
+    """
 
     __slots__ = ()
     __hash__: ClassVar[None]  # type: ignore[assignment]  # mutable, as every class with __eq__

@@ -221,7 +221,7 @@ class _Loader:
             self._relearn_epochs(start)
         self._epochs.truncate_from_start(start)
         self._epochs.flush()
-        self._producers.remove_stray_snapshots(segments.base_offsets)
+        self._producers.snapshots.delete_strays(segments.base_offsets)
         replay.rebuild(self._producers, segments, end, self._clock.wall_ms(), clean=options.clean)
         # The high watermark begins at the log start, so transactions that ended below are decided.
         self._producers.on_high_watermark_updated(start)

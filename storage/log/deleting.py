@@ -132,7 +132,7 @@ class SegmentDeleter:
         """Delete the segments' producer snapshots and remembered positions. Raises OSError."""
         due = self._store.clock.wall_ms() + self._store.config.file_delete_delay_ms
         for one in gone:
-            path = self._producers.mark_snapshot_deleted(one.base_offset)
+            path = self._producers.snapshots.mark_deleted(one.base_offset)
             if path is not None:
                 self._store.pend(path, due)
         self._reader.forget()

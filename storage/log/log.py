@@ -340,7 +340,7 @@ class Log:
         with self._guard.writing():
             self.producers.map_end_offset = self.log_end_offset
             self.producers.take_snapshot(sync=False)
-            self.producers.remove_stray_snapshots(self.segments.base_offsets)
+            self.producers.snapshots.delete_strays(self.segments.base_offsets)
             for segment in self.segments:
                 if segment.finish():
                     self.durability.note_change(segment)

@@ -83,7 +83,7 @@ def rebuild(
     producer is remembered, and empty snapshots are written.
     """
     wanted = _snapshot_offsets(segments, end_offset)
-    if clean and producers.latest_snapshot_offset is None:
+    if clean and producers.snapshots.latest is None:
         for offset in wanted:
             producers.map_end_offset = offset
             producers.take_snapshot()

@@ -28,7 +28,7 @@ thread-safe.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -409,19 +409,6 @@ class ProducerStateManager:
         self.snapshots.write(offset, self._table.image(), sync=sync)
         self._last_snapshot_offset = offset
         return offset
-
-    @property
-    def latest_snapshot_offset(self) -> int | None:
-        """Offset of the newest snapshot file."""
-        return self.snapshots.latest
-
-    def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
-        """Remove snapshot files without a segment, except a newest one above all of them."""
-        self.snapshots.delete_strays(segment_base_offsets)
-
-    def mark_snapshot_deleted(self, offset: int) -> str | None:
-        """Rename a deleted segment's snapshot to `.deleted`; its path, to be unlinked later."""
-        return self.snapshots.mark_deleted(offset)
 
     def update_parent_dir(self, directory: str) -> None:
         """Note that the partition directory was renamed to `directory`."""

@@ -210,7 +210,7 @@ class ProducerReplay:
 
     def truncate(self, end: str, now: str) -> str:
         self.manager.truncate_and_reload(0, int(end), int(now))
-        latest = self.manager.latest_snapshot_offset
+        latest = self.manager.snapshots.latest
         return f"{self.manager.map_end_offset} {-1 if latest is None else latest}"
 
 

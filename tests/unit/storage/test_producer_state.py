@@ -373,7 +373,7 @@ def test_s_rec_5_without_snapshot_replay_begins_at_the_log_start(partition: Part
     partition.end = 50
     after = partition.reopened(start=20)
     assert after.state.map_end_offset == 20
-    assert after.state.latest_snapshot_offset is None
+    assert after.state.snapshots.latest is None
 
 
 def test_s_rec_5_snapshots_outside_the_log_are_deleted(partition: Partition) -> None:
@@ -411,10 +411,10 @@ def test_s_fl_4_snapshots_go_with_their_segments(partition: Partition) -> None:
         partition.state.take_snapshot()
     state = partition.state
     assert state.snapshots.offsets == (1, 2, 3, 4, 5)
-    assert state.mark_snapshot_deleted(3) == "/p/00000000000000000003.snapshot.deleted"
-    assert state.mark_snapshot_deleted(3) is None
+    assert state.snapshots.mark_deleted(3) == "/p/00000000000000000003.snapshot.deleted"
+    assert state.snapshots.mark_deleted(3) is None
     partition.fs.unlink("/p/00000000000000000004.snapshot")
-    assert state.mark_snapshot_deleted(4) is None
+    assert state.snapshots.mark_deleted(4) is None
     assert state.snapshots.offsets == (1, 2, 5)
 
 
@@ -436,7 +436,7 @@ def test_s_rec_5_stray_snapshots_go_except_the_one_of_a_clean_shutdown(
     fs.write_bytes("/p/00000000000000000005.snapshot.deleted", b"")
     fs.write_bytes("/p/odd.snapshot", b"")
     state = ProducerStateManager(fs, TopicPartition("t", 0), "/p")
-    state.remove_stray_snapshots(bases)
+    state.snapshots.delete_strays(bases)
     assert state.snapshots.offsets == kept
     state._check()
 

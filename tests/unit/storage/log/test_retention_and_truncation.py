@@ -193,7 +193,7 @@ def test_truncation_restores_the_producers_of_a_log_that_has_no_snapshot_yet() -
     built = LogBuilder()
     for at in range(3):
         built.append(1, producer_id=9, producer_epoch=0, base_sequence=at)
-    assert built.log.producers.latest_snapshot_offset is None
+    assert built.log.producers.snapshots.latest is None
     built.log.truncate_to(2)
     entry = built.log.producers.entry(9)
     assert entry is not None

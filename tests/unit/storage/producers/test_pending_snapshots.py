@@ -35,7 +35,7 @@ def test_a_roll_writes_no_large_snapshot() -> None:
     before = snapshots(built)
     built.log.roll()
     assert snapshots(built) == before
-    assert built.log.producers.latest_snapshot_offset == 3
+    assert built.log.producers.snapshots.latest == 3
     built.log._check()
 
 
@@ -76,7 +76,7 @@ def test_nothing_is_forgotten_when_the_process_dies_before_the_flush() -> None:
 def test_a_stop_writes_it() -> None:
     built = filled()
     log = built.stopped()
-    assert log.producers.latest_snapshot_offset == 3
+    assert log.producers.snapshots.latest == 3
     assert list(log.producers.producers) == [0, 1, 2]
 
 

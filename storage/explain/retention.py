@@ -74,11 +74,15 @@ def explain_retention(log: Log, now_ms: int) -> list[RetentionVerdict]:
 
 
 def _taken(log: Log, segments: Sequence[LogSegment], now_ms: int) -> list[DeletionReason]:
-    """The rules that delete the first segments, in the order of `Log.delete_old_segments`."""
-    config, remaining = log.config, list(segments)
+    """The reasons for which the first segments are deleted, one for each."""
+    remaining = list(segments)
     reasons: list[DeletionReason] = []
-
-    def ask(expired: retention.Expired, reason: DeletionReason) -> None:
+    for expired, reason in retention.rules(
+        log.config,
+        log.log_start_offset,
+        lambda: sum(segment.size for segment in remaining),
+        now_ms,
+    ):
         doomed = retention.deletable(
             remaining,
             expired,
@@ -86,15 +90,7 @@ def _taken(log: Log, segments: Sequence[LogSegment], now_ms: int) -> list[Deleti
             log_end_offset=log.log_end_offset,
         )
         del remaining[: len(doomed)]
-        reasons.extend([reason] * len(doomed))
-
-    ask(retention.below_start(log.log_start_offset), DeletionReason.LOG_START_OFFSET)
-    if config.delete:
-        size = sum(segment.size for segment in remaining)
-        if 0 <= config.retention_bytes <= size:
-            ask(retention.beyond_size(config.retention_bytes, size), DeletionReason.RETENTION_SIZE)
-        if config.retention_ms >= 0:
-            ask(retention.older_than(config.retention_ms, now_ms), DeletionReason.RETENTION_TIME)
+        reasons += [reason] * len(doomed)
     return reasons
 
 

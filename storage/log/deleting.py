@@ -58,23 +58,15 @@ class SegmentDeleter:
     def delete_old_segments(self) -> list[Deleted]:
         """Apply retention; returns the deleted segments with reasons. Raises StorageError."""
         gone: list[Deleted] = []
-        config, segments = self._store.config, self._store.segments
+        store = self._store
         with self._guard.writing():
-            gone += self._delete(
-                retention.below_start(self._offsets.start), DeletionReason.LOG_START_OFFSET
-            )
-            if not config.delete:
-                return gone
-            if 0 <= config.retention_bytes <= segments.size:
-                gone += self._delete(
-                    retention.beyond_size(config.retention_bytes, segments.size),
-                    DeletionReason.RETENTION_SIZE,
-                )
-            if config.retention_ms >= 0:
-                gone += self._delete(
-                    retention.older_than(config.retention_ms, self._store.clock.wall_ms()),
-                    DeletionReason.RETENTION_TIME,
-                )
+            for expired, reason in retention.rules(
+                store.config,
+                self._offsets.start,
+                lambda: store.segments.size,
+                store.clock.wall_ms(),
+            ):
+                gone += self._delete(expired, reason)
         return gone
 
     def _delete(self, expired: retention.Expired, reason: DeletionReason) -> list[Deleted]:

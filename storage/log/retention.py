@@ -1,7 +1,6 @@
 """Which segments retention deletes: pure decisions over a log's segments, oldest first.
 
-Three rules in this order (`SegmentDeleter.delete_old_segments`), each of which deletes a prefix of
-the log:
+Three rules in this order (`rules`), each of which deletes a prefix of the log:
 
   * LOG_START_OFFSET: the next segment starts at or below the log start offset; whatever the policy
     (S-RET-4, KAFKA-7400).
@@ -13,8 +12,10 @@ A segment with offsets at or above the high watermark stays (S-RET-5), and so do
 one. The active segment may be taken when it has records: the log rolls first.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
+from config.topic_config import TopicConfig
+from storage.log.results import DeletionReason
 from storage.log.segment import LogSegment
 
 Expired = Callable[[LogSegment, LogSegment | None], bool]
@@ -37,8 +38,24 @@ def deletable(
     return taken
 
 
-def older_than(retention_ms: int, now_ms: int) -> Expired:
-    """Rule RETENTION_TIME."""
+def rules(
+    config: TopicConfig, log_start_offset: int, size: Callable[[], int], now_ms: int
+) -> Iterator[tuple[Expired, DeletionReason]]:
+    """The rules that hold, in their order, each with the reason that it gives.
+
+    `size` returns the bytes of the segments that the rules before have left.
+    """
+    yield _below_start(log_start_offset), DeletionReason.LOG_START_OFFSET
+    if not config.delete:
+        return
+    left = size()
+    if 0 <= config.retention_bytes <= left:
+        yield _beyond_size(config.retention_bytes, left), DeletionReason.RETENTION_SIZE
+    if config.retention_ms >= 0:
+        yield _older_than(config.retention_ms, now_ms), DeletionReason.RETENTION_TIME
+
+
+def _older_than(retention_ms: int, now_ms: int) -> Expired:
 
     def expired(segment: LogSegment, _following: LogSegment | None) -> bool:
         return now_ms - segment.largest_timestamp() > retention_ms
@@ -46,8 +63,8 @@ def older_than(retention_ms: int, now_ms: int) -> Expired:
     return expired
 
 
-def beyond_size(retention_bytes: int, log_size: int) -> Expired:
-    """Rule RETENTION_SIZE. Ask once per segment, oldest first: each yes reduces the surplus."""
+def _beyond_size(retention_bytes: int, log_size: int) -> Expired:
+    """Ask once per segment, oldest first: each yes reduces the surplus."""
     surplus = log_size - retention_bytes
 
     def expired(segment: LogSegment, _following: LogSegment | None) -> bool:
@@ -60,9 +77,7 @@ def beyond_size(retention_bytes: int, log_size: int) -> Expired:
     return expired
 
 
-def below_start(log_start_offset: int) -> Expired:
-    """Rule LOG_START_OFFSET."""
-
+def _below_start(log_start_offset: int) -> Expired:
     def expired(_segment: LogSegment, following: LogSegment | None) -> bool:
         return following is not None and following.base_offset <= log_start_offset
 

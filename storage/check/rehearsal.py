@@ -17,6 +17,7 @@ from typing import Final
 
 from storage.filesystem import File, FileSystem, Piece
 from storage.paths import file_name, join, parent_dir
+from storage.reader.read_only import ReadMapping
 
 _COMPARE: Final = 1024 * 1024
 
@@ -104,26 +105,6 @@ class _Node:
         return self._store
 
 
-class _RehearsalMapping:
-    """See `storage.filesystem.FileMapping`."""
-
-    __slots__ = ("_node", "_size")
-
-    def __init__(self, node: _Node, size: int) -> None:
-        self._node = node
-        self._size = size
-
-    def size(self) -> int:
-        return self._node.length
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, part: slice) -> bytes:
-        start, stop, _ = part.indices(self._size)
-        return self._node.read(stop - start, start)
-
-
 class _RehearsalFile:
     """See `storage.filesystem.File`."""
 
@@ -161,8 +142,8 @@ class _RehearsalFile:
     def allocate(self, size: int) -> None:
         self._node.resize(max(size, self._node.length))
 
-    def map(self, size: int) -> _RehearsalMapping:
-        return _RehearsalMapping(self._node, size)
+    def map(self, size: int) -> ReadMapping:
+        return ReadMapping(self, size)
 
     def fsync(self) -> None:
         pass

@@ -8,14 +8,13 @@ object that reads the bytes it is asked for: of an index that is pre-sized to 10
 # ruff: noqa: D102 - the methods are documented once, on the protocols they implement
 
 import errno
-from collections.abc import Iterable
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from storage.filesystem import File, FileSystem, Piece
+from storage.filesystem import File, FileSystem
 
 
-def _refuse(path: str) -> NoReturn:
-    raise OSError(errno.EROFS, "opened for reading only", path)
+def _refused(path: str) -> OSError:
+    return OSError(errno.EROFS, "opened for reading only", path)
 
 
 class ReadOnlyFile:
@@ -47,24 +46,14 @@ class ReadOnlyFile:
     def is_cached(self, size: int, position: int) -> bool:
         return self._file.is_cached(size, position)
 
-    def pwrite(self, data: Piece, position: int) -> None:
-        _refuse(self.path)
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise _refused(self.path)
 
-    def pwritev(self, pieces: list[Piece], position: int) -> None:
-        _refuse(self.path)
-
-    def truncate(self, size: int) -> None:
-        _refuse(self.path)
-
-    def allocate(self, size: int) -> None:
-        _refuse(self.path)
+    pwrite = pwritev = truncate = allocate = fsync = _refuse
 
     def map(self, size: int) -> "ReadMapping":
         self._is_mapped = True
         return ReadMapping(self, size)
-
-    def fsync(self) -> None:
-        _refuse(self.path)
 
     def close(self) -> None:
         # A mapping outlives its file: then the descriptor is closed with the last reference to it.
@@ -77,7 +66,7 @@ class ReadMapping:
 
     __slots__ = ("_file", "_size")
 
-    def __init__(self, file: ReadOnlyFile, size: int) -> None:
+    def __init__(self, file: File, size: int) -> None:
         self._file = file
         self._size = size
 
@@ -104,7 +93,7 @@ class ReadOnlyFileSystem:
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         if create or writable:
-            _refuse(path)
+            raise _refused(path)
         return ReadOnlyFile(self._fs.open(path, writable=False))
 
     def exists(self, path: str) -> bool:
@@ -119,20 +108,14 @@ class ReadOnlyFileSystem:
     def sizes(self, path: str, *, unasked: str = "") -> dict[str, int]:
         return self._fs.sizes(path, unasked=unasked)
 
-    def make_dirs(self, path: str) -> None:
-        _refuse(path)
+    def _refuse(self, path: str, *_: Any, **__: Any) -> NoReturn:
+        raise _refused(path)
+
+    make_dirs = remove_tree = fsync_dir = unlink = _refuse
+    set_mtime_ms = write_atomic = lock = _refuse
 
     def rename(self, old: str, new: str) -> None:
-        _refuse(old)
-
-    def unlink(self, path: str, *, missing_ok: bool = False) -> None:
-        _refuse(path)
-
-    def remove_tree(self, path: str) -> None:
-        _refuse(path)
-
-    def fsync_dir(self, path: str) -> None:
-        _refuse(path)
+        self._refuse(old)
 
     def size(self, path: str) -> int:
         return self._fs.size(path)
@@ -140,17 +123,8 @@ class ReadOnlyFileSystem:
     def mtime_ms(self, path: str) -> int:
         return self._fs.mtime_ms(path)
 
-    def set_mtime_ms(self, path: str, mtime_ms: int) -> None:
-        _refuse(path)
-
     def read_bytes(self, path: str) -> bytes:
         return self._fs.read_bytes(path)
-
-    def write_atomic(self, path: str, pieces: Iterable[bytes]) -> None:
-        _refuse(path)
-
-    def lock(self, path: str) -> File | None:
-        _refuse(path)
 
     def usage(self, path: str) -> tuple[int, int]:
         return self._fs.usage(path)

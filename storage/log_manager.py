@@ -465,7 +465,7 @@ class LogManager:
     async def apply_retention_to_compacted(self) -> None:
         """Apply retention to compacted logs, for the cleaner threads: delete segments below the log
         start and, with `delete` in the policy, those that are too old or too many."""
-        await self._upkeep.apply_retention(self.cleaner.may_delete_from)
+        await self._upkeep.apply_retention(self.cleaner.is_candidate)
 
     # High watermarks, which the replication layer keeps.
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from storage.cleaner import work
 from storage.cleaner.errors import CleaningAborted, SegmentOverflow
-from storage.cleaner.grouping import SegmentGroup, group_segments
+from storage.cleaner.grouping import SegmentGroup, groups_of
 from storage.cleaner.request import (
     CleanedSegment,
     CleanerStats,
@@ -86,6 +86,10 @@ def request_for(  # noqa: PLR0913 - what the log does not know
     if sources is None:
         places = closed_segments(log, first_uncleanable_offset)
         sources = describe(log.store.fs, log.dir, places)
+    if active_producers is None:
+        active_producers = last_records_in(
+            log.producers.image(), log.segments.first.base_offset, first_uncleanable_offset
+        )
     clean = [s.last_modified_ms for s in sources if s.base_offset < first_dirty_offset]
     return CleanRequest(
         directory=log.dir,
@@ -104,15 +108,9 @@ def request_for(  # noqa: PLR0913 - what the log does not know
         load_factor=load_factor,
         hash_seed=hash_seed,
         legacy_horizon_ms=clean[-1] - config.delete_retention_ms if clean else 0,
-        active_producers=_last_records(log, first_uncleanable_offset)
-        if active_producers is None
-        else active_producers,
+        active_producers=active_producers,
         aborted=log.reader.packed_aborted(first_uncleanable_offset),
     )
-
-
-def _last_records(log: Log, end: int) -> LastRecords:
-    return last_records_in(log.producers.image(), log.segments.first.base_offset, end)
 
 
 def closed_segments(log: Log, first_uncleanable_offset: int) -> list[tuple[int, int]]:
@@ -157,7 +155,7 @@ async def clean(
         stats = stats.plus(mapped.stats)
         if mapped.is_done:
             break
-    for group in _groups(request, mapped.end_offset):
+    for group in groups_of(request, mapped.end_offset):
         old = [segments[source.base_offset] for source in group]
         try:
             try:
@@ -185,15 +183,6 @@ def _segments_of(log: Log, request: CleanRequest) -> dict[int, LogSegment]:
             raise CleaningAborted(f"{log.dir} has changed since the cleaning was decided")
         found[source.base_offset] = segment
     return found
-
-
-def _groups(request: CleanRequest, end_offset: int) -> list[SegmentGroup]:
-    return group_segments(
-        [source for source in request.segments if source.base_offset < end_offset],
-        segment_bytes=request.segment_bytes,
-        segment_index_bytes=request.segment_index_bytes,
-        first_uncleanable_offset=request.first_uncleanable_offset,
-    )
 
 
 async def _write(group: SegmentGroup, child: Child, step_bytes: int) -> RewriteStep:

@@ -48,7 +48,3 @@ class SegmentOverflow(Exception):
 
 class CleaningAborted(Exception):
     """The cleaning ended early; nothing has to be undone."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text

@@ -8,7 +8,7 @@ than `segment.index.bytes`, and its last offset fits the relative offsets of its
 from collections.abc import Sequence
 from typing import Final
 
-from storage.cleaner.request import SourceSegment
+from storage.cleaner.request import CleanRequest, SourceSegment
 from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 
 SegmentGroup = tuple[SourceSegment, ...]
@@ -16,6 +16,16 @@ SegmentGroup = tuple[SourceSegment, ...]
 MOST_SEGMENTS: Final = 64
 """The most segments of a group. They are renamed on the event loop, which takes a tenth of a
 millisecond each; thousands of small ones take several cleanings. (Kafka has no limit.)"""
+
+
+def groups_of(request: CleanRequest, end_offset: int) -> list[SegmentGroup]:
+    """The groups of a cleaning whose map covers the log below `end_offset`."""
+    return group_segments(
+        [source for source in request.segments if source.base_offset < end_offset],
+        segment_bytes=request.segment_bytes,
+        segment_index_bytes=request.segment_index_bytes,
+        first_uncleanable_offset=request.first_uncleanable_offset,
+    )
 
 
 def group_segments(

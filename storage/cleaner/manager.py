@@ -151,14 +151,17 @@ class LogCleanerManager:
         look = _Look(self._clock.monotonic())
         for log in self._table.logs.copy().values():
             await PAUSE
-            if self._is_candidate(log):
+            if self.is_candidate(log):
                 verdict = await self._judged(log)
                 if verdict is not None:
                     look.note(log, verdict)
         self._look, self._found = look, look.statistics()
 
-    def _is_candidate(self, log: Log) -> bool:
-        """Whether the log may be cleaned, by cheap checks only."""
+    def is_candidate(self, log: Log) -> bool:
+        """Whether the log may be cleaned, by cheap checks only, or cleaners apply retention to it.
+
+        Without `delete` in the policy, retention deletes only segments below the log start.
+        """
         partition = log.topic_partition
         return (
             log.config.compact
@@ -178,7 +181,7 @@ class LogCleanerManager:
             return None
         while look.queue:
             *_, log = heappop(look.queue)
-            if self._is_candidate(log):
+            if self.is_candidate(log):
                 verdict = at_once(self._judged(log))
                 if isinstance(verdict, Due):
                     self._states.begin(log.topic_partition)
@@ -276,15 +279,6 @@ class LogCleanerManager:
     def state_of(self, partition: TopicPartition) -> LogCleaningState | None:
         """The partition's state; None if it is neither being cleaned nor paused."""
         return self._states.get(partition)
-
-    # ---- retention of compacted logs
-
-    def may_delete_from(self, log: Log) -> bool:
-        """Whether cleaners may apply retention to the log: it is compacted and not being cleaned.
-
-        Without `delete` in the policy, retention deletes only segments below the log start.
-        """
-        return self._is_candidate(log)
 
     # ---- events of logs
 

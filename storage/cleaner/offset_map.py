@@ -77,12 +77,6 @@ class OffsetMap:
         """Keys per slot, 0 to 1."""
         return self.size / self.slots
 
-    def clear(self) -> None:
-        """Remove all keys and free the memory."""
-        self._table = _new_table(min(self.slots, _FIRST_ROWS))
-        self.size = 0
-        self.latest_offset = -1
-
     def hashes_of(self, keys: Iterable[bytes]) -> Hashes:
         """The hashes of these keys, in their order."""
         digests = map(xxh3_128_digest, keys, repeat(self._hash_seed))

@@ -1,6 +1,6 @@
 """Where the rewriting of a group writes to: normally one `.cleaned` segment."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from storage.cleaner.request import CleanRequest
 from storage.filesystem import FileSystem
@@ -8,14 +8,6 @@ from storage.index.transaction_index import Checksum
 from storage.log.segment import LogSegment
 from storage.log.segment_files import SegmentHome
 from storage.paths import CLEANED_SUFFIX
-
-
-class Placed(NamedTuple):
-    """A batch that was written."""
-
-    size: int
-    last_offset: int
-    max_timestamp: int
 
 
 class Output(Protocol):
@@ -79,7 +71,8 @@ class CleanedWriter:
         self._segment.files.remove()
         self._segment.ensure_files()
         self._pieces: list[Any] = []
-        self._noted: list[Placed] = []
+        self._noted: list[tuple[int, int, int]] = []
+        """Size, last offset and max timestamp of each batch that was added."""
 
     @property
     def base_offset(self) -> int:
@@ -98,15 +91,15 @@ class CleanedWriter:
 
     def note(self, size: int, last_offset: int, max_timestamp: int) -> None:
         """Note that the next `size` of the added bytes are one batch."""
-        self._noted.append(Placed(size, last_offset, max_timestamp))
+        self._noted.append((size, last_offset, max_timestamp))
 
     def write_down(self) -> None:
         """Write what was added to the files. Raises OSError."""
         if not self._pieces:
             return
         self._segment.write(b"".join(self._pieces))
-        for placed in self._noted:
-            self._segment.note_batch(*placed)
+        for size, last_offset, max_timestamp in self._noted:
+            self._segment.note_batch(size, last_offset, max_timestamp)
         self._pieces, self._noted = [], []
 
     def finish(self, aborted: bytes, modified_ms: int) -> Checksum:

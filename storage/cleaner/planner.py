@@ -22,7 +22,6 @@ After Kafka's `LogCleanerManager.cleanableOffsets`, `LogToClean` and `maxCompact
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
 
 from config.key_building import LONG_MAX
 from config.topic_config import TopicConfig
@@ -32,29 +31,8 @@ from storage.cleaner.states import (
     LogCleaningPaused,
     LogCleaningState,
 )
+from storage.log.segment import LogSegment
 from storage.waits import PAUSE
-
-
-class CleanerSegment(Protocol):
-    """The planner's view of a segment: a `LogSegment`, or one of an offline reader."""
-
-    @property
-    def base_offset(self) -> int:
-        """The base offset in its name."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Bytes of whole batches."""
-        ...
-
-    def largest_timestamp(self) -> int:
-        """The greatest of its records; if they have none, when the file was last written."""
-        ...
-
-    def read_first_timestamp(self) -> int:
-        """The max timestamp of its first batch; -1 if it has none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,21 +45,11 @@ class OpenTransaction:
     """When its first record was written, where that is known."""
 
 
-def _largest(segment: Any) -> int:
-    timestamp: int = segment.largest_timestamp()
-    return timestamp
-
-
-def _first(segment: Any) -> int:
-    timestamp: int = segment.read_first_timestamp()
-    return timestamp
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
     """The facts about a log. Offsets are absolute, times milliseconds since the epoch."""
 
-    segments: Sequence[CleanerSegment]
+    segments: Sequence[LogSegment]
     """All, ascending; the last one is the active one."""
     log_start_offset: int
     log_end_offset: int
@@ -97,8 +65,8 @@ class LogFacts:
     uncleanable: str | None = None
     """Why the cleaner has given the log up; None if it has not."""
     cleaner_enabled: bool = True
-    largest_timestamp_of: Callable[[Any], int] = _largest
-    first_timestamp_of: Callable[[Any], int] = _first
+    largest_timestamp_of: Callable[[LogSegment], int] = lambda segment: segment.largest_timestamp()
+    first_timestamp_of: Callable[[LogSegment], int] = lambda segment: segment.read_first_timestamp()
 
 
 # Why a log is not cleaned now.
@@ -282,11 +250,13 @@ async def judge(facts: LogFacts) -> Verdict:
         return Due(extent=extent, reason=reason, delay_ms=delay_ms)
     reasons: tuple[Reason, ...] = hindrances
     if reason is None:
-        if not extent.cleanable_bytes:
-            reasons += _reasons_for_nothing(facts, extent)
-        else:
+        if extent.cleanable_bytes:
             below = RatioBelow(ratio=extent.ratio, wanted=wanted, due_at_ms=due_at_ms)
             reasons += (below, *extent.limits)
+        elif extent.first_dirty_offset >= facts.log_end_offset:
+            reasons += (NothingDirty(),)
+        else:
+            reasons += extent.limits
     return NotDue(reasons=reasons, extent=extent, delay_ms=delay_ms)
 
 
@@ -301,12 +271,6 @@ def _hindrances(facts: LogFacts) -> Iterator[Reason]:
         yield InProgress(aborted=isinstance(facts.state, LogCleaningAborted))
     elif isinstance(facts.state, LogCleaningPaused):
         yield Paused(times=facts.state.times)
-
-
-def _reasons_for_nothing(facts: LogFacts, extent: Extent) -> tuple[Reason, ...]:
-    if extent.first_dirty_offset >= facts.log_end_offset:
-        return (NothingDirty(),)
-    return extent.limits
 
 
 def first_dirty_offset(facts: LogFacts) -> tuple[int, ResetReason | None]:
@@ -370,7 +334,7 @@ def _undecided(facts: LogFacts) -> Limit:
 
 async def _first_young(
     facts: LogFacts, dirty: int, end: int, newest_ms: int
-) -> tuple[CleanerSegment, int] | None:
+) -> tuple[LogSegment, int] | None:
     """The first dirty segment below `end` with a record younger than that, and its timestamp."""
     segments = facts.segments
     for segment in segments[_floor(segments, dirty) : -1]:
@@ -397,7 +361,7 @@ async def _due_at(facts: LogFacts, dirty: int) -> int | None:
     return None if oldest is None else min(oldest + lag_ms, LONG_MAX)
 
 
-def _floor(segments: Sequence[CleanerSegment], offset: int) -> int:
+def _floor(segments: Sequence[LogSegment], offset: int) -> int:
     """The index of the segment that holds `offset`; 0 if `offset` is below all."""
     at = len(segments) - 1
     while at > 0 and segments[at].base_offset > offset:

@@ -11,7 +11,7 @@ import numpy as np
 
 from storage.cleaner.cleaning import request_for
 from storage.cleaner.fates import FATE_OF_RULE, UNOPENED, BatchRule, RecordFate
-from storage.cleaner.grouping import group_segments
+from storage.cleaner.grouping import groups_of
 from storage.cleaner.legacy import Legacy
 from storage.cleaner.mapping import MapBuilder
 from storage.cleaner.offset_map import OffsetMap
@@ -72,13 +72,7 @@ def dry_run(
     offset_map = OffsetMap.of_bytes(map_bytes, load_factor)
     stats = _map(opened.fs, request, offset_map, advance)
     transactions = TransactionWalk(request.aborted)
-    groups = group_segments(
-        [source for source in request.segments if source.base_offset < stats.end_offset],
-        segment_bytes=request.segment_bytes,
-        segment_index_bytes=request.segment_index_bytes,
-        first_uncleanable_offset=request.first_uncleanable_offset,
-    )
-    for group in groups:
+    for group in groups_of(request, stats.end_offset):
         rewriter = GroupRewriter(
             opened.fs,
             request,

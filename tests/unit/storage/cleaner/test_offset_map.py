@@ -127,13 +127,3 @@ def test_the_table_grows_with_its_keys_up_to_its_slots(monkeypatch: pytest.Monke
     assert sorted(set(rows)) == [8, 32, 128, 1000]
     assert latest(offset_map, [b"%d" % n for n in range(902)]) == [*range(900), -1, -1]
     assert (offset_map.utilization, put(offset_map, [(b"900", 900)])) == (0.9, 0)
-
-
-def test_a_cleared_map_is_a_new_one() -> None:
-    offset_map = OffsetMap(10)
-    put(offset_map, [(b"a", 1)])
-    offset_map.latest_offset = 1
-    offset_map.clear()
-    assert (offset_map.size, offset_map.latest_offset) == (0, -1)
-    assert latest(offset_map, [b"a"]) == [-1]
-    offset_map._check()

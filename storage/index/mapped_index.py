@@ -29,7 +29,7 @@ Logs, recovery, the cleaner and the offline readers use indexes.
 """
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from storage.errors import CorruptIndex, IndexOffsetOverflow
@@ -180,14 +180,11 @@ class MappedIndex:
 
     def _count_real_entries(self) -> int:
         # Real entries are never padding, so "is padding" is sorted: search for where it begins.
-        low, high = 0, self._entries
-        while low < high:
-            middle = (low + high) // 2
-            if self._is_padding(self._block(middle, 1), middle):
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        return bisect_left(
+            range(self._entries),
+            True,
+            key=lambda slot: self._is_padding(self._block(slot, 1), slot),
+        )
 
     def _block(self, first: int, count: int) -> bytes:
         """The bytes of `count` entries of the file. Raises CorruptIndex when the file was cut."""

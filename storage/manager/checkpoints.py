@@ -51,10 +51,6 @@ Ask = Callable[[Log], int | None]
 """The offset of a log for a checkpoint; None: the file need not name the log."""
 
 
-def _recovery_point(log: Log) -> int:
-    return log.recovery_point
-
-
 def _log_start(log: Log) -> int | None:
     """The log start, unless it is the first segment's base and a crash cannot change that."""
     start = log.log_start_offset
@@ -65,14 +61,14 @@ def _log_start(log: Log) -> int | None:
     return None
 
 
-def _high_watermark(log: Log) -> int:
-    return log.high_watermark
-
-
-RECOVERY_POINTS: Final[Mapping[str, Ask]] = {RECOVERY_POINT_CHECKPOINT: _recovery_point}
+RECOVERY_POINTS: Final[Mapping[str, Ask]] = {
+    RECOVERY_POINT_CHECKPOINT: lambda log: log.recovery_point
+}
 LOG_STARTS: Final[Mapping[str, Ask]] = {LOG_START_OFFSET_CHECKPOINT: _log_start}
 BOTH: Final[Mapping[str, Ask]] = {**RECOVERY_POINTS, **LOG_STARTS}
-HIGH_WATERMARKS: Final[Mapping[str, Ask]] = {HIGH_WATERMARK_CHECKPOINT: _high_watermark}
+HIGH_WATERMARKS: Final[Mapping[str, Ask]] = {
+    HIGH_WATERMARK_CHECKPOINT: lambda log: log.high_watermark
+}
 
 
 class Checkpoints:

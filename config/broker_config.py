@@ -12,7 +12,7 @@ Attributes are the keys with dots as underscores. The class declares those that 
   then the broker advertises to each client the address that it connected to.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -367,28 +367,16 @@ def _sasl(
     return {listener.name: sasl_settings(listener, values, props) for listener in named}
 
 
-def _read_file(path: str) -> bytes:
-    return Path(path).read_bytes()
-
-
-def load_broker_config(
-    path: str,
-    overrides: Mapping[str, str] | None = None,
-    read_bytes: Callable[[str], bytes] = _read_file,
-) -> BrokerConfig:
+def load_broker_config(path: str, overrides: Mapping[str, str] | None = None) -> BrokerConfig:
     """Read `server.properties` and apply `--override`s, which win (S-START-1).
 
     Raises ConfigError, also if the file cannot be read.
     """
-    return BrokerConfig.parse(_properties(path, overrides, read_bytes))
+    return BrokerConfig.parse(_properties(path, overrides))
 
 
 def load_for_adoption(
-    path: str,
-    overrides: Mapping[str, str] | None = None,
-    read_bytes: Callable[[str], bytes] = _read_file,
-    *,
-    in_cluster: bool = False,
+    path: str, overrides: Mapping[str, str], *, in_cluster: bool = False
 ) -> tuple[BrokerConfig, str | None]:
     """Read a `server.properties` of Kafka; return (config, why a start would refuse it, or None).
 
@@ -397,7 +385,7 @@ def load_for_adoption(
     adopted. `in_cluster`: it is kept, for who changes the tree that it names and no directory.
     Raises ConfigError for a bad value of any other key.
     """
-    props = _properties(path, overrides, read_bytes)
+    props = _properties(path, overrides)
     try:
         config = BrokerConfig.parse(props)
         if config.zookeeper_connect and not in_cluster:
@@ -411,13 +399,11 @@ def load_for_adoption(
         return BrokerConfig.parse(usable), error.message
 
 
-def _properties(
-    path: str, overrides: Mapping[str, str] | None, read_bytes: Callable[[str], bytes]
-) -> dict[str, str]:
+def _properties(path: str, overrides: Mapping[str, str] | None) -> dict[str, str]:
     from config.properties import load_properties
 
     try:
-        text = read_bytes(path).decode("iso-8859-1")
+        text = Path(path).read_text("iso-8859-1")
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(

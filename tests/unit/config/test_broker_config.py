@@ -1,4 +1,5 @@
 import typing
+from pathlib import Path
 
 import pytest
 
@@ -297,10 +298,11 @@ def test_a_refusal_names_what_is_missing_and_no_rule_that_follows_from_it() -> N
         ("broker.rack=a", None),
     ],
 )
-def test_a_file_of_kafkas_does_for_adoption(line: str, reason: str | None) -> None:
+def test_a_file_of_kafkas_does_for_adoption(line: str, reason: str | None, tmp_path: Path) -> None:
     def load(more: str = "") -> tuple[BrokerConfig, str | None]:
-        text = f"broker.id=7\nlog.dirs=/d\n{line}\n{more}"
-        return load_for_adoption("f", {}, lambda path: text.encode())
+        file = tmp_path / "server.properties"
+        file.write_text(f"broker.id=7\nlog.dirs=/d\n{line}\n{more}")
+        return load_for_adoption(str(file), {})
 
     config, hindrance = load()
     assert (config.broker_id, config.log_dirs) == (7, ("/d",))

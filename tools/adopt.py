@@ -12,9 +12,9 @@ from typing import Any
 from config.terminal import console
 from tools.console import say
 from tools.daemon_module import answer_of
+from tools.usage import command_parser
 
 EXAMPLES = """\
-examples:
   pykafkalog adopt --dry-run server.properties    what would be registered
   pykafkalog adopt server.properties              register it
   pykafkalog adopt server.properties --override log.dirs=/disk1/kafka
@@ -31,17 +31,17 @@ NOTABLE_ACTIONS = {"conflict": "red", "adopted": "green", "replaced": "yellow"}
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's parser."""
-    parser = commands.add_parser(
+    parser = command_parser(
+        commands,
         "adopt",
-        help="Register partition directories that Apache Kafka wrote.",
+        text="Register partition directories that Apache Kafka wrote.",
         description=(
             "Register every partition directory in log.dirs that the broker's metadata does\n"
             "not know, with the topics' configs where a KRaft metadata log lies beside.\n"
             "Access rules, users with passwords (SCRAM) and quotas in it are taken, once.\n"
             "The broker must be stopped, and so must Apache Kafka."
         ),
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=EXAMPLES,
     )
     parser.add_argument("properties", metavar="server.properties")
     parser.add_argument("--override", action="append", default=[], metavar="property=value")

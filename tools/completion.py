@@ -8,11 +8,12 @@ import argparse
 from pathlib import Path
 from typing import Final
 
+from tools.usage import command_parser
+
 SHELLS: Final = ("bash", "zsh", "fish")
 _FILES: Final = frozenset({"FILE", "FILES", "PATH", "DIR", "DIR|TOPIC", "server.properties"})
 """Metavars of arguments that name a file or a directory."""
 EXAMPLES: Final = """\
-examples:
   pykafkalog completion bash > ~/.local/share/bash-completion/completions/pykafkalog
   pykafkalog completion zsh > ~/.zfunc/_pykafkalog      (fpath+=~/.zfunc before compinit)
   pykafkalog completion fish > ~/.config/fish/completions/pykafkalog.fish
@@ -25,13 +26,7 @@ exit code: 0 done; 2 wrong arguments"""
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's parser."""
     text = "Print what makes a shell complete commands and options."
-    parser = commands.add_parser(
-        "completion",
-        help=text,
-        description=text,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(commands, "completion", text=text, examples=EXAMPLES)
     parser.add_argument("shell", choices=SHELLS)
     parser.set_defaults(run=run)
 

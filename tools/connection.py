@@ -11,6 +11,7 @@ from config.environment import bootstrap_help, default_bootstrap, is_it_right
 from tools.client_properties import for_librdkafka, require_known
 from tools.errors import CommandError
 from tools.reachability import require_broker
+from tools.usage import command_parser
 
 TIMEOUT_S = 15.0
 AS_KAFKA: Final = {"partitioner": "murmur2_random"}
@@ -30,13 +31,7 @@ def add_command(
     examples: str,
 ) -> argparse.ArgumentParser:
     """Add a command's parser, with the arguments that all commands to a broker share."""
-    parser = commands.add_parser(
-        name,
-        help=text,
-        description=text,
-        epilog=f"examples:\n{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(commands, name, text=text, examples=examples)
     add_connection_arguments(parser)
     return parser
 

@@ -7,6 +7,7 @@ The format is that of Kafka's decoders: `{"type": "1", "data": {…}}` for a key
 import json
 from base64 import b64encode
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from protocol.errors import ProtocolError
@@ -34,7 +35,7 @@ _MEMBER_FIELDS: dict[str, type[Message]] = {
     "subscription": ConsumerProtocolSubscription,
     "assignment": ConsumerProtocolAssignment,
 }
-_OFFSETS: _Pairs = {
+_OFFSETS: _Pairs = {  # a committed offset (0, 1) or a group (2)
     0: (OffsetCommitKey, OffsetCommitValue),
     1: (OffsetCommitKey, OffsetCommitValue),
     2: (GroupMetadataKey, GroupMetadataValue),
@@ -42,25 +43,8 @@ _OFFSETS: _Pairs = {
 _TRANSACTIONS: _Pairs = {0: (TransactionLogKey, TransactionLogValue)}
 
 
-def decode_offsets(
-    offset: int, key: bytes | None, value: bytes | None
-) -> tuple[str | None, str | None]:
-    """Decode a record of `__consumer_offsets`: a committed offset (key 0, 1) or a group (key 2)."""
-    return _decode(offset, key, value, _OFFSETS)
-
-
-def decode_transactions(
-    offset: int, key: bytes | None, value: bytes | None
-) -> tuple[str | None, str | None]:
-    """Decode a record of `__transaction_state`."""
-    return _decode(offset, key, value, _TRANSACTIONS)
-
-
-DECODERS: dict[str, Decoder] = {"offsets": decode_offsets, "transactions": decode_transactions}
-
-
 def _decode(
-    offset: int, key: bytes | None, value: bytes | None, pairs: _Pairs
+    pairs: _Pairs, offset: int, key: bytes | None, value: bytes | None
 ) -> tuple[str | None, str | None]:
     if key is None:
         return f"Error at offset {offset}, skipping. The record has no key", None
@@ -79,6 +63,12 @@ def _decode(
     except ProtocolError as error:
         return f"Error at offset {offset}, skipping. {error}", None
 
+
+DECODERS: dict[str, Decoder] = {
+    "offsets": partial(_decode, _OFFSETS),
+    "transactions": partial(_decode, _TRANSACTIONS),
+}
+"""By topic: those of `__consumer_offsets` and of `__transaction_state`."""
 
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 

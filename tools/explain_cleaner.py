@@ -23,12 +23,12 @@ from tools.log_targets import Targets, add_target_arguments, allocated, describe
 from tools.magnitudes import duration, moment, size_of
 from tools.progress import progress_bar
 from tools.tables import Coloured, number, print_table
+from tools.usage import command_parser
 
 if TYPE_CHECKING:
     from storage.explain.dry_run import JudgedRecord
 
 EXAMPLES = """\
-examples:
   pykafkalog explain-cleaner orders              of a broker on this machine
   pykafkalog explain-cleaner /tmp/kafka-logs     every partition there
   pykafkalog explain-cleaner orders --config min.cleanable.dirty.ratio=0.1
@@ -76,13 +76,7 @@ _BAR: Final = 48
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's parser."""
     text = "Tell what of compacted topics would be cleaned, when, and why not yet."
-    parser = commands.add_parser(
-        "explain-cleaner",
-        help=text,
-        description=text,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(commands, "explain-cleaner", text=text, examples=EXAMPLES)
     add_target_arguments(parser)
     parser.add_argument(
         "--all", action="store_true", help="partitions without cleanup.policy=compact, too"

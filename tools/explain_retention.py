@@ -15,9 +15,9 @@ from tools.console import say
 from tools.log_targets import Targets, add_target_arguments, allocated, describe
 from tools.magnitudes import duration, moment, size_of
 from tools.tables import Cell, Coloured, count_of, number, print_table, size
+from tools.usage import command_parser
 
 EXAMPLES = """\
-examples:
   pykafkalog explain-retention /tmp/kafka-logs    every partition there
   pykafkalog explain-retention orders             of a broker on this machine
   pykafkalog explain-retention orders --config retention.ms=3600000
@@ -40,13 +40,7 @@ FEW = 12
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's parser."""
     text = "Tell which segments retention takes and when, and why the others stay."
-    parser = commands.add_parser(
-        "explain-retention",
-        help=text,
-        description=text,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(commands, "explain-retention", text=text, examples=EXAMPLES)
     add_target_arguments(parser)
     parser.add_argument("--all", action="store_true", help="list every segment of long logs")
     parser.add_argument("--json", action="store_true", help="one JSON object a segment")

@@ -22,9 +22,9 @@ from storage.os_filesystem import OsFileSystem
 from tools.clock import WallClock
 from tools.fsck_report import print_json, print_text, problems
 from tools.progress import progress_bar
+from tools.usage import command_parser
 
 EXAMPLES = """\
-examples:
   pykafkalog fsck /tmp/kafka-logs              a verdict on every partition
   pykafkalog fsck /disk1/kafka /disk2/kafka    whether they belong together, too
   pykafkalog fsck /tmp/kafka-logs/orders-0     one partition
@@ -53,13 +53,7 @@ CANNOT = 2
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's parser."""
     text = "Check log directories, tell what a restart would do, repair with a backup."
-    parser = commands.add_parser(
-        "fsck",
-        help=text,
-        description=text,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(commands, "fsck", text=text, examples=EXAMPLES)
     parser.add_argument(
         "directories", nargs="+", metavar="DIR", help="log or partition directories"
     )

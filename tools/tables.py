@@ -41,9 +41,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """Print a table; columns with numbers are aligned to the right."""
     body = [list(row) for row in rows]
     if sys.stdout.isatty():
-        _for_people(columns, body)
+        console().print(table_for_people(columns, body))
     else:
-        _for_programs(columns, body)
+        print("\n".join(columns_of_blanks(columns, body)))
 
 
 def number(value: int) -> str:
@@ -87,15 +87,6 @@ def table_for_people(
 
 def _styled(cell: Cell, text: str) -> str:
     return f"[{cell.colour}]{text}[/]" if isinstance(cell, Coloured) and cell.colour else text
-
-
-def _for_people(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:
-    console().print(table_for_people(columns, body))
-
-
-def _for_programs(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:
-    for line in columns_of_blanks(columns, body):
-        print(line)
 
 
 def columns_of_blanks(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Errors of arguments: one sentence, what was probably meant, and a hint at `--help`."""
+"""Parsers of commands. They say errors of arguments in one sentence, with a hint at `--help`."""
 
 import argparse
 from collections.abc import Sequence
@@ -37,6 +37,24 @@ class CommandParser(argparse.ArgumentParser):
                 break
             meant = commands.choices[name]
         return meant
+
+
+def command_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    *,
+    text: str,
+    examples: str,
+    description: str | None = None,
+) -> argparse.ArgumentParser:
+    """Add and return a command's parser; `text` describes it where `description` does not."""
+    return commands.add_parser(
+        name,
+        help=text,
+        description=description or text,
+        epilog=f"examples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def _commands_of(

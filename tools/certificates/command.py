@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from tools.errors import CommandError
+from tools.usage import command_parser
 from tools.whole_numbers import whole
 
 EXAMPLES = """\
@@ -27,15 +28,15 @@ _NAME = "-_.@"
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's parser."""
-    parser = commands.add_parser(
+    parser = command_parser(
+        commands,
         "certificates",
-        help="Make certificates for trying TLS.",
+        text="Make certificates for trying TLS.",
         description=(
             "Make an authority, a broker's certificate and clients' certificates as PEM files,\n"
             "and print the lines for server.properties and for clients."
         ),
-        epilog=f"examples:\n{EXAMPLES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=EXAMPLES,
     )
     parser.add_argument("directory", metavar="DIRECTORY", type=Path)
     parser.add_argument(

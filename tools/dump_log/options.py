@@ -7,10 +7,10 @@ import argparse
 from dataclasses import dataclass
 
 from tools.errors import CommandError
+from tools.usage import command_parser
 from tools.whole_numbers import whole
 
 EXAMPLES = """\
-examples:
   pykafkalog dump-log /tmp/kafka-logs/orders-0       every file of a partition
   pykafkalog dump-log --deep /tmp/kafka-logs/orders-0/*.log
                                                      with keys and values
@@ -73,12 +73,12 @@ def add_arguments(
 ) -> argparse.ArgumentParser:
     """Add and return the command's parser."""
     text = "Show the files of a log: batches, records, indexes, snapshots, checkpoints."
-    parser = commands.add_parser(
+    parser = command_parser(
+        commands,
         "dump-log",
-        help=text,
+        text=text,
         description=f"{text}\nLines and options are those of Kafka's kafka-dump-log.sh.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=EXAMPLES,
     )
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="files, partition or log directories"

@@ -6,10 +6,14 @@ so a typing error would commit an offset that nobody asked for (decision 68).
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from tools.errors import CommandError
 from tools.groups.reset_target import Kind, Target
 from tools.log_ends import Place, place_name
+
+_FEW: Final = 5
+"""The most partitions that an error names."""
 
 
 def plan_reset(
@@ -72,6 +76,6 @@ def _wanted(
             return given[place]
 
 
-def _some(texts: Sequence[str], between: str = ", ", limit: int = 5) -> str:
-    shown = between.join(texts[:limit])
-    return shown + (f"{between}{len(texts) - limit} more" if len(texts) > limit else "")
+def _some(texts: Sequence[str], between: str = ", ") -> str:
+    more = len(texts) - _FEW
+    return between.join([*texts[:_FEW], *([f"{more} more"] if more > 0 else [])])

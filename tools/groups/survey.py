@@ -102,11 +102,11 @@ def require_group(admin: Any, name: str) -> GroupView:
     return group
 
 
-def name_members(group: GroupView, limit: int = 5) -> str:
-    """Return the first `limit` members of the group in words."""
-    shown = [f"{m.client_id} at {m.host.removeprefix('/')}" for m in group.members[:limit]]
-    if len(group.members) > limit:
-        shown.append(f"{len(group.members) - limit} more")
+def name_members(group: GroupView) -> str:
+    """Return the first members of the group in words."""
+    shown = [f"{m.client_id} at {m.host.removeprefix('/')}" for m in group.members[:5]]
+    if len(group.members) > 5:
+        shown.append(f"{len(group.members) - 5} more")
     return ", ".join(shown)
 
 

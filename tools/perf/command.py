@@ -16,9 +16,10 @@ from tools.connection import (
     refusals_as_sentences,
 )
 from tools.errors import CommandError
+from tools.usage import command_parser
 from tools.whole_numbers import whole
 
-EXAMPLES = """examples:
+EXAMPLES = """\
   pykafkalog perf produce speed --records 100000
   pykafkalog perf produce speed --seconds 3 --rate 5000 --size 200
   pykafkalog perf produce speed --records 100000 --compression lz4 --acks 1
@@ -37,7 +38,6 @@ it. Records that are sent stay in the topic. Bytes are those of values.
 exit code: 0 done; 1 it could not be measured, or records failed; 2 wrong
 arguments; 130 Ctrl-C: what was measured until then is told"""
 
-TEXT = "Measure how fast a broker is."
 SIZE = 1000
 RECORDS = 100_000
 LATENCY_RECORDS = 1000
@@ -45,12 +45,8 @@ LATENCY_RECORDS = 1000
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's parser."""
-    parser = commands.add_parser(
-        "perf",
-        help=TEXT,
-        description=TEXT,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_parser(
+        commands, "perf", text="Measure how fast a broker is.", examples=EXAMPLES
     )
     tests = parser.add_subparsers(dest="test", metavar="TEST", required=True)
     produce = _add_test(tests, "produce", "send records of one size")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tools.errors import CommandError
-from tools.perf.measure import Interval, Measure
+from tools.perf.measure import Measure, Told
 from tools.perf.wanted import Wanted
 from tools.presence import Presence
 
@@ -13,8 +13,6 @@ AT_ONCE: Final = 10_000
 WAIT_S: Final = 0.02
 """The longest wait for a batch of messages. The last, fruitless wait counts in the time."""
 ANSWER_S: Final = 15.0
-
-Told = Callable[[Interval], None]
 
 
 def consume_records(

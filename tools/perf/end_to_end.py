@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tools.errors import CommandError
-from tools.perf.measure import Interval, Measure
+from tools.perf.measure import Measure, Told
 from tools.perf.producing import PAYLOADS, payloads
 from tools.perf.wanted import Wanted
 from tools.presence import Presence
@@ -15,8 +15,6 @@ COME_S: Final = 30.0
 WARM_UP: Final = 10
 """Records that are not counted: they open connections and look up metadata."""
 _SLICE_S: Final = 0.5
-
-Told = Callable[[Interval], None]
 
 
 def measure_latency(

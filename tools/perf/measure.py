@@ -5,6 +5,7 @@ rest is done once a second.
 """
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,10 @@ class Interval:
     """Bytes of values."""
     first_latency: int
     """Index in `Measure.latencies`: the interval has those from here to the next interval's."""
+
+
+Told = Callable[[Interval], None]
+"""Called with an interval that is over."""
 
 
 class Measure:

@@ -2,10 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable
 from typing import Any, Final
 
-from tools.perf.measure import Interval, Measure
+from tools.perf.measure import Measure, Told
 from tools.perf.wanted import Wanted
 from tools.presence import Presence
 
@@ -14,8 +13,6 @@ LOOK_EVERY: Final = 256
 POLL_S: Final = 0.05
 PAYLOADS: Final = 64
 """Number of different values, so that compression does not find the same value always."""
-
-Told = Callable[[Interval], None]
 
 
 def payloads(size: int) -> list[bytes]:

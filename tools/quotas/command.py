@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from typing import Any
 
 from tools.connection import add_command, parse_settings
 from tools.errors import CommandError
@@ -75,7 +74,8 @@ def run(args: argparse.Namespace) -> None:
     delete = [key for word in args.delete for key in word.split(",")]
     entity = _entity(args)
     if args.throttled:
-        _refuse_together(args, entity)
+        if add or delete or args.dry_run or entity:
+            raise CommandError("--throttled goes with --all, --metrics and --json only")
         _show_throttled(args)
     elif args.all or args.metrics:
         raise CommandError("--all and --metrics go with --throttled")
@@ -107,11 +107,6 @@ def _entity(args: argparse.Namespace) -> dict[str, str | None]:
         ("ip", args.ip, args.ip_defaults),
     )
     return {kind: name for kind, name, default in named if name is not None or default}
-
-
-def _refuse_together(args: argparse.Namespace, entity: Any) -> None:
-    if args.add or args.delete or args.dry_run or entity:
-        raise CommandError("--throttled goes with --all, --metrics and --json only")
 
 
 def _show(args: argparse.Namespace, entity: dict[str, str | None]) -> None:

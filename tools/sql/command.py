@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from tools.errors import CommandError
+from tools.usage import command_parser
 
-EXAMPLES = """examples:
+EXAMPLES = """\
   pykafkalog sql "select count(*) from orders" --log-dirs /tmp/kafka-logs
   pykafkalog sql "select partition, max(offset) from orders group by 1" \\
       --properties server.properties
@@ -34,13 +35,7 @@ _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": HOUR_MS, "d": 24 * HOUR_M
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's parser."""
     text = "Query topics with SQL, from the files of a log directory."
-    parser = commands.add_parser(
-        "sql",
-        help=text,
-        description=text,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(commands, "sql", text=text, examples=EXAMPLES)
     parser.add_argument("query", help="one SQL statement; - reads it from standard input")
     parser.add_argument(
         "--log-dirs",

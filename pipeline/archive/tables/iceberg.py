@@ -97,16 +97,14 @@ class IcebergTable:
             ).first()
 
         before = count()["files"]
+        unqualified = self._name.partition(".")[2]
         self._session.sql(
-            f"CALL {CATALOG}.system.rewrite_data_files(table => '{self._unqualified()}',"
+            f"CALL {CATALOG}.system.rewrite_data_files(table => '{unqualified}',"
             f" strategy => 'sort', sort_order => 'partition, offset',"
             f" options => map('target-file-size-bytes', '{target_bytes}', 'min-input-files', '2'))"
         ).collect()
         after = count()
         return Compaction(before, after["files"], after["bytes"])
-
-    def _unqualified(self) -> str:
-        return self._name.partition(".")[2]
 
     def _create(self, frame: Any) -> None:
         creation = frame.limit(0).writeTo(self._name).using("iceberg")

@@ -109,7 +109,7 @@ class ParquetTable:
                 " elsewhere files cannot be exchanged in one step; take Iceberg or Delta"
             )
         if Path(self._aside).exists():  # of a compaction that was killed
-            _remove(Path(self._aside))
+            shutil.rmtree(self._aside)
         total = Compaction()
         for topic in self._files.entries(self._table):
             for day in self._files.entries(topic.path) if topic.is_directory else ():
@@ -141,7 +141,7 @@ class ParquetTable:
                 os.link(entry.path, aside / entry.name)
         _exchange(str(aside), directory)
         after = self._files.files_below(directory)
-        _remove(aside)  # the directory that was in the table before
+        shutil.rmtree(aside)  # the directory that was in the table before
         return Compaction(len(entries), len(after), sum(entry.size for entry in after))
 
     def _merge(self, small: list[Entry], count: int, aside: Path) -> None:
@@ -183,8 +183,3 @@ def _exchange(one: str, other: str) -> None:
         raise PipelineError(
             f"{other} cannot be compacted: its file system does not exchange directories ({reason})"
         )
-
-
-def _remove(directory: Path) -> None:
-    """Remove a directory with its content."""
-    shutil.rmtree(directory)

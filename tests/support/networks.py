@@ -2,12 +2,10 @@
 
 A test that takes the fixture `net` runs on both, and uses the network only through `net`:
 
-    def test_…(net: Net) -> None:
-        async def main() -> None:
-            listening = net.transport.listen(...)
-            client = net.connect(listening.bound.port)
-            ...
-        net.run(main)
+    async def test_…(net: Net) -> None:
+        listening = net.transport.listen(...)
+        client = net.connect(listening.bound.port)
+        ...
 
 In memory no real time passes: when all tasks wait, time jumps to the next deadline.
 """
@@ -16,6 +14,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+import pytest
 import trio
 import trio.testing
 
@@ -28,6 +27,9 @@ from tests.support.memory_stream import MemoryStream
 from tests.support.memory_transport import MemoryNetwork, MemoryTransport
 from tests.support.socket_reset import reset_socket
 from tests.support.trio_clock import TrioClock
+
+only_in_memory = pytest.mark.parametrize("net", ["memory"], indirect=True)
+"""A test that takes the fixture `net` runs in memory alone, because it counts on virtual time."""
 
 LONGEST_S = 20
 LOOPBACK = "127.0.0.1"

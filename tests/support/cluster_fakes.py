@@ -1,5 +1,6 @@
 """Fakes of the parts that the controller commands, and a controller ready to use."""
 
+import json
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any
 from broker.cluster.controller import Controller
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
-from broker.cluster.image import MetadataImage, PartitionImage
+from broker.cluster.image import MetadataImage, PartitionImage, TopicImage
 from broker.cluster.image_applier import ImageApplier
 from broker.cluster.topic_log_configs import TopicLogConfigs, topic_defaults
 from broker.replication.delta_application import apply_delta
@@ -16,7 +17,7 @@ from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from tests.support.manual_clock import ManualClock
-from tests.support.stores import new_uuid, open_store
+from tests.support.stores import new_uuid, open_store, value_of
 
 
 @dataclass
@@ -131,6 +132,17 @@ class Cluster:
     replicas: FakeReplicas
     log_configs: FakeLogConfigs
     clock: ManualClock
+
+    def topic(self, name: str) -> TopicImage:
+        """A topic that the image has."""
+        found = self.image.topic(name)
+        assert found is not None
+        return found
+
+    async def node(self, path: str) -> dict[str, Any]:
+        """The JSON value of a node that the tree has."""
+        value: dict[str, Any] = json.loads(await value_of(self.store, path))
+        return value
 
 
 async def start_cluster(

@@ -3,8 +3,6 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
-import trio
-
 from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers
 from storage.waits import Work
@@ -28,8 +26,3 @@ class Closable(Protocol):
 async def close(what: Closable) -> None:
     """On a loop, as always."""
     what.close()
-
-
-def drive(work: Work[T]) -> T:
-    """Run `work` to its end on a loop of its own; what it runs `together` runs side by side."""
-    return trio.run(driver().run, work)

@@ -11,10 +11,9 @@ from broker.quotas.entity import Entity
 from broker.quotas.quotas import Quotas
 from protocol.acls.rules import Rule
 from protocol.acls.vocabulary import Operation, ResourceType
-from storage.waits import at_once
 from tests.support.acl_stores import DENY, PREFIXED, allow
 from tests.support.manual_clock import ManualClock
-from tests.support.stores import open_store
+from tests.support.stores import value_of
 
 READ = allow(ResourceType.TOPIC, Operation.READ, "orders", principal="User:alice")
 WRITE = allow(ResourceType.TOPIC, Operation.WRITE, "orders", principal="User:bob")
@@ -47,83 +46,60 @@ async def rules_beside(store: EmbeddedStore, *some: Rule) -> set[Rule]:
     """All rules of the same patterns."""
     rules: set[Rule] = set()
     for rule in some:
-        node = await store.get(node_path(rule.pattern))
-        assert node is not None
-        rules |= decode_rules(rule.pattern, node.value)
+        rules |= decode_rules(rule.pattern, await value_of(store, node_path(rule.pattern)))
     return rules
 
 
 async def config_of(store: EmbeddedStore, path: str) -> dict[str, str]:
-    node = await store.get(path)
-    assert node is not None
-    return decode_config(path, node.value)
+    return decode_config(path, await value_of(store, path))
 
 
-def test_everything_stands_where_kafka_in_zookeeper_mode_has_it() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        verdict = await take(store, found())
-        assert verdict == AccessVerdict(
-            rules=3, users=1, quotas=3, left_out=("a rule that is not known",)
-        )
-        assert await rules_beside(store, READ, NO_GROUPS) == {READ, WRITE, NO_GROUPS}
-        assert await config_of(store, ALICE) == {**SCRAM, "producer_byte_rate": "1024"}
-        quotas = ClientQuotas(store, Quotas(ManualClock()))
-        await quotas.load()
-        assert quotas.entities == {
-            Entity(user="alice"): {"producer_byte_rate": 1024.0},
-            Entity(user="bob", client_id="c"): {"request_percentage": 2.5},
-            Entity.of({"ip": None}): {"connection_creation_rate": 3.0},
-        }
-
-    at_once(scenario())
+async def test_everything_stands_where_kafka_in_zookeeper_mode_has_it(store: EmbeddedStore) -> None:
+    verdict = await take(store, found())
+    assert verdict == AccessVerdict(
+        rules=3, users=1, quotas=3, left_out=("a rule that is not known",)
+    )
+    assert await rules_beside(store, READ, NO_GROUPS) == {READ, WRITE, NO_GROUPS}
+    assert await config_of(store, ALICE) == {**SCRAM, "producer_byte_rate": "1024"}
+    quotas = ClientQuotas(store, Quotas(ManualClock()))
+    await quotas.load()
+    assert quotas.entities == {
+        Entity(user="alice"): {"producer_byte_rate": 1024.0},
+        Entity(user="bob", client_id="c"): {"request_percentage": 2.5},
+        Entity.of({"ip": None}): {"connection_creation_rate": 3.0},
+    }
 
 
-def test_what_was_removed_here_does_not_come_back() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        await take(store, found())
-        verdict, operations = await plan_access(store, found())
-        assert not verdict.is_any
-        assert (verdict, operations) == (AccessVerdict(), [])
-
-    at_once(scenario())
+async def test_what_was_removed_here_does_not_come_back(store: EmbeddedStore) -> None:
+    await take(store, found())
+    verdict, operations = await plan_access(store, found())
+    assert not verdict.is_any
+    assert (verdict, operations) == (AccessVerdict(), [])
 
 
-def test_what_is_here_already_stays_and_counts() -> None:
+async def test_what_is_here_already_stays_and_counts(store: EmbeddedStore) -> None:
     own = allow(ResourceType.TOPIC, Operation.DELETE, "orders")
-
-    async def scenario() -> None:
-        store = await open_store()
-        await store.apply(
-            [
-                Create(node_path(own.pattern), encode_rules([own])),
-                Create(
-                    ALICE, encode_config({"producer_byte_rate": "5", "request_percentage": "9"})
-                ),
-                Create("/config/users/bob"),
-            ]
-        )
-        await take(store, found())
-        assert await rules_beside(store, own) == {READ, WRITE, own}
-        assert await config_of(store, ALICE) == {
-            **SCRAM,
-            "producer_byte_rate": "5",
-            "request_percentage": "9",
-        }
-
-    at_once(scenario())
+    await store.apply(
+        [
+            Create(node_path(own.pattern), encode_rules([own])),
+            Create(ALICE, encode_config({"producer_byte_rate": "5", "request_percentage": "9"})),
+            Create("/config/users/bob"),
+        ]
+    )
+    await take(store, found())
+    assert await rules_beside(store, own) == {READ, WRITE, own}
+    assert await config_of(store, ALICE) == {
+        **SCRAM,
+        "producer_byte_rate": "5",
+        "request_percentage": "9",
+    }
 
 
-def test_a_log_without_any_access_may_have_some_later() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        for nothing in (None, KraftAccess(), KraftAccess(unknown={b"1": "a rule"})):
-            verdict, operations = await plan_access(store, nothing)
-            assert not operations
-            assert not verdict.is_any
-        assert verdict.left_out == ("a rule",)
-        assert (await take(store, found())).is_any
-        assert await store.get(TAKEN) is not None
-
-    at_once(scenario())
+async def test_a_log_without_any_access_may_have_some_later(store: EmbeddedStore) -> None:
+    for nothing in (None, KraftAccess(), KraftAccess(unknown={b"1": "a rule"})):
+        verdict, operations = await plan_access(store, nothing)
+        assert not operations
+        assert not verdict.is_any
+    assert verdict.left_out == ("a rule",)
+    assert (await take(store, found())).is_any
+    assert await store.get(TAKEN) is not None

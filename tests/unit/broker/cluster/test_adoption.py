@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.cluster.adoption import FIRST_PRODUCER_ID, ConfigOrigin, TopicAction, scan, take_over
+from broker.cluster.adoption import (
+    FIRST_PRODUCER_ID,
+    Adoption,
+    ConfigOrigin,
+    TopicAction,
+    scan,
+    take_over,
+)
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import TopicImage
 from broker.cluster.kraft_log import METADATA_DIRECTORY, read_kraft_metadata
@@ -33,7 +40,7 @@ from protocol.types import uuid_to_text
 from storage.errors import DirectoryLocked
 from storage.log_dir import LogDir, MetaProperties, write_meta_properties
 from storage.os_filesystem import OsFileSystem
-from storage.waits import at_once
+from storage.waits import Work, at_once
 from tests.support.calls import Calls
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.stores import new_uuid, open_store
@@ -83,6 +90,12 @@ def kraft(fs: FaultyFileSystem, name: str, *batches: bytes) -> None:
     fs.write_atomic(f"/a/{METADATA_DIRECTORY}/{name}", batches)
 
 
+def taken_over(
+    store: EmbeddedStore, fs: FaultyFileSystem, *paths: str, config: BrokerConfig = CONFIG
+) -> Work[Adoption]:
+    return take_over(store, fs, paths, config, 3, new_uuid=new_uuid)
+
+
 def run(
     fs: FaultyFileSystem, store: EmbeddedStore | None = None
 ) -> tuple[dict[str, TopicAction], dict[str, TopicImage]]:
@@ -90,15 +103,11 @@ def run(
 
     async def scenario() -> tuple[dict[str, TopicAction], dict[str, TopicImage]]:
         opened = store or await open_store()
-        verdicts = (await take_over(opened, fs, ("/a", "/b"), CONFIG, 3, new_uuid=new_uuid)).topics
+        verdicts = (await taken_over(opened, fs, "/a", "/b")).topics
         topics = await read_topics(opened)
         return {v.name: v.action for v in verdicts}, {topic.name: topic for topic in topics}
 
     return at_once(scenario())
-
-
-def new_store() -> EmbeddedStore:
-    return at_once(open_store())
 
 
 def test_directories_become_topics_with_their_own_ids() -> None:
@@ -113,16 +122,16 @@ def test_directories_become_topics_with_their_own_ids() -> None:
     assert topics["__consumer_offsets"].config["cleanup.policy"] == "compact"
 
 
-def test_adopting_twice_changes_nothing() -> None:
-    fs, store = directories("/a/t-0", "/a/t-1"), new_store()
+def test_adopting_twice_changes_nothing(store: EmbeddedStore) -> None:
+    fs = directories("/a/t-0", "/a/t-1")
     _, first = run(fs, store)
     actions, second = run(fs, store)
     assert actions == {"t": TopicAction.KNOWN}
     assert first == second
 
 
-def test_partitions_that_came_later_are_added() -> None:
-    fs, store = directories("/a/t-0"), new_store()
+def test_partitions_that_came_later_are_added(store: EmbeddedStore) -> None:
+    fs = directories("/a/t-0")
     run(fs, store)
     add(fs, "/b/t-2", ID)
     actions, topics = run(fs, store)
@@ -141,12 +150,11 @@ def test_a_number_in_a_name_makes_no_more_partitions_than_a_request_may(
     assert len(topics["t"].partitions if "t" in topics else ()) in (0, missing + 2)
 
 
-def test_a_date_in_a_name_is_no_count() -> None:
+def test_a_date_in_a_name_is_no_count(store: EmbeddedStore) -> None:
     fs = directories("/a/backup-20260101", "/b/t-0")
-    known = new_store()
-    assert run(fs, known)[0] == {"backup": TopicAction.CONFLICT, "t": TopicAction.ADOPTED}
+    assert run(fs, store)[0] == {"backup": TopicAction.CONFLICT, "t": TopicAction.ADOPTED}
     add(fs, "/a/t-20260101", ID)  # beside the topic that the store knows now
-    actions, topics = run(fs, known)
+    actions, topics = run(fs, store)
     assert actions == {"backup": TopicAction.CONFLICT, "t": TopicAction.CONFLICT}
     assert list(topics["t"].partitions) == [0]
 
@@ -167,8 +175,10 @@ def test_a_directory_of_foreign_files_is_no_partition(caplog: pytest.LogCaptureF
     assert "Leaving /a/backup-2026 alone" in caplog.text
 
 
-def test_a_topic_that_was_made_again_elsewhere_replaces_the_one_that_is_known() -> None:
-    fs, store = directories("/a/t-0", "/a/t-1"), new_store()
+def test_a_topic_that_was_made_again_elsewhere_replaces_the_one_that_is_known(
+    store: EmbeddedStore,
+) -> None:
+    fs = directories("/a/t-0", "/a/t-1")
     run(fs, store)
     fs.remove_tree("/a/t-1")
     add(fs, "/a/t-0", OTHER_ID)
@@ -190,7 +200,7 @@ def test_conflicts_are_left_out_and_the_rest_is_taken() -> None:
     assert set(topics) == {"good"}
 
 
-def test_kraft_tells_partitions_configs_and_ids() -> None:
+async def test_kraft_tells_partitions_configs_and_ids(store: EmbeddedStore) -> None:
     fs = directories("/a/t-1")
     add(fs, "/a/old-0", None)
     kraft(
@@ -209,24 +219,19 @@ def test_kraft_tells_partitions_configs_and_ids() -> None:
             frame(ConfigRecord, resource_type=2, resource_name="t", name="flush.ms", value=None),
         ),
     )
-
-    async def scenario() -> None:
-        store = await open_store()
-        adoption = await take_over(store, fs, ("/a",), CONFIG, 3, new_uuid=new_uuid)
-        verdicts = {v.name: v for v in adoption.topics}
-        topic = verdicts["t"].topic
-        assert topic is not None
-        assert dict(topic.config) == {"retention.ms": "9"}
-        assert [text.split()[0] for text in verdicts["t"].dropped_configs] == ["new.key=1"]
-        assert verdicts["t"].config_source is ConfigOrigin.KRAFT
-        assert (verdicts["t"].found, verdicts["t"].missing) == ((1,), (0, 2, 3))
-        assert verdicts["old"].topic is not None
-        assert verdicts["old"].topic.topic_id == OTHER_ID
-
-    at_once(scenario())
+    adoption = await taken_over(store, fs, "/a")
+    verdicts = {v.name: v for v in adoption.topics}
+    topic = verdicts["t"].topic
+    assert topic is not None
+    assert dict(topic.config) == {"retention.ms": "9"}
+    assert [text.split()[0] for text in verdicts["t"].dropped_configs] == ["new.key=1"]
+    assert verdicts["t"].config_source is ConfigOrigin.KRAFT
+    assert (verdicts["t"].found, verdicts["t"].missing) == ((1,), (0, 2, 3))
+    assert verdicts["old"].topic is not None
+    assert verdicts["old"].topic.topic_id == OTHER_ID
 
 
-def test_a_metadata_log_in_a_directory_of_its_own_is_read() -> None:
+async def test_a_metadata_log_in_a_directory_of_its_own_is_read(store: EmbeddedStore) -> None:
     fs = directories("/a/t-0")
     topic = frame(TopicRecord, name="t", topic_id=ID)
     own = frame(ConfigRecord, resource_type=2, resource_name="t", name="retention.ms", value="5")
@@ -234,15 +239,10 @@ def test_a_metadata_log_in_a_directory_of_its_own_is_read() -> None:
     log = f"/meta/{METADATA_DIRECTORY}/00000000000000000000.log"
     fs.write_atomic(log, (batch(0, topic, own),))
     config = BrokerConfig.parse({"broker.id": "3", "metadata.log.dir": "/meta"})
-
-    async def scenario() -> None:
-        store = await open_store()
-        (verdict,) = (await take_over(store, fs, ("/a",), config, 3, new_uuid=new_uuid)).topics
-        assert verdict.config_source is ConfigOrigin.KRAFT
-        assert verdict.topic is not None
-        assert dict(verdict.topic.config) == {"retention.ms": "5"}
-
-    at_once(scenario())
+    (verdict,) = (await taken_over(store, fs, "/a", config=config)).topics
+    assert verdict.config_source is ConfigOrigin.KRAFT
+    assert verdict.topic is not None
+    assert dict(verdict.topic.config) == {"retention.ms": "5"}
 
 
 def test_the_newest_whole_snapshot_counts_and_what_follows_it() -> None:
@@ -283,25 +283,19 @@ def test_metadata_records_of_other_kinds_are_passed_over_and_bad_ones_refused() 
             decode_record(bad)
 
 
-def test_directories_are_looked_through_in_a_thread() -> None:
-    store, fs = at_once(open_store()), directories("/a/t-0")
-    work = Calls(take_over(store, fs, ("/a",), CONFIG, 3, new_uuid=new_uuid))
+def test_directories_are_looked_through_in_a_thread(store: EmbeddedStore) -> None:
+    fs = directories("/a/t-0")
+    work = Calls(taken_over(store, fs, "/a"))
     assert work.call is not None
     assert (work.call.work, work.call.values) == (scan, (fs, ("/a",), None))
     assert [verdict.name for verdict in work.finish().topics] == ["t"]
 
 
-def test_producer_ids_go_on_where_kafka_never_comes() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        await take_over(store, directories("/a/t-0"), ("/a",), CONFIG, 3, new_uuid=new_uuid)
-        assert await ProducerIdAllocator(StoredBlocks(store, 3)).take() == FIRST_PRODUCER_ID
-        await take_over(
-            store, directories("/a/t-0", "/a/u-0"), ("/a",), CONFIG, 3, new_uuid=new_uuid
-        )
-        assert await ProducerIdAllocator(StoredBlocks(store, 3)).take() == FIRST_PRODUCER_ID + 1000
-
-    at_once(scenario())
+async def test_producer_ids_go_on_where_kafka_never_comes(store: EmbeddedStore) -> None:
+    await taken_over(store, directories("/a/t-0"), "/a")
+    assert await ProducerIdAllocator(StoredBlocks(store, 3)).take() == FIRST_PRODUCER_ID
+    await taken_over(store, directories("/a/t-0", "/a/u-0"), "/a")
+    assert await ProducerIdAllocator(StoredBlocks(store, 3)).take() == FIRST_PRODUCER_ID + 1000
 
 
 # ---- the command

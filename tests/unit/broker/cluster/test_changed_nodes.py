@@ -1,40 +1,19 @@
 """What has changed in the tree is read again, also if that does not go well the first time."""
 
-from collections.abc import Sequence
-
 import pytest
 
 from broker.cluster.changed_nodes import ChangedNodes
-from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.metadata_store import StoredNode, StoreUnavailableError
 from broker.cluster.tree_values import BadValueError
 from storage.waits import at_once
-from tests.support.stores import open_store
-
-
-class Unreachable(EmbeddedStore):
-    """A store that cannot be read for some times."""
-
-    failures = 0
-
-    async def get_many(self, paths: Sequence[str]) -> list[StoredNode | None]:
-        if self.failures:
-            self.failures -= 1
-            raise StoreUnavailableError(paths[0], "no connection")
-        return await super().get_many(paths)
-
-
-class Ended(Exception):
-    """Ends what runs for ever."""
+from tests.support.stores import Ended, open_unreachable_store
 
 
 class Room:
     """Keeps what the nodes below /a hold."""
 
-    def __init__(self, store: EmbeddedStore) -> None:
-        store.__class__ = Unreachable
-        assert isinstance(store, Unreachable)
-        self.store = store
+    def __init__(self) -> None:
+        self.store = store = at_once(open_unreachable_store())
         self.read: list[tuple[str, bytes | None]] = []
         self.ends_with: bytes | None = None
         self.changed = ChangedNodes(
@@ -54,65 +33,53 @@ class Room:
             raise Ended
 
 
-def test_each_change_is_read_once_and_a_bad_one_holds_up_none() -> None:
-    async def scenario() -> None:
-        room = Room(await open_store())
-        await room.store.create("/a/1", b"bad")
-        await room.store.create("/a/2", b"x")
-        await room.store.put("/a/2", b"y")
-        await room.store.create("/a/2/below", b"z")
-        await room.store.create("/a/3")
-        await room.store.delete("/a/3")
+async def test_each_change_is_read_once_and_a_bad_one_holds_up_none() -> None:
+    room = Room()
+    await room.store.create("/a/1", b"bad")
+    await room.store.create("/a/2", b"x")
+    await room.store.put("/a/2", b"y")
+    await room.store.create("/a/2/below", b"z")
+    await room.store.create("/a/3")
+    await room.store.delete("/a/3")
+    await room.changed.catch_up()
+    await room.changed.catch_up()
+    assert room.read == [("/a/2", b"y"), ("/a/3", None)]
+
+
+async def test_a_store_that_does_not_answer_is_asked_again() -> None:
+    room = Room()
+    await room.store.create("/a/1", b"x")
+    room.store.failures, room.ends_with = 4, b"x"
+    with pytest.raises(StoreUnavailableError):
         await room.changed.catch_up()
-        await room.changed.catch_up()
-        assert room.read == [("/a/2", b"y"), ("/a/3", None)]
-
-    at_once(scenario())
-
-
-def test_a_store_that_does_not_answer_is_asked_again() -> None:
-    async def scenario() -> None:
-        room = Room(await open_store())
-        await room.store.create("/a/1", b"x")
-        room.store.failures, room.ends_with = 4, b"x"
-        with pytest.raises(StoreUnavailableError):
-            await room.changed.catch_up()
-        await room.changed.catch_up_if_possible()
-        assert room.read == []
-        with pytest.raises(Ended):
-            await room.changed.run()
-        assert room.store.failures == 0
-
-    at_once(scenario())
+    await room.changed.catch_up_if_possible()
+    assert room.read == []
+    with pytest.raises(Ended):
+        await room.changed.run()
+    assert room.store.failures == 0
 
 
-def test_who_reads_and_goes_away_leaves_it_to_the_next() -> None:
-    async def scenario() -> None:
-        room = Room(await open_store())
-        await room.store.create("/a/1", b"x")
-        reading = room.changed.catch_up()
-        reading.send(None)
-        await room.store.put("/a/1", b"y")
-        reading.close()
-        await room.changed.catch_up()
-        assert room.read == [("/a/1", b"y")]
-
-    at_once(scenario())
+async def test_who_reads_and_goes_away_leaves_it_to_the_next() -> None:
+    room = Room()
+    await room.store.create("/a/1", b"x")
+    reading = room.changed.catch_up()
+    reading.send(None)
+    await room.store.put("/a/1", b"y")
+    reading.close()
+    await room.changed.catch_up()
+    assert room.read == [("/a/1", b"y")]
 
 
-def test_nobody_has_to_wait_for_another_one_who_reads() -> None:
-    async def scenario() -> None:
-        room = Room(await open_store())
-        await room.store.create("/a/1", b"x")
-        reading = room.changed.catch_up()
-        reading.send(None)
-        await room.store.create("/a/2", b"y")
-        await room.changed.catch_up_unless_under_way()
-        assert room.read == []
-        with pytest.raises(StopIteration):
-            while True:
-                reading.send(None)
-        await room.changed.catch_up_unless_under_way()
-        assert room.read == [("/a/1", b"x"), ("/a/2", b"y")]
-
-    at_once(scenario())
+async def test_nobody_has_to_wait_for_another_one_who_reads() -> None:
+    room = Room()
+    await room.store.create("/a/1", b"x")
+    reading = room.changed.catch_up()
+    reading.send(None)
+    await room.store.create("/a/2", b"y")
+    await room.changed.catch_up_unless_under_way()
+    assert room.read == []
+    with pytest.raises(StopIteration):
+        while True:
+            reading.send(None)
+    await room.changed.catch_up_unless_under_way()
+    assert room.read == [("/a/1", b"x"), ("/a/2", b"y")]

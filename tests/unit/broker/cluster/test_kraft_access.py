@@ -26,16 +26,7 @@ READ_ORDERS = Rule(
 
 
 def entry(rule_id: bytes, rule: Rule = READ_ORDERS) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        id=rule_id,
-        resource_type=rule.resource_type,
-        resource_name=rule.resource_name,
-        pattern_type=rule.pattern_type,
-        principal=rule.principal,
-        host=rule.host,
-        operation=rule.operation,
-        permission_type=rule.permission_type,
-    )
+    return AccessControlEntryRecord(id=rule_id, **rule._asdict())
 
 
 def quota(

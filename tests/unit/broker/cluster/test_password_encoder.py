@@ -12,8 +12,7 @@ from broker.cluster.tree_values import broker_config_path, decode_config
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from protocol.errors import ErrorCode, KafkaError
-from storage.waits import at_once
-from tests.support.stores import open_store
+from tests.support.stores import open_store, value_of
 
 SECRET, PASSWORD = "a secret ü", "passä 😀 word"
 GOLDEN = Path(__file__).parents[3] / "golden" / "passwords" / "kafka-3.9.0.txt"
@@ -82,39 +81,30 @@ async def altered(store: EmbeddedStore, one: PasswordEncoder) -> DynamicBrokerCo
     return configs
 
 
-def test_a_password_of_this_broker_is_in_the_store_only_encrypted(
+async def test_a_password_of_this_broker_is_in_the_store_only_encrypted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def main() -> None:
-        store = await open_store(":memory:")
-        configs = await altered(store, encoder())
-        assert configs.current.originals[NAME] == PASSWORD
-        path = broker_config_path(1)
-        node = await store.get(path)
-        assert node is not None
-        stored = decode_config(path, node.value)[NAME]
-        assert encoder().decode(stored) == PASSWORD
-        again = await DynamicBrokerConfig.load(config(), store, encoder())
-        assert again.current.originals[NAME] == PASSWORD
-        assert not caplog.records
-        stranger = encoder(password__encoder__secret="another")
-        other = await DynamicBrokerConfig.load(config(), store, stranger)
-        assert NAME not in other.current.originals
-        await store.close()
-
-    at_once(main())
+    store = await open_store(":memory:")
+    configs = await altered(store, encoder())
+    assert configs.current.originals[NAME] == PASSWORD
+    path = broker_config_path(1)
+    stored = decode_config(path, await value_of(store, path))[NAME]
+    assert encoder().decode(stored) == PASSWORD
+    again = await DynamicBrokerConfig.load(config(), store, encoder())
+    assert again.current.originals[NAME] == PASSWORD
+    assert not caplog.records
+    stranger = encoder(password__encoder__secret="another")
+    other = await DynamicBrokerConfig.load(config(), store, stranger)
+    assert NAME not in other.current.originals
+    await store.close()
     [record] = caplog.records
     assert NAME in record.getMessage()
     assert PASSWORD not in record.getMessage()
 
 
-def test_a_password_is_not_taken_without_a_secret() -> None:
-    async def main() -> None:
-        store = await open_store(":memory:")
-        with pytest.raises(KafkaError, match="secret not configured") as refused:
-            await altered(store, PasswordEncoder(config(), Random(1).randbytes))
-        assert refused.value.code is ErrorCode.INVALID_REQUEST
-        assert await store.get(broker_config_path(1)) is None
-        await store.close()
-
-    at_once(main())
+async def test_a_password_is_not_taken_without_a_secret() -> None:
+    store = await open_store(":memory:")
+    with pytest.raises(KafkaError, match="secret not configured") as refused:
+        await altered(store, PasswordEncoder(config(), Random(1).randbytes))
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+    assert await store.get(broker_config_path(1)) is None

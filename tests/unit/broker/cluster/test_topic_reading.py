@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import PartitionImage
 from broker.cluster.metadata_store import Create, NodeChange, NodeEvent, Put
 from broker.cluster.topic_news import TopicNews, gather
@@ -16,7 +17,6 @@ from broker.cluster.tree_values import (
 )
 from storage.waits import at_once
 from tests.support.begun import begin
-from tests.support.stores import open_store
 
 ALONE = PartitionImage(leader=0, leader_epoch=0, replicas=(0,), isr=(0,))
 LATER = PartitionImage(leader=0, leader_epoch=7, replicas=(0,), isr=(0,))
@@ -57,68 +57,61 @@ def test_a_topic_is_gone_when_that_is_the_last_that_is_told_of_its_own_node() ->
         assert news == {"t": TopicNews(assignment=True, is_gone=expected, states={0})}
 
 
-def test_only_what_is_new_is_read_again() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        state = "/brokers/topics/t/partitions/{}/state"
-        await store.apply(
-            [
-                Create("/brokers/topics/t", encode_topic(b"1" * 16, {0: ALONE, 1: ALONE})),
-                Create("/config/topics/t", encode_config({"a": "1"})),
-                *(Create(state.format(i), encode_partition_state(ALONE, 1)) for i in (0, 1)),
-            ]
-        )
-        reader = TopicReader(store)
-        before = await reader.read("t")
-        assert before is not None
-        assert before.partitions == {0: ALONE, 1: ALONE}
-        assert before.partitions[0] is before.partitions[1]  # what is alike is one value
-        await store.apply(
-            [
-                Put("/brokers/topics/t", encode_topic(b"1" * 16, dict.fromkeys(range(3), ALONE))),
-                Put("/config/topics/t", encode_config({"a": "2"})),
-                *(Put(state.format(i), encode_partition_state(LATER, 1)) for i in (0, 1)),
-            ]
-        )
-        states = await reader.read("t", before, TopicNews(states={1, 2}))
-        assert states is not None
-        assert states.partitions == {0: ALONE, 1: LATER}
-        assert states.config == {"a": "1"}
-        config = await reader.read("t", before, TopicNews(config=True))
-        assert config is not None
-        assert (config.config, config.partitions) == ({"a": "2"}, before.partitions)
-        grown = await reader.read("t", before, TopicNews(assignment=True))
-        assert grown is not None
-        assert list(grown.partitions) == [0, 1, 2]
-        assert grown.partitions[1] is before.partitions[1]
-        assert grown.config == {"a": "1"}
-        assert (await reader.read("t")) == await TopicReader(store).read("t")
-        await store.put("/brokers/topics/t", encode_topic(b"2" * 16, {0: ALONE}))
-        other = await reader.read("t", before, TopicNews(assignment=True))
-        assert other is not None
-        assert (other.partitions, other.config) == ({0: LATER}, {"a": "2"})
-        await store.delete(state.format(0))
-        await store.put(state.format(1), b"?")
-        assert (await reader.read("t", other, TopicNews(states={0}))) is not None
-        await store.put("/brokers/topics/t", b"?")
-        with pytest.raises(BadValueError):
-            await reader.read("t", other, TopicNews(assignment=True))
-        assert await reader.read("nothing") is None
-        both = replace(ALONE, replicas=(0, 1))
-        await store.apply(
-            [
-                Create("/brokers/topics/u", encode_topic(b"3" * 16, {0: ALONE, 1: both})),
-                *(
-                    Create(
-                        f"/brokers/topics/u/partitions/{i}/state", encode_partition_state(LATER, 1)
-                    )
-                    for i in (0, 1)
-                ),
-            ]
-        )
-        alike = await reader.read("u")
-        assert alike is not None
-        assert alike.partitions == {0: LATER, 1: replace(LATER, replicas=(0, 1))}
-        await store.close()
-
-    at_once(scenario())
+async def test_only_what_is_new_is_read_again(store: EmbeddedStore) -> None:
+    state = "/brokers/topics/t/partitions/{}/state"
+    await store.apply(
+        [
+            Create("/brokers/topics/t", encode_topic(b"1" * 16, {0: ALONE, 1: ALONE})),
+            Create("/config/topics/t", encode_config({"a": "1"})),
+            *(Create(state.format(i), encode_partition_state(ALONE, 1)) for i in (0, 1)),
+        ]
+    )
+    reader = TopicReader(store)
+    before = await reader.read("t")
+    assert before is not None
+    assert before.partitions == {0: ALONE, 1: ALONE}
+    assert before.partitions[0] is before.partitions[1]  # what is alike is one value
+    await store.apply(
+        [
+            Put("/brokers/topics/t", encode_topic(b"1" * 16, dict.fromkeys(range(3), ALONE))),
+            Put("/config/topics/t", encode_config({"a": "2"})),
+            *(Put(state.format(i), encode_partition_state(LATER, 1)) for i in (0, 1)),
+        ]
+    )
+    states = await reader.read("t", before, TopicNews(states={1, 2}))
+    assert states is not None
+    assert states.partitions == {0: ALONE, 1: LATER}
+    assert states.config == {"a": "1"}
+    config = await reader.read("t", before, TopicNews(config=True))
+    assert config is not None
+    assert (config.config, config.partitions) == ({"a": "2"}, before.partitions)
+    grown = await reader.read("t", before, TopicNews(assignment=True))
+    assert grown is not None
+    assert list(grown.partitions) == [0, 1, 2]
+    assert grown.partitions[1] is before.partitions[1]
+    assert grown.config == {"a": "1"}
+    assert (await reader.read("t")) == await TopicReader(store).read("t")
+    await store.put("/brokers/topics/t", encode_topic(b"2" * 16, {0: ALONE}))
+    other = await reader.read("t", before, TopicNews(assignment=True))
+    assert other is not None
+    assert (other.partitions, other.config) == ({0: LATER}, {"a": "2"})
+    await store.delete(state.format(0))
+    await store.put(state.format(1), b"?")
+    assert (await reader.read("t", other, TopicNews(states={0}))) is not None
+    await store.put("/brokers/topics/t", b"?")
+    with pytest.raises(BadValueError):
+        await reader.read("t", other, TopicNews(assignment=True))
+    assert await reader.read("nothing") is None
+    both = replace(ALONE, replicas=(0, 1))
+    await store.apply(
+        [
+            Create("/brokers/topics/u", encode_topic(b"3" * 16, {0: ALONE, 1: both})),
+            *(
+                Create(f"/brokers/topics/u/partitions/{i}/state", encode_partition_state(LATER, 1))
+                for i in (0, 1)
+            ),
+        ]
+    )
+    alike = await reader.read("u")
+    assert alike is not None
+    assert alike.partitions == {0: LATER, 1: replace(LATER, replicas=(0, 1))}

@@ -22,10 +22,6 @@ from broker.cluster.tree_values import (
     decode_topic,
     encode_assignment,
     encode_broker,
-    encode_cluster_id,
-    encode_config,
-    encode_controller,
-    encode_controller_epoch,
     encode_leader_and_isr,
     encode_log_dir_event,
     encode_partition_state,
@@ -42,27 +38,9 @@ PARTITION = PartitionImage(leader=1, leader_epoch=7, replicas=(1, 2), isr=(1,))
 
 
 def test_values_are_what_kafka_writes_to_zookeeper() -> None:
-    """The literal texts are those of Kafka 3.9 in ZooKeeper mode."""
-    assert encode_cluster_id("MkU3OEVBNTcwNTJENDM2Qg") == (
-        b'{"version":"1","id":"MkU3OEVBNTcwNTJENDM2Qg"}'
-    )
-    assert encode_topic(bytes(15) + b"\x02", {0: PARTITION}) == (
-        b'{"partitions":{"0":[1,2]},"topic_id":"AAAAAAAAAAAAAAAAAAAAAg",'
-        b'"adding_replicas":{},"removing_replicas":{},"version":3}'
-    )
-    assert encode_partition_state(PARTITION, 3) == (
-        b'{"controller_epoch":3,"leader":1,"version":1,"leader_epoch":7,"isr":[1]}'
-    )
-    assert encode_config({"a": "b"}) == b'{"version":1,"config":{"a":"b"}}'
+    """The literal texts are those of Kafka 3.9 in ZooKeeper mode; more: `test_golden_nodes.py`."""
     assert encode_producer_id_block(5, 0, 999) == (
         b'{"version":1,"broker":5,"block_start":"0","block_end":"999"}'
-    )
-    listener = Listener(name="PLAINTEXT", host="h", port=9, protocol="PLAINTEXT")
-    broker = BrokerImage(broker_id=5, endpoints=(listener,), rack="r")
-    assert encode_broker(broker, (), 17) == (
-        b'{"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},'
-        b'"endpoints":["PLAINTEXT://h:9"],"rack":"r","jmx_port":-1,"port":9,"host":"h",'
-        b'"version":5,"timestamp":"17"}'
     )
     safe = BrokerImage(
         broker_id=5, endpoints=(Listener(name="IN", host="h", port=9, protocol="SASL_SSL"),)
@@ -72,10 +50,6 @@ def test_values_are_what_kafka_writes_to_zookeeper() -> None:
         b'"endpoints":["IN://h:9"],"jmx_port":-1,"port":-1,"host":null,'
         b'"version":5,"timestamp":"17"}'
     )
-    assert encode_controller(5, 17) == (
-        b'{"version":2,"brokerid":5,"timestamp":"17","kraftControllerEpoch":-1}'
-    )
-    assert encode_controller_epoch(12) == b"12"
     recovering = LeaderAndIsr(1, (1,), leader_epoch=7, controller_epoch=3, recovering=True)
     assert encode_leader_and_isr(recovering) == (
         b'{"controller_epoch":3,"leader":1,"version":1,"leader_recovery_state":1,'
@@ -156,10 +130,7 @@ def test_values_come_back() -> None:
     assert list(found.replicas) == [0, 2, 10]
     state = encode_partition_state(PARTITION, 3)
     assert decode_partition_state("t", 0, state, (1, 2)) == PARTITION
-    assert decode_config("/config/topics/t", encode_config({"a": "b"})) == {"a": "b"}
     assert decode_producer_id_block(encode_producer_id_block(5, 0, 999)) == 999
-    assert decode_controller_epoch(b"12") == 12
-    assert decode_controller(encode_controller(5, 17)) == 5
     assert decode_controller(b'{"version":1,"brokerid":5,"timestamp":"17"}') == 5
     assert decode_reassignment(encode_reassignment({TP: (2, 3)})) == {TP: (2, 3)}
     assert decode_partitions("/p", encode_partitions([TP, TP])) == [TP]

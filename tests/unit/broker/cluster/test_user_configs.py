@@ -2,12 +2,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.metadata_store import MetadataStore, StoredNode
 from broker.cluster.tree_values import BadValueError, user_config_path
 from broker.cluster.user_configs import change_user_configs, user_configs, users
 from broker.quotas.sanitizer import desanitized, sanitized
-from storage.waits import at_once
-from tests.support.stores import open_store
+from tests.support.stores import value_of
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,7 @@ def test_what_nobody_has_encoded_stays(text: str) -> None:
     assert desanitized(text) == text
 
 
-async def _changes() -> None:
-    store = await open_store()
+async def test_each_changes_what_is_his_and_leaves_the_rest(store: EmbeddedStore) -> None:
     assert await user_configs(store, "alice") == {}
     await change_user_configs(
         store,
@@ -44,17 +43,12 @@ async def _changes() -> None:
     )
     await change_user_configs(store, {"alice": lambda old: {**old, "SCRAM-SHA-256": "s"}})
     assert await user_configs(store, "alice") == {"producer_byte_rate": "1", "SCRAM-SHA-256": "s"}
-    node = await store.get("/config/users/alice")
-    assert node is not None
-    assert node.value == (b'{"version":1,"config":{"producer_byte_rate":"1","SCRAM-SHA-256":"s"}}')
+    value = await value_of(store, "/config/users/alice")
+    assert value == b'{"version":1,"config":{"producer_byte_rate":"1","SCRAM-SHA-256":"s"}}'
     assert await users(store) == ["alice", "b%2Fb"]
     await change_user_configs(store, {"alice": lambda old: {}})
     assert await user_configs(store, "alice") == {}
     assert await users(store) == ["alice", "b%2Fb"]  # Kafka leaves the node, too
-
-
-def test_each_changes_what_is_his_and_leaves_the_rest() -> None:
-    at_once(_changes())
 
 
 class Overtaken:
@@ -76,44 +70,34 @@ class Overtaken:
 
 
 @pytest.mark.parametrize("exists", [False, True])
-def test_who_is_overtaken_begins_anew(exists: bool) -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        if exists:
-            await change_user_configs(store, {"alice": lambda old: {"first": "1"}})
-        seen: list[Mapping[str, str]] = []
+async def test_who_is_overtaken_begins_anew(store: EmbeddedStore, exists: bool) -> None:
+    if exists:
+        await change_user_configs(store, {"alice": lambda old: {"first": "1"}})
+    seen: list[Mapping[str, str]] = []
 
-        def change(old: Mapping[str, str]) -> Mapping[str, str]:
-            seen.append(old)
-            return {**old, "own": "1"}
+    def change(old: Mapping[str, str]) -> Mapping[str, str]:
+        seen.append(old)
+        return {**old, "own": "1"}
 
-        await change_user_configs(Overtaken(store), {"alice": change})  # type: ignore[arg-type]
-        first = {"first": "1"} if exists else {}
-        assert seen == [first, {**first, "quota": "1"}]
-        assert await user_configs(store, "alice") == {**first, "quota": "1", "own": "1"}
-
-    at_once(scenario())
+    await change_user_configs(Overtaken(store), {"alice": change})  # type: ignore[arg-type]
+    first = {"first": "1"} if exists else {}
+    assert seen == [first, {**first, "quota": "1"}]
+    assert await user_configs(store, "alice") == {**first, "quota": "1", "own": "1"}
 
 
-def test_nodes_that_quotas_have_made_are_no_users_or_hold_nothing() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        await store.create("/config/users/alice", b"")  # for the one below
-        await store.create("/config/users/alice/clients/c", b'{"version":1,"config":{"x":"1"}}')
-        await store.create("/config/users/<default>", b'{"version":1,"config":{"x":"1"}}')
-        assert await users(store) == ["alice"]
-        assert await user_configs(store, "alice") == {}
-        await change_user_configs(store, {"alice": lambda old: {**old, "own": "1"}})
-        assert await user_configs(store, "alice") == {"own": "1"}
-
-    at_once(scenario())
+async def test_nodes_that_quotas_have_made_are_no_users_or_hold_nothing(
+    store: EmbeddedStore,
+) -> None:
+    await store.create("/config/users/alice", b"")  # for the one below
+    await store.create("/config/users/alice/clients/c", b'{"version":1,"config":{"x":"1"}}')
+    await store.create("/config/users/<default>", b'{"version":1,"config":{"x":"1"}}')
+    assert await users(store) == ["alice"]
+    assert await user_configs(store, "alice") == {}
+    await change_user_configs(store, {"alice": lambda old: {**old, "own": "1"}})
+    assert await user_configs(store, "alice") == {"own": "1"}
 
 
-def test_a_node_that_cannot_be_read_is_told() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        await store.create("/config/users/alice", b"x")
-        with pytest.raises(BadValueError):
-            await user_configs(store, "alice")
-
-    at_once(scenario())
+async def test_a_node_that_cannot_be_read_is_told(store: EmbeddedStore) -> None:
+    await store.create("/config/users/alice", b"x")
+    with pytest.raises(BadValueError):
+        await user_configs(store, "alice")

@@ -12,8 +12,7 @@ from config.broker_config import BrokerConfig
 from storage.errors import InconsistentBrokerId, InconsistentClusterId, InconsistentMetaProperties
 from storage.log_dir import MetaProperties, read_meta_properties, write_meta_properties
 from storage.os_filesystem import OsFileSystem
-from storage.waits import Work, at_once, together
-from tests.support.driving import drive
+from storage.waits import Work, together
 from tests.support.stores import new_uuid, open_store
 
 FS = OsFileSystem()
@@ -43,97 +42,77 @@ def record(tmp_path: Path, **content: object) -> str:
     return (tmp_path / "a" / "meta.properties").read_text()
 
 
-def test_s_start_7_new_directories_get_version_0_and_no_ids_of_their_own(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = await tree()
-        first = await member(store, tmp_path, "5")
-        assert first.broker_id == 5
-        assert await store.get(CLUSTER_ID) is not None
-        for name in "ab":
-            assert read_meta_properties(FS, str(tmp_path / name)) == MetaProperties(
-                version=0, node_id=5, cluster_id=first.cluster_id
-            )
-        assert await member(store, tmp_path, "5") == first
-        assert await member(store, tmp_path) == first
-        text = (tmp_path / "a" / "meta.properties").read_text()
-        assert text == f"#\nbroker.id=5\ncluster.id={first.cluster_id}\nversion=0\n"
-
-    at_once(scenario())
-
-
-def test_s_start_6_ids_are_generated_by_the_shared_sequence(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = await tree(CLUSTER)
-        await store.create("/brokers/seqid")  # as the start makes it
-        found = [await member(store, tmp_path / str(number)) for number in range(3)]
-        assert [identity.broker_id for identity in found] == [1001, 1002, 1003]
-        assert {identity.cluster_id for identity in found} == {CLUSTER}
-
-    at_once(scenario())
+async def test_s_start_7_new_directories_get_version_0_and_no_ids_of_their_own(
+    tmp_path: Path,
+) -> None:
+    store = await tree()
+    first = await member(store, tmp_path, "5")
+    assert first.broker_id == 5
+    assert await store.get(CLUSTER_ID) is not None
+    for name in "ab":
+        assert read_meta_properties(FS, str(tmp_path / name)) == MetaProperties(
+            version=0, node_id=5, cluster_id=first.cluster_id
+        )
+    assert await member(store, tmp_path, "5") == first
+    assert await member(store, tmp_path) == first
+    text = (tmp_path / "a" / "meta.properties").read_text()
+    assert text == f"#\nbroker.id=5\ncluster.id={first.cluster_id}\nversion=0\n"
 
 
-def test_s_start_7_brokers_that_start_together_agree_on_one_cluster(tmp_path: Path) -> None:
+async def test_s_start_6_ids_are_generated_by_the_shared_sequence(tmp_path: Path) -> None:
+    store = await tree(CLUSTER)
+    await store.create("/brokers/seqid")  # as the start makes it
+    found = [await member(store, tmp_path / str(number)) for number in range(3)]
+    assert [identity.broker_id for identity in found] == [1001, 1002, 1003]
+    assert {identity.cluster_id for identity in found} == {CLUSTER}
+
+
+async def test_s_start_7_brokers_that_start_together_agree_on_one_cluster(
+    driven: None, tmp_path: Path
+) -> None:
     found: list[Identity] = []
+    store = await tree()
 
-    async def one(store: EmbeddedStore, number: int) -> None:
+    async def one(number: int) -> None:
         found.append(await member(store, tmp_path / str(number), str(number)))
 
-    async def scenario() -> None:
-        store = await tree()
-        await together(*(one(store, number) for number in range(4)))
-
-    drive(scenario())
+    await together(*(one(number) for number in range(4)))
     assert len({identity.cluster_id for identity in found}) == 1
     assert sorted(identity.broker_id for identity in found) == [0, 1, 2, 3]
 
 
-def test_s_start_7_a_cluster_that_differs_changes_nothing(tmp_path: Path) -> None:
-    before = record(tmp_path, version=0, node_id=5, cluster_id=CLUSTER)
-
-    async def scenario(cluster_id: str | None, reason: str) -> None:
-        store = await tree(cluster_id)
-        with pytest.raises(InconsistentClusterId, match=reason):
-            await member(store, tmp_path, "5")
-        assert (await store.get(CLUSTER_ID) is None) == (cluster_id is None)
-        assert await store.get("/brokers/seqid") is None
-        assert (tmp_path / "a" / "meta.properties").read_text() == before
-        assert not (tmp_path / "b" / "meta.properties").exists()
-
-    at_once(scenario(OTHER, f"{OTHER} doesn't match stored cluster.id {CLUSTER}"))
-    at_once(scenario(None, f"of cluster {CLUSTER}, but there is no cluster yet"))
-
-
-def test_s_start_6_an_id_that_differs_changes_nothing(tmp_path: Path) -> None:
-    before = record(tmp_path, version=0, node_id=5, cluster_id=CLUSTER)
-
-    async def scenario() -> None:
-        with pytest.raises(InconsistentBrokerId):
-            await member(await tree(CLUSTER), tmp_path, "6")
-
-    at_once(scenario())
+@pytest.mark.parametrize(
+    ("cluster_id", "broker_id", "version", "error", "reason"),
+    [
+        (OTHER, "5", 0, InconsistentClusterId, f"{OTHER} doesn't match stored .* {CLUSTER}"),
+        (None, "5", 0, InconsistentClusterId, f"of cluster {CLUSTER}, but there is no cluster yet"),
+        (CLUSTER, "6", 0, InconsistentBrokerId, "6"),
+        (CLUSTER, "5", 1, InconsistentMetaProperties, "has version 1"),
+    ],
+    ids=["another cluster", "no cluster", "another id", "another mode"],
+)
+async def test_s_start_6_an_id_and_s_start_7_a_cluster_that_differs_changes_nothing(
+    tmp_path: Path,
+    cluster_id: str | None,
+    broker_id: str,
+    version: int,
+    error: type[Exception],
+    reason: str,
+) -> None:
+    before = record(tmp_path, version=version, node_id=5, cluster_id=CLUSTER)
+    store = await tree(cluster_id)
+    with pytest.raises(error, match=reason):
+        await member(store, tmp_path, broker_id)
+    assert (await store.get(CLUSTER_ID) is None) == (cluster_id is None)
+    assert await store.get("/brokers/seqid") is None
     assert (tmp_path / "a" / "meta.properties").read_text() == before
     assert not (tmp_path / "b" / "meta.properties").exists()
 
 
-def test_a_directory_of_another_mode_is_refused(tmp_path: Path) -> None:
-    before = record(tmp_path, version=1, node_id=5, cluster_id=CLUSTER)
-
-    async def scenario() -> None:
-        with pytest.raises(InconsistentMetaProperties, match="has version 1"):
-            await member(await tree(CLUSTER), tmp_path, "5")
-
-    at_once(scenario())
-    assert (tmp_path / "a" / "meta.properties").read_text() == before
-
-
-def test_a_directory_of_an_old_kafka_gets_what_it_lacks(tmp_path: Path) -> None:
+async def test_a_directory_of_an_old_kafka_gets_what_it_lacks(tmp_path: Path) -> None:
     record(tmp_path, version=0, node_id=5)
-
-    async def scenario() -> None:
-        identity = await member(await tree(CLUSTER), tmp_path)
-        assert identity == Identity(broker_id=5, cluster_id=CLUSTER)
-        for name in "ab":
-            found = read_meta_properties(FS, str(tmp_path / name))
-            assert found == MetaProperties(version=0, node_id=5, cluster_id=CLUSTER)
-
-    at_once(scenario())
+    identity = await member(await tree(CLUSTER), tmp_path)
+    assert identity == Identity(broker_id=5, cluster_id=CLUSTER)
+    for name in "ab":
+        found = read_meta_properties(FS, str(tmp_path / name))
+        assert found == MetaProperties(version=0, node_id=5, cluster_id=CLUSTER)

@@ -7,10 +7,11 @@ of its own (`tests.support.scheduler`).
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from broker.cluster.image import BrokerImage
 from broker.cluster.leader_and_isr import LeaderAndIsr
-from broker.cluster.metadata_store import Create
+from broker.cluster.metadata_store import Create, TreeOperation
 from broker.cluster.replica_assignment import ReplicaAssignment
 from broker.cluster.tree_values import (
     broker_path,
@@ -30,6 +31,12 @@ from broker.peers.peer import Peer, PeerError
 from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
+from protocol.messages.alter_partition import (
+    AlteredPartition,
+    AlteredTopic,
+    AlterPartitionRequest,
+    BrokerState,
+)
 from protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrPartitionState,
@@ -49,11 +56,12 @@ from protocol.messages.update_metadata import (
 )
 from protocol.schema import Message
 from protocol.types import TopicPartition
-from storage.waits import PAUSE, Signal
+from storage.waits import PAUSE, Signal, Work
 from tests.support.scheduler import Scheduler
 from tests.support.shared_tree import SharedTree, TreeSession
 from tests.support.stores import new_uuid
 
+T = TypeVar("T")
 LISTENER = "PLAINTEXT"
 DELETED = -2
 
@@ -82,6 +90,22 @@ class FakeBroker:
     failed_dirs: set[TopicPartition] = field(default_factory=set)
     undeletable: set[TopicPartition] = field(default_factory=set)
     received: list[Message] = field(default_factory=list)
+
+    def isr_request(
+        self, topic_id: bytes, partition: int, wanted: LeaderAndIsr
+    ) -> AlterPartitionRequest:
+        """What it asks of the controller for a partition that it leads."""
+        altered = AlteredPartition(
+            partition_index=partition,
+            leader_epoch=wanted.leader_epoch,
+            new_isr_with_epochs=[BrokerState(broker_id=one) for one in wanted.isr],
+            partition_epoch=wanted.partition_epoch,
+        )
+        return AlterPartitionRequest(
+            broker_id=self.broker_id,
+            broker_epoch=self.epoch,
+            topics=[AlteredTopic(topic_id=topic_id, partitions=[altered])],
+        )
 
     def answer(self, request: Message) -> Message:
         """The response of this broker."""
@@ -357,6 +381,50 @@ class ControllerWorld:
                     assert replica.leader_epoch == leadership.leader_epoch
             else:
                 assert replica is None, (broker.broker_id, tp)
+
+
+class RestingWorld(ControllerWorld):
+    """A world that comes to rest after each thing that happens to it."""
+
+    def start_broker(self, *ids: int) -> None:
+        super().start_broker(*ids)
+        self.settle()
+
+    def kill_broker(self, *ids: int) -> None:
+        super().kill_broker(*ids)
+        self.settle()
+
+    def bounce_broker(self, broker_id: int) -> None:
+        super().kill_broker(broker_id)
+        self.start_broker(broker_id)
+
+    def start_controller(
+        self, broker_id: int, settings: ControllerSettings | None = None
+    ) -> ClusterController:
+        controller = super().start_controller(broker_id, settings)
+        self.settle()
+        return controller
+
+    def create_topic(
+        self,
+        name: str,
+        replicas: Sequence[Sequence[int]],
+        config: Mapping[str, str] | None = None,
+    ) -> bytes:
+        topic_id = super().create_topic(name, replicas, config)
+        self.settle()
+        return topic_id
+
+    def write(self, *operations: TreeOperation) -> None:
+        """Change the tree, as another of its writers."""
+        self.tree.apply(operations, None)
+        self.settle()
+
+    def ask(self, work: Work[T]) -> T:
+        """Have a controller answer; return its answer or raise its error."""
+        answer = self.scheduler.run(work)
+        self.settle()
+        return answer
 
 
 def controller_settings(broker_id: int, **more: object) -> ControllerSettings:

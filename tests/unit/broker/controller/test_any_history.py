@@ -17,12 +17,6 @@ from broker.cluster.leader_and_isr import LeaderAndIsr
 from broker.cluster.metadata_store import Create, NodeExistsError
 from broker.cluster.tree_values import decode_leader_and_isr, deletion_path
 from protocol.errors import KafkaError
-from protocol.messages.alter_partition import (
-    AlteredPartition,
-    AlteredTopic,
-    AlterPartitionRequest,
-    BrokerState,
-)
 from protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from protocol.types import TopicPartition
 from tests.support.controller_world import ControllerWorld
@@ -114,30 +108,15 @@ class Play:
                 state.partition_epoch,
             )
         )
-        isr = [broker_id, *(one for one in more if one in state.replicas and one != broker_id)]
+        isr = broker_id, *(one for one in more if one in state.replicas and one != broker_id)
+        wanted = LeaderAndIsr(broker_id, isr, state.leader_epoch, version)
 
         def ask(controller: Any) -> Any:
             term = controller._term
             topic = None if term is None else term.state.topics.get(tp.topic)
-            return controller.requests.alter_partition(
-                AlterPartitionRequest(
-                    broker_id=broker_id,
-                    broker_epoch=broker.epoch,
-                    topics=[
-                        AlteredTopic(
-                            topic_id=bytes(16) if topic is None else topic.topic_id,
-                            partitions=[
-                                AlteredPartition(
-                                    partition_index=tp.partition,
-                                    leader_epoch=state.leader_epoch,
-                                    new_isr_with_epochs=[BrokerState(broker_id=one) for one in isr],
-                                    partition_epoch=version,
-                                )
-                            ],
-                        )
-                    ],
-                )
-            )
+            topic_id = bytes(16) if topic is None else topic.topic_id
+            request = broker.isr_request(topic_id, tp.partition, wanted)
+            return controller.requests.alter_partition(request)
 
         self._ask(ask)
 

@@ -32,59 +32,40 @@ from protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from protocol.messages.stop_replica import StopReplicaRequest
 from protocol.messages.update_metadata import UpdateMetadataRequest
 from protocol.types import TopicPartition
-from tests.support.controller_world import ControllerWorld, controller_settings
+from tests.support.controller_world import RestingWorld, controller_settings
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
 
 
 @pytest.fixture
-def world() -> Iterator[ControllerWorld]:
-    """Three brokers, and the first one as the controller."""
-    made = ControllerWorld()
+def world() -> Iterator[RestingWorld]:
+    """Three brokers, and the first one as the controller; after a test all agree again."""
+    made = RestingWorld()
     made.start_broker(1, 2, 3)
     made.start_controller(1)
-    made.settle()
     yield made
     made.settle()
+    made.check()
 
 
-def alter(
-    world: ControllerWorld, tp: TopicPartition, isr: tuple[int, ...]
-) -> AlterPartitionResponse:
+def alter(world: RestingWorld, tp: TopicPartition, isr: tuple[int, ...]) -> AlterPartitionResponse:
     """Have the leader of `tp` ask for another ISR."""
     stored = world.stored(*tp)
     controller = active(world)
     term = controller._term
     assert term is not None
-    epochs = [BrokerState(broker_id=one, broker_epoch=world.brokers[one].epoch) for one in isr]
-    request = AlterPartitionRequest(
-        broker_id=stored.leader,
-        broker_epoch=world.brokers[stored.leader].epoch,
-        topics=[
-            AlteredTopic(
-                topic_id=term.state.topics[tp.topic].topic_id,
-                partitions=[
-                    AlteredPartition(
-                        partition_index=tp.partition,
-                        leader_epoch=stored.leader_epoch,
-                        new_isr_with_epochs=epochs,
-                        partition_epoch=stored.partition_epoch,
-                    )
-                ],
-            )
-        ],
-    )
-    response = world.scheduler.run(controller.requests.alter_partition(request))
-    world.settle()
-    return response
+    topic_id = term.state.topics[tp.topic].topic_id
+    leader = world.brokers[stored.leader]
+    request = leader.isr_request(topic_id, tp.partition, stored._replace(isr=isr))
+    return world.ask(controller.requests.alter_partition(request))
 
 
-def active(world: ControllerWorld) -> ClusterController:
+def active(world: RestingWorld) -> ClusterController:
     return next(one for one in world.controllers.values() if one.is_active)
 
 
-def test_it_is_elected_and_tells_the_brokers_of_each_other(world: ControllerWorld) -> None:
+def test_it_is_elected_and_tells_the_brokers_of_each_other(world: RestingWorld) -> None:
     controller = world.controllers[1]
     assert (controller.is_active, controller.controller_id, controller.epoch) == (True, 1, 1)
     assert world.tree.value("/controller_epoch") == b"1"
@@ -96,29 +77,20 @@ def test_it_is_elected_and_tells_the_brokers_of_each_other(world: ControllerWorl
     assert [world.brokers[one].brokers for one in (1, 2, 3)] == [(1, 2, 3)] * 3
 
 
-def test_a_topic_made_by_anybody_gets_leaders(world: ControllerWorld) -> None:
+def test_a_topic_made_by_anybody_gets_leaders(world: RestingWorld) -> None:
     topic_id = world.create_topic("t", [[1, 2, 3], [2, 3]])
-    world.settle()
     assert world.stored("t", 0) == LeaderAndIsr(1, (1, 2, 3), 0, 0, 1)
     assert world.stored("t", 1) == LeaderAndIsr(2, (2, 3), 0, 0, 1)
-    world.check()
     assert world.brokers[1].replicas.keys() == {T0}
     assert world.brokers[3].replicas.keys() == {T0, T1}
     state = world.brokers[3].replicas[T0]
     assert state.is_new
     (request,) = [one for one in world.brokers[3].received if isinstance(one, LeaderAndIsrRequest)]
-    assert (request.controller_id, request.controller_epoch) == (1, 1)
-    assert request.broker_epoch == world.brokers[3].epoch
     assert [topic.topic_id for topic in request.topic_states] == [topic_id]
-    assert [(one.broker_id, one.host_name, one.port) for one in request.live_leaders] == [
-        (1, "b1", 9092),
-        (2, "b2", 9092),
-    ]
 
 
-def test_leaders_come_before_metadata_and_that_before_stops(world: ControllerWorld) -> None:
+def test_leaders_come_before_metadata_and_that_before_stops(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2]])
-    world.settle()
     world.brokers[2].received.clear()
     world.admin.tree.apply([Create(deletion_path("t"))], None)
     world.settle()
@@ -126,72 +98,52 @@ def test_leaders_come_before_metadata_and_that_before_stops(world: ControllerWor
     assert kinds.index(UpdateMetadataRequest) < kinds.index(StopReplicaRequest)
 
 
-def test_a_topic_without_a_live_replica_waits_for_one(world: ControllerWorld) -> None:
+def test_a_topic_without_a_live_replica_waits_for_one(world: RestingWorld) -> None:
     world.create_topic("t", [[4]])
-    world.settle()
     assert partition_state_path("t", 0) not in world.tree.nodes
     world.start_broker(4)
-    world.settle()
     assert world.stored("t") == LeaderAndIsr(4, (4,), 0, 0, 1)
-    world.check()
 
 
-def test_partitions_are_added(world: ControllerWorld) -> None:
+def test_partitions_are_added(world: RestingWorld) -> None:
     topic_id = world.create_topic("t", [[1, 2]])
-    world.settle()
     grown = {0: ReplicaAssignment((1, 2)), 1: ReplicaAssignment((3, 1))}
-    world.tree.apply([Put(topic_path("t"), encode_assignment(topic_id, grown))], None)
-    world.settle()
+    world.write(Put(topic_path("t"), encode_assignment(topic_id, grown)))
     assert world.stored("t", 1).leader == 3
-    world.check()
 
 
-def test_a_broker_that_fails_loses_its_leaderships(world: ControllerWorld) -> None:
+def test_a_broker_that_fails_loses_its_leaderships(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2], [2, 3]])
-    world.settle()
     world.kill_broker(2)
-    world.settle()
     assert world.stored("t", 0) == LeaderAndIsr(1, (1,), 1, 1, 1)
     assert world.stored("t", 1) == LeaderAndIsr(3, (3,), 1, 1, 1)
     world.check()
     assert tuple(world.brokers[1].metadata[T0].offline_replicas) == (2,)
     world.start_broker(2)
-    world.settle()
-    world.check()
     assert world.stored("t", 1).leader == 3  # it does not come back on its own
     assert world.brokers[2].replicas[T1].leader == 3
     assert tuple(world.brokers[1].metadata[T0].offline_replicas) == ()
 
 
-def test_the_last_replica_in_sync_stays_in_the_isr(world: ControllerWorld) -> None:
+def test_the_last_replica_in_sync_stays_in_the_isr(world: RestingWorld) -> None:
     world.create_topic("t", [[2, 3]])
-    world.settle()
     world.kill_broker(3)
-    world.settle()
     world.kill_broker(2)
-    world.settle()
     assert world.stored("t")[:2] == (-1, (2,))
     assert world.controllers[1].statistics().gauges.offline_partitions_count == 1
     world.start_broker(3)
-    world.settle()
     assert world.stored("t")[:2] == (-1, (2,))
     world.start_broker(2)
-    world.settle()
     assert world.stored("t")[:2] == (2, (2,))
     assert world.controllers[1].statistics().gauges.offline_partitions_count == 0
-    world.check()
 
 
-def test_an_unclean_election_is_for_topics_that_allow_it(world: ControllerWorld) -> None:
+def test_an_unclean_election_is_for_topics_that_allow_it(world: RestingWorld) -> None:
     world.create_topic("t", [[2, 3]], {"unclean.leader.election.enable": "true"})
     world.create_topic("u", [[2, 3]])
-    world.settle()
     world.kill_broker(3)
-    world.settle()
     world.kill_broker(2)
-    world.settle()
     world.start_broker(3)
-    world.settle()
     assert world.stored("t")[:2] == (3, (3,))
     assert world.stored("t").recovering
     assert world.brokers[3].replicas[T0].leader_recovery_state == 1
@@ -200,23 +152,19 @@ def test_an_unclean_election_is_for_topics_that_allow_it(world: ControllerWorld)
     world.controllers[1].reconfigure(controller_settings(1, unclean_leader_election_enable=True))
     world.settle()
     assert world.stored("u").leader == 3
-    world.check()
 
 
-def test_an_unclean_election_may_be_asked_for(world: ControllerWorld) -> None:
+def test_an_unclean_election_may_be_asked_for(world: RestingWorld) -> None:
     world.create_topic("t", [[2, 3]])
-    world.settle()
     world.kill_broker(3)
-    world.settle()
     world.kill_broker(2)
-    world.settle()
     world.start_broker(3)
     controller = world.controllers[1]
-    results = world.scheduler.run(controller.requests.elect_leaders(1, [T0, T1]))
+    results = world.ask(controller.requests.elect_leaders(1, [T0, T1]))
     assert results[T0] is None
     assert code_of(results[T1]) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert world.stored("t")[:2] == (3, (3,))
-    again = world.scheduler.run(controller.requests.elect_leaders(1, [T0]))
+    again = world.ask(controller.requests.elect_leaders(1, [T0]))
     assert code_of(again[T0]) is ErrorCode.ELECTION_NOT_NEEDED
 
 
@@ -224,49 +172,39 @@ def code_of(error: KafkaError | None) -> ErrorCode | None:
     return None if error is None else error.code
 
 
-def test_a_bounced_broker_fails_and_starts(world: ControllerWorld) -> None:
+def test_a_bounced_broker_fails_and_starts(world: RestingWorld) -> None:
     world.create_topic("t", [[2, 3]])
-    world.settle()
     world.bounce_broker(2)
-    world.settle()
     assert world.stored("t")[:3] == (3, (3,), 1)
     assert world.brokers[2].replicas[T0].leader == 3
-    world.check()
 
 
-def test_preferred_leaders_are_elected_when_asked(world: ControllerWorld) -> None:
+def test_preferred_leaders_are_elected_when_asked(world: RestingWorld) -> None:
     world.create_topic("t", [[2, 3], [1, 3]])
-    world.settle()
     world.bounce_broker(2)
-    world.settle()
     controller = world.controllers[1]
     assert controller.statistics().gauges.preferred_replica_imbalance_count == 1
-    refused = world.scheduler.run(controller.requests.elect_leaders(0, [T0]))
+    refused = world.ask(controller.requests.elect_leaders(0, [T0]))
     assert code_of(refused[T0]) is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     alter(world, T0, (3, 2))
-    done = world.scheduler.run(controller.requests.elect_leaders(0, None))
-    world.settle()
+    done = world.ask(controller.requests.elect_leaders(0, None))
     assert done == {T0: None}
     assert world.stored("t")[:2] == (2, (3, 2))
     assert controller.statistics().gauges.preferred_replica_imbalance_count == 0
-    world.check()
 
 
-def test_preferred_leaders_are_elected_by_the_tree(world: ControllerWorld) -> None:
+def test_preferred_leaders_are_elected_by_the_tree(world: RestingWorld) -> None:
     world.create_topic("t", [[2, 3]])
-    world.settle()
     world.bounce_broker(2)
-    world.settle()
     alter(world, T0, (3, 2))
     value = encode_partitions([T0, T1])
-    world.tree.apply([Create("/admin/preferred_replica_election", value)], None)
-    world.settle()
+    world.write(Create("/admin/preferred_replica_election", value))
     assert world.stored("t").leader == 2
     assert world.tree.value("/admin/preferred_replica_election") is None
 
 
 def test_leaders_come_back_in_time() -> None:
-    world = ControllerWorld()
+    world = RestingWorld()
     world.start_broker(1, 2, 3)
     world.start_controller(
         1,
@@ -275,10 +213,8 @@ def test_leaders_come_back_in_time() -> None:
         ),
     )
     world.create_topic("t", [[2, 3]])
-    world.settle()
     world.scheduler.advance(6)
     world.bounce_broker(2)
-    world.settle()
     alter(world, T0, (3, 2))
     assert world.stored("t").leader == 3
     world.scheduler.advance(61)
@@ -286,20 +222,18 @@ def test_leaders_come_back_in_time() -> None:
     world.check()
 
 
-def test_a_controlled_shutdown_moves_leaders_first(world: ControllerWorld) -> None:
+def test_a_controlled_shutdown_moves_leaders_first(world: RestingWorld) -> None:
     world.create_topic("t", [[2, 3], [3, 2]])
     world.create_topic("alone", [[2]])
-    world.settle()
     controller = world.controllers[1]
     epoch = world.brokers[2].epoch
     with pytest.raises(KafkaError) as caught:
-        world.scheduler.run(controller.requests.controlled_shutdown(2, epoch - 1))
+        world.ask(controller.requests.controlled_shutdown(2, epoch - 1))
     assert caught.value.code is ErrorCode.STALE_BROKER_EPOCH
     with pytest.raises(KafkaError) as caught:
-        world.scheduler.run(controller.requests.controlled_shutdown(9, -1))
+        world.ask(controller.requests.controlled_shutdown(9, -1))
     assert caught.value.code is ErrorCode.BROKER_NOT_AVAILABLE
-    left = world.scheduler.run(controller.requests.controlled_shutdown(2, epoch))
-    world.settle()
+    left = world.ask(controller.requests.controlled_shutdown(2, epoch))
     assert list(left) == []
     assert world.stored("t", 0)[:2] == (3, (3,))
     assert world.stored("t", 1)[:2] == (3, (3,))
@@ -307,28 +241,20 @@ def test_a_controlled_shutdown_moves_leaders_first(world: ControllerWorld) -> No
     response = alter(world, T1, (3, 2))  # and it cannot come back into the ISR
     assert response.topics[0].partitions[0].error_code == ErrorCode.INELIGIBLE_REPLICA
     world.kill_broker(2)
-    world.settle()
     world.start_broker(2)
-    world.settle()
     assert alter(world, T1, (3, 2)).topics[0].partitions[0].error_code == ErrorCode.NONE
-    world.check()
 
 
-def test_what_nobody_else_can_lead_is_left(world: ControllerWorld) -> None:
+def test_what_nobody_else_can_lead_is_left(world: RestingWorld) -> None:
     world.create_topic("t", [[2, 3]])
-    world.settle()
     world.kill_broker(3)
-    world.settle()
-    left = world.scheduler.run(
-        world.controllers[1].requests.controlled_shutdown(2, world.brokers[2].epoch)
-    )
+    left = world.ask(world.controllers[1].requests.controlled_shutdown(2, world.brokers[2].epoch))
     assert list(left) == [T0]
     assert world.stored("t").leader == 2
 
 
-def test_isr_changes_are_written_once_and_told(world: ControllerWorld) -> None:
+def test_isr_changes_are_written_once_and_told(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2, 3]])
-    world.settle()
     response = alter(world, T0, (1, 2))
     (found,) = response.topics[0].partitions
     assert (found.error_code, found.leader_id, tuple(found.isr), found.partition_epoch) == (
@@ -342,9 +268,10 @@ def test_isr_changes_are_written_once_and_told(world: ControllerWorld) -> None:
     assert world.brokers[3].metadata[T0].zk_version == 1
 
 
-def test_an_isr_change_over_an_unknown_version_is_refused(world: ControllerWorld) -> None:
+def test_an_isr_change_over_an_unknown_version_is_refused_and_that_version_noticed(
+    world: RestingWorld,
+) -> None:
     world.create_topic("t", [[1, 2, 3]])
-    world.settle()
     written = encode_leader_and_isr(LeaderAndIsr(1, (1, 3), 0, 0, 1))
     world.tree.apply([Put(partition_state_path("t", 0), written)], None)  # by an older leader
     term = world.controllers[1]._term
@@ -360,40 +287,24 @@ def test_an_isr_change_over_an_unknown_version_is_refused(world: ControllerWorld
             AlteredTopic(topic_id=b"?" * 16, partitions=[AlteredPartition(partition_index=7)]),
         ],
     )
-    response = world.scheduler.run(world.controllers[1].requests.alter_partition(request))
+    response = world.ask(world.controllers[1].requests.alter_partition(request))
     codes = [(one.partition_index, one.error_code) for t in response.topics for one in t.partitions]
     assert codes == [(7, ErrorCode.UNKNOWN_TOPIC_ID), (0, ErrorCode.INVALID_UPDATE_VERSION)]
     stale = AlterPartitionRequest(broker_id=1, broker_epoch=0)
-    response = world.scheduler.run(world.controllers[1].requests.alter_partition(stale))
+    response = world.ask(world.controllers[1].requests.alter_partition(stale))
     assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
-
-
-def test_isr_changes_of_older_brokers_are_noticed(world: ControllerWorld) -> None:
-    world.create_topic("t", [[1, 2, 3]])
-    world.settle()
-    written = encode_leader_and_isr(LeaderAndIsr(1, (1, 3), 0, 0, 1))
-    world.tree.apply(
-        [
-            Put(partition_state_path("t", 0), written),
-            Create("/isr_change_notification/isr_change_0000000000", encode_partitions([T0])),
-        ],
-        None,
-    )
-    world.settle()
+    notification = "/isr_change_notification/isr_change_0000000000"
+    world.write(Create(notification, encode_partitions([T0])))
     assert tuple(world.brokers[2].metadata[T0].isr) == (1, 3)
     assert world.tree.names("/isr_change_notification") == []
-    world.check()
 
 
-def test_replicas_in_a_failed_directory_are_offline(world: ControllerWorld) -> None:
+def test_replicas_in_a_failed_directory_are_offline(world: RestingWorld) -> None:
     world.create_topic("t", [[2, 3], [2, 3]])
-    world.settle()
     world.brokers[2].failed_dirs = {T0}
-    world.tree.apply(
-        [Create("/log_dir_event_notification/log_dir_event_0000000000", encode_log_dir_event(2))],
-        None,
+    world.write(
+        Create("/log_dir_event_notification/log_dir_event_0000000000", encode_log_dir_event(2))
     )
-    world.settle()
     assert world.stored("t", 0)[:2] == (3, (3,))
     assert world.stored("t", 1)[:2] == (2, (2, 3))
     assert tuple(world.brokers[1].metadata[T0].offline_replicas) == (2,)
@@ -403,12 +314,10 @@ def test_replicas_in_a_failed_directory_are_offline(world: ControllerWorld) -> N
 # ---------------------------------------------------------------------- deletion
 
 
-def test_a_topic_is_deleted_everywhere(world: ControllerWorld) -> None:
+def test_a_topic_is_deleted_everywhere(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2], [2, 3]])
     world.create_topic("u", [[1, 2]])
-    world.settle()
-    world.tree.apply([Create(deletion_path("t")), Create(deletion_path("unknown"))], None)
-    world.settle()
+    world.write(Create(deletion_path("t")), Create(deletion_path("unknown")))
     assert world.tree.names("/brokers/topics") == ["u"]
     assert world.tree.value(topic_config_path("t")) is None
     assert world.tree.names("/admin/delete_topics") == []
@@ -416,52 +325,41 @@ def test_a_topic_is_deleted_everywhere(world: ControllerWorld) -> None:
     assert T0 not in world.brokers[3].metadata
     world.check()
     world.create_topic("t", [[3, 1]])
-    world.settle()
     assert world.stored("t").leader == 3
-    world.check()
 
 
-def test_a_deletion_waits_for_a_broker_that_is_gone(world: ControllerWorld) -> None:
+def test_a_deletion_waits_for_a_broker_that_is_gone(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2]])
-    world.settle()
     world.kill_broker(2)
-    world.settle()
-    world.tree.apply([Create(deletion_path("t"))], None)
-    world.settle()
+    world.write(Create(deletion_path("t")))
     assert world.tree.names("/brokers/topics") == ["t"]
     statistics = world.controllers[1].statistics()
     assert statistics.gauges.topics_to_delete_count == 1
     assert statistics.topics_ineligible_to_delete_count == 1
     assert statistics.gauges.offline_partitions_count == 0
     world.start_broker(2)
-    world.settle()
     assert world.tree.names("/brokers/topics") == []
     assert world.brokers[2].stopped[T0]
 
 
 def test_a_deletion_that_fails_is_tried_again_when_the_broker_comes_back(
-    world: ControllerWorld,
+    world: RestingWorld,
 ) -> None:
     world.create_topic("t", [[1, 2]])
-    world.settle()
     world.brokers[2].undeletable = {T0}
-    world.tree.apply([Create(deletion_path("t"))], None)
-    world.settle()
+    world.write(Create(deletion_path("t")))
     assert world.tree.names("/brokers/topics") == ["t"]
     world.brokers[2].undeletable = set()
     world.bounce_broker(2)
-    world.settle()
     assert world.tree.names("/brokers/topics") == []
 
 
 def test_deletions_may_be_switched_off() -> None:
-    world = ControllerWorld()
+    world = RestingWorld()
     world.start_broker(1)
     world.create_topic("t", [[1]])
     world.start_controller(1, controller_settings(1, delete_topic_enable=False))
-    world.settle()
-    world.tree.apply([Create(deletion_path("t"))], None)
-    world.settle()
+    world.write(Create(deletion_path("t")))
     assert world.tree.names("/admin/delete_topics") == []
     assert world.tree.names("/brokers/topics") == ["t"]
     world.check()
@@ -470,13 +368,11 @@ def test_deletions_may_be_switched_off() -> None:
 # ---------------------------------------------------------------------- reassignments
 
 
-def test_a_partition_moves_in_two_phases(world: ControllerWorld) -> None:
+def test_a_partition_moves_in_two_phases(world: RestingWorld) -> None:
     world.start_broker(4)
     world.create_topic("t", [[1, 2]])
-    world.settle()
     controller = world.controllers[1]
-    results = world.scheduler.run(controller.requests.alter_reassignments({T0: (3, 4), T1: (1,)}))
-    world.settle()
+    results = world.ask(controller.requests.alter_reassignments({T0: (3, 4), T1: (1,)}))
     assert results[T0] is None
     assert code_of(results[T1]) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     moving = ReplicaAssignment((3, 4, 1, 2), (3, 4), (1, 2))
@@ -484,7 +380,7 @@ def test_a_partition_moves_in_two_phases(world: ControllerWorld) -> None:
     assert world.stored("t")[:3] == (1, (1, 2), 1)
     assert world.brokers[4].replicas[T0].is_new
     assert tuple(world.brokers[1].replicas[T0].adding_replicas) == (3, 4)
-    assert world.scheduler.run(controller.requests.list_reassignments(None)) == {T0: moving}
+    assert world.ask(controller.requests.list_reassignments(None)) == {T0: moving}
     world.check()
     alter(world, T0, (1, 2, 3))
     assert world.assignment("t") == moving
@@ -492,59 +388,47 @@ def test_a_partition_moves_in_two_phases(world: ControllerWorld) -> None:
     assert world.assignment("t") == ReplicaAssignment((3, 4))
     assert world.stored("t")[:2] == (3, (3, 4))
     assert world.brokers[1].stopped == world.brokers[2].stopped == {T0: True}
-    assert world.scheduler.run(controller.requests.list_reassignments([T0])) == {}
-    world.check()
+    assert world.ask(controller.requests.list_reassignments([T0])) == {}
 
 
-def test_a_reassignment_that_keeps_the_leader_raises_its_epoch(world: ControllerWorld) -> None:
+def test_a_reassignment_that_keeps_the_leader_raises_its_epoch(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2]])
-    world.settle()
-    world.scheduler.run(world.controllers[1].requests.alter_reassignments({T0: (1, 3)}))
+    world.ask(world.controllers[1].requests.alter_reassignments({T0: (1, 3)}))
     alter(world, T0, (1, 2, 3))
     assert world.stored("t")[:2] == (1, (1, 3))
     assert world.brokers[1].replicas[T0].leader_epoch == world.stored("t").leader_epoch
-    world.check()
 
 
-def test_a_reassignment_is_taken_back_and_replaced(world: ControllerWorld) -> None:
+def test_a_reassignment_is_taken_back_and_replaced(world: RestingWorld) -> None:
     world.start_broker(4)
     world.create_topic("t", [[1, 2]])
-    world.settle()
     controller = world.controllers[1]
-    nothing = world.scheduler.run(controller.requests.alter_reassignments({T0: None}))
+    nothing = world.ask(controller.requests.alter_reassignments({T0: None}))
     assert code_of(nothing[T0]) is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-    world.scheduler.run(controller.requests.alter_reassignments({T0: (3, 2)}))
-    world.scheduler.run(controller.requests.alter_reassignments({T0: (4, 2)}))
-    world.settle()
+    world.ask(controller.requests.alter_reassignments({T0: (3, 2)}))
+    world.ask(controller.requests.alter_reassignments({T0: (4, 2)}))
     assert world.assignment("t") == ReplicaAssignment((4, 2, 1), (4,), (1,))
     assert world.brokers[3].stopped == {T0: True}
-    world.scheduler.run(controller.requests.alter_reassignments({T0: None}))
-    world.settle()
+    world.ask(controller.requests.alter_reassignments({T0: None}))
     assert set(world.assignment("t").replicas) == {1, 2}
     assert world.brokers[4].stopped == {T0: True}
-    world.check()
 
 
-def test_a_reassignment_by_the_tree_ends_with_its_node(world: ControllerWorld) -> None:
+def test_a_reassignment_by_the_tree_ends_with_its_node(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2]])
-    world.settle()
     node = "/admin/reassign_partitions"
     value = encode_reassignment({T0: (1, 3), T1: (1,)})
-    world.tree.apply([Create(node, value)], None)
-    world.settle()
+    world.write(Create(node, value))
     assert world.tree.value(node) == encode_reassignment({T0: (1, 3)})
     alter(world, T0, (1, 2, 3))
     assert world.tree.value(node) is None
     assert world.assignment("t") == ReplicaAssignment((1, 3))
-    world.check()
 
 
-def test_a_topic_that_moves_is_deleted_when_it_has_moved(world: ControllerWorld) -> None:
+def test_a_topic_that_moves_is_deleted_when_it_has_moved(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2]])
-    world.settle()
-    world.scheduler.run(world.controllers[1].requests.alter_reassignments({T0: (1, 3)}))
-    world.tree.apply([Create(deletion_path("t"))], None)
-    world.settle()
+    world.ask(world.controllers[1].requests.alter_reassignments({T0: (1, 3)}))
+    world.write(Create(deletion_path("t")))
     assert world.tree.names("/brokers/topics") == ["t"]
     alter(world, T0, (1, 2, 3))
     assert world.tree.names("/brokers/topics") == []
@@ -553,11 +437,11 @@ def test_a_topic_that_moves_is_deleted_when_it_has_moved(world: ControllerWorld)
 # ---------------------------------------------------------------------- producer ids
 
 
-def test_producer_ids_are_handed_out_in_blocks(world: ControllerWorld) -> None:
+def test_producer_ids_are_handed_out_in_blocks(world: RestingWorld) -> None:
     controller = world.controllers[1]
     epoch = world.brokers[2].epoch
-    assert world.scheduler.run(controller.requests.allocate_producer_ids(2, epoch)) == (0, 1000)
-    assert world.scheduler.run(controller.requests.allocate_producer_ids(2, epoch)) == (1000, 1000)
+    assert world.ask(controller.requests.allocate_producer_ids(2, epoch)) == (0, 1000)
+    assert world.ask(controller.requests.allocate_producer_ids(2, epoch)) == (1000, 1000)
     assert world.tree.value("/latest_producer_id_block") == (
         b'{"version":1,"broker":2,"block_start":"1000","block_end":"1999"}'
     )
@@ -566,20 +450,18 @@ def test_producer_ids_are_handed_out_in_blocks(world: ControllerWorld) -> None:
         (9, epoch, ErrorCode.BROKER_ID_NOT_REGISTERED),
     ):
         with pytest.raises(KafkaError) as caught:
-            world.scheduler.run(controller.requests.allocate_producer_ids(broker_id, its_epoch))
+            world.ask(controller.requests.allocate_producer_ids(broker_id, its_epoch))
         assert caught.value.code is code
 
 
 # ---------------------------------------------------------------------- brokers that do not answer
 
 
-def test_requests_are_sent_until_they_are_answered(world: ControllerWorld) -> None:
+def test_requests_are_sent_until_they_are_answered(world: RestingWorld) -> None:
     world.brokers[2].silent = True
     world.create_topic("t", [[1, 2]])
-    world.settle()
     world.scheduler.advance(10)
     assert T0 not in world.brokers[2].replicas
     world.brokers[2].silent = False
     world.scheduler.advance(1)
     assert world.brokers[2].replicas[T0].leader == 1
-    world.check()

@@ -53,14 +53,16 @@ def of(batch: RequestBatch, key: ApiKey) -> dict[int, Any]:
     return {broker_id: request for broker_id, one, request, _ in sent(batch) if one is key}
 
 
-def new_batch(state: ControllerState) -> RequestBatch:
+@pytest.fixture
+def batch(state: ControllerState) -> RequestBatch:
     return RequestBatch(state, 1, "IN")
 
 
-def test_a_leadership_goes_to_replicas_and_what_clients_see_to_all(state: ControllerState) -> None:
+def test_a_leadership_goes_to_replicas_and_what_clients_see_to_all(
+    batch: RequestBatch, state: ControllerState
+) -> None:
     state.set_assignment(T0, ReplicaAssignment((1, 2, 3), (3,), (2,)))
     state.set_leadership(T0, LeaderAndIsr(2, (1, 2), 4, 5, 6, recovering=True))
-    batch = new_batch(state)
     batch.add_leadership((1, 2), T0, is_new=False)
     batch.add_leadership((3,), T0, is_new=True)
     requests = sent(batch)
@@ -97,8 +99,9 @@ def test_a_leadership_goes_to_replicas_and_what_clients_see_to_all(state: Contro
     )
 
 
-def test_new_and_to_be_deleted_stay_so_within_a_step(state: ControllerState) -> None:
-    batch = new_batch(state)
+def test_new_and_to_be_deleted_stay_so_within_a_step(
+    batch: RequestBatch, state: ControllerState
+) -> None:
     for is_new in (True, False):
         batch.add_leadership((1,), T0, is_new=is_new)
     for delete in (True, False):
@@ -113,11 +116,10 @@ def test_new_and_to_be_deleted_stay_so_within_a_step(state: ControllerState) -> 
 
 
 @pytest.mark.parametrize("delete", [True, False])
-def test_the_epoch_of_a_stop(state: ControllerState, delete: bool) -> None:
+def test_the_epoch_of_a_stop(batch: RequestBatch, state: ControllerState, delete: bool) -> None:
     """-2 for a topic to be deleted, -1 for a partition without a state, else its own."""
     state.set_assignment(TopicPartition("t", 9), ReplicaAssignment((1,)))
     state.queue_deletion(["u"])
-    batch = new_batch(state)
     for tp in (T0, TopicPartition("t", 9), U0):
         batch.add_stop(1, tp, delete=delete)
     ((_, _, stop, outgoing),) = sent(batch)
@@ -130,10 +132,9 @@ def test_the_epoch_of_a_stop(state: ControllerState, delete: bool) -> None:
     assert bool(outgoing.deletes) is delete
 
 
-def test_only_registered_brokers_are_told(state: ControllerState) -> None:
+def test_only_registered_brokers_are_told(batch: RequestBatch, state: ControllerState) -> None:
     del state.brokers[3]
     state.shutting_down.add(2)
-    batch = new_batch(state)
     batch.add_leadership((2, 3), T1, is_new=False)
     batch.add_stop(3, T1, delete=True)
     batch.add_stop(-1, T1, delete=True)
@@ -145,11 +146,12 @@ def test_only_registered_brokers_are_told(state: ControllerState) -> None:
     ]
 
 
-def test_clients_see_which_replicas_are_offline(state: ControllerState) -> None:
+def test_clients_see_which_replicas_are_offline(
+    batch: RequestBatch, state: ControllerState
+) -> None:
     del state.brokers[2]
     state.offline_dirs[3] = {T1}
     state.shutting_down.add(1)
-    batch = new_batch(state)
     batch.add_metadata(state.brokers, (T0, T1, U0))
     told = of(batch, ApiKey.UPDATE_METADATA)[3]
     offline = {
@@ -160,18 +162,20 @@ def test_clients_see_which_replicas_are_offline(state: ControllerState) -> None:
     assert offline == {("t", 0): [1, 2], ("t", 1): [2, 3], ("u", 0): [1]}
 
 
-def test_a_topic_to_be_deleted_has_the_leader_minus_two(state: ControllerState) -> None:
+def test_a_topic_to_be_deleted_has_the_leader_minus_two(
+    batch: RequestBatch, state: ControllerState
+) -> None:
     state.queue_deletion(["t"])
-    batch = new_batch(state)
     batch.add_metadata((1,), (T0,))
     (one,) = of(batch, ApiKey.UPDATE_METADATA)[1].topic_states[0].partition_states
     assert (one.leader, one.leader_epoch, one.zk_version, list(one.isr)) == (-2, 0, 0, [1, 2])
 
 
-def test_what_has_no_leader_yet_is_told_to_nobody(state: ControllerState) -> None:
+def test_what_has_no_leader_yet_is_told_to_nobody(
+    batch: RequestBatch, state: ControllerState
+) -> None:
     tp = TopicPartition("t", 9)
     state.set_assignment(tp, ReplicaAssignment((1,)))
-    batch = new_batch(state)
     batch.add_leadership((1,), tp, is_new=True)
     requests = sent(batch)
     assert {key for _, key, *_ in requests} == {ApiKey.UPDATE_METADATA}
@@ -179,8 +183,9 @@ def test_what_has_no_leader_yet_is_told_to_nobody(state: ControllerState) -> Non
     assert len(requests) == 3  # which brokers live they are told nevertheless
 
 
-def test_a_state_that_changes_in_a_step_is_told_once_as_it_is(state: ControllerState) -> None:
-    batch = new_batch(state)
+def test_a_state_that_changes_in_a_step_is_told_once_as_it_is(
+    batch: RequestBatch, state: ControllerState
+) -> None:
     batch.add_leadership((1, 2), T0, is_new=False)
     state.set_leadership(T0, LeaderAndIsr(2, (2,), 9, 9, 7))
     batch.add_leadership((1, 2), T0, is_new=False)
@@ -189,11 +194,10 @@ def test_a_state_that_changes_in_a_step_is_told_once_as_it_is(state: ControllerS
 
 
 def test_many_partitions_are_split_by_topic(
-    state: ControllerState, monkeypatch: pytest.MonkeyPatch
+    batch: RequestBatch, state: ControllerState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_batch, "MOST_METADATA", 2)
     monkeypatch.setattr(request_batch, "MOST_LEADERSHIPS", 1)
-    batch = new_batch(state)
     for tp in (T0, T1, U0):
         batch.add_leadership(state.assignment(tp).replicas, tp, is_new=False)
     requests = sent(batch)
@@ -211,8 +215,9 @@ def test_many_partitions_are_split_by_topic(
     assert told == [(one, [name]) for one in (1, 2, 3) for name in ("t", "u")]
 
 
-def test_topics_are_encoded_once_for_all_brokers(state: ControllerState) -> None:
-    batch = new_batch(state)
+def test_topics_are_encoded_once_for_all_brokers(
+    batch: RequestBatch, state: ControllerState
+) -> None:
     batch.add_metadata(state.brokers, (T0, U0))
     requests = [one.message for one in at_once(batch.requests())]
     assert all(isinstance(one, UpdateMetadataRequest) for one in requests)

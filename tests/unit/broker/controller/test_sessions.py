@@ -1,6 +1,7 @@
 """Controllers come and go: elections, sessions that end, zombies, takeovers, lost answers."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,53 +20,55 @@ from broker.controller.controller_tree import ControllerTree
 from broker.controller.fenced_store import ControllerMoved, FencedStore
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
-from tests.support.controller_world import ControllerWorld
+from tests.support.controller_world import ControllerWorld, RestingWorld
 
 T0 = TopicPartition("t", 0)
 
 
-def three() -> ControllerWorld:
-    world = ControllerWorld()
+@pytest.fixture
+def restless() -> RestingWorld:
+    """Three brokers that stand for election; the first one is the controller."""
+    world = RestingWorld()
     world.start_broker(1, 2, 3)
     world.start_controller(1)
-    world.settle()
     world.start_controller(2)
     world.start_controller(3)
-    world.settle()
     return world
 
 
-def who(world: ControllerWorld) -> int:
+@pytest.fixture
+def world(restless: RestingWorld) -> Iterator[RestingWorld]:
+    """The same, of which all agree again after a test."""
+    yield restless
+    restless.settle()
+    restless.check()
+
+
+def who(world: RestingWorld) -> int:
     node = world.tree.value("/controller")
     assert node is not None
     return int(json.loads(node)["brokerid"])
 
 
-def test_one_is_elected_and_all_know_whom() -> None:
-    world = three()
+def test_one_is_elected_and_all_know_whom(world: RestingWorld) -> None:
     assert [one.is_active for one in world.controllers.values()] == [True, False, False]
     assert [one.controller_id for one in world.controllers.values()] == [1, 1, 1]
 
 
-def test_others_refuse_what_only_the_controller_does() -> None:
-    world = three()
+def test_others_refuse_what_only_the_controller_does(world: RestingWorld) -> None:
     with pytest.raises(KafkaError) as caught:
-        world.scheduler.run(world.controllers[2].requests.elect_leaders(0, None))
+        world.ask(world.controllers[2].requests.elect_leaders(0, None))
     assert caught.value.code is ErrorCode.NOT_CONTROLLER
 
 
-def test_the_next_controller_goes_on_with_everything() -> None:
-    world = three()
+def test_the_next_controller_goes_on_with_everything(world: RestingWorld) -> None:
     world.start_broker(4)
     world.create_topic("t", [[2, 3]])
     world.create_topic("gone", [[1, 2]])
-    world.settle()
-    world.scheduler.run(world.controllers[1].requests.alter_reassignments({T0: (2, 4)}))
-    world.settle()
+    world.ask(world.controllers[1].requests.alter_reassignments({T0: (2, 4)}))
     for broker_id in world.brokers:
         world.brokers[broker_id].silent = True
-    world.tree.apply([Create(deletion_path("gone"))], None)
-    world.settle()
+    world.write(Create(deletion_path("gone")))
     world.expire(1)
     world.settle()
     for broker_id in world.brokers:
@@ -77,11 +80,11 @@ def test_the_next_controller_goes_on_with_everything() -> None:
     assert world.tree.names("/brokers/topics") == ["new", "t"]
     assert world.stored("new").controller_epoch == 2
     assert world.assignment("t").is_being_reassigned
-    world.check()
 
 
-def test_a_session_that_ends_ends_the_term_and_a_new_one_takes_part_again() -> None:
-    world = three()
+def test_a_session_that_ends_ends_the_term_and_a_new_one_takes_part_again(
+    world: RestingWorld,
+) -> None:
     world.expire(1)
     assert not world.controllers[1].is_active
     assert world.controllers[1].controller_id == -1
@@ -94,13 +97,10 @@ def test_a_session_that_ends_ends_the_term_and_a_new_one_takes_part_again() -> N
     world.settle()
     assert who(world) == 1
     assert world.controllers[1].epoch == 3
-    world.check()
 
 
-def test_requests_under_way_are_refused_when_the_session_ends() -> None:
-    world = three()
+def test_requests_under_way_are_refused_when_the_session_ends(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2]])
-    world.settle()
     asked = [
         world.scheduler.start(world.controllers[1].requests.alter_reassignments({T0: (3,)}))
         for _ in range(3)
@@ -115,11 +115,9 @@ def test_requests_under_way_are_refused_when_the_session_ends() -> None:
     assert world.assignment("t") == ReplicaAssignment((1, 2))
 
 
-def test_a_zombie_writes_nothing() -> None:
+def test_a_zombie_writes_nothing(world: RestingWorld) -> None:
     """Its session is over and another one was elected, but it has not heard of that."""
-    world = three()
     world.create_topic("t", [[2, 3]])
-    world.settle()
     zombie, session = world.controllers[1], world.sessions[1]
     session.cut_off = True  # nothing of what follows reaches it
     session.expire()
@@ -128,17 +126,15 @@ def test_a_zombie_writes_nothing() -> None:
     writes = len(world.tree.history)
     session.cut_off = False  # its operations do again, its watches not yet
     with pytest.raises(KafkaError) as caught:
-        world.scheduler.run(zombie.requests.alter_reassignments({T0: (3, 2)}))
+        world.ask(zombie.requests.alter_reassignments({T0: (3, 2)}))
     assert caught.value.code is ErrorCode.NOT_CONTROLLER
     world.settle()
     assert len(world.tree.history) == writes
     assert not zombie.is_active
     assert zombie.controller_id == 2
-    world.check()
 
 
-def test_a_broker_that_knows_a_later_controller_makes_a_zombie_look() -> None:
-    world = three()
+def test_a_broker_that_knows_a_later_controller_makes_a_zombie_look(world: RestingWorld) -> None:
     world.sessions[1].cut_off = True
     world.sessions[1].expire()
     world.settle()
@@ -147,17 +143,13 @@ def test_a_broker_that_knows_a_later_controller_makes_a_zombie_look() -> None:
     world.controllers[1].unclean_elections_allowed()
     term = world.controllers[1]._term
     assert term is not None
-    world.scheduler.run(term._sending.metadata([2]))
-    world.settle()
+    world.ask(term._sending.metadata([2]))
     assert [one.is_active for one in world.controllers.values()] == [False, True, False]
-    world.check()
 
 
-def test_every_write_of_a_controller_is_fenced() -> None:
+def test_every_write_of_a_controller_is_fenced(world: RestingWorld) -> None:
     """Whatever it writes: after another election it changes nothing."""
-    world = three()
     world.create_topic("t", [[2, 3]])
-    world.settle()
     store = FencedStore(world.admin, 9, world.scheduler.wall_ms)
     tree = ControllerTree(store)
     store.epoch_version = world.controllers[1].epoch_version - 1
@@ -174,14 +166,13 @@ def test_every_write_of_a_controller_is_fenced() -> None:
         lambda: tree.allocate_producer_ids(1),
     ):
         with pytest.raises(ControllerMoved):
-            world.scheduler.run(write())  # type: ignore[arg-type, unused-ignore]
-    world.scheduler.run(store.resign())
+            world.ask(write())  # type: ignore[arg-type, unused-ignore]
+    world.ask(store.resign())
     assert len(world.tree.history) == before
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
-def test_answers_of_the_store_may_be_lost(lost: int) -> None:
-    world = three()
+def test_answers_of_the_store_may_be_lost(world: RestingWorld, lost: int) -> None:
     session = world.sessions[1]
     session.lose_answers = lost
     world.create_topic("t", [[2, 3], [3, 2], [1, 3]])
@@ -194,7 +185,7 @@ def test_answers_of_the_store_may_be_lost(lost: int) -> None:
     assert [world.stored("t", index).leader for index in range(3)] == [2, 2, 1]
     session.lose_answers = lost
     controller = world.controllers[1]
-    world.scheduler.run(controller.requests.allocate_producer_ids(1, world.brokers[1].epoch))
+    world.ask(controller.requests.allocate_producer_ids(1, world.brokers[1].epoch))
 
 
 def test_the_answer_to_the_election_may_be_lost() -> None:
@@ -207,8 +198,7 @@ def test_the_answer_to_the_election_may_be_lost() -> None:
     assert (controller.epoch, world.tree.value("/controller_epoch")) == (1, b"1")
 
 
-def test_a_store_that_is_away_for_a_while_is_waited_for() -> None:
-    world = three()
+def test_a_store_that_is_away_for_a_while_is_waited_for(world: RestingWorld) -> None:
     session = world.sessions[1]
     session.cut_off = True
     world.create_topic("t", [[2, 3]])
@@ -216,56 +206,42 @@ def test_a_store_that_is_away_for_a_while_is_waited_for() -> None:
     assert world.controllers[1].is_active
     session.reconnect()
     world.scheduler.advance(2)
-    world.check()
     assert world.stored("t").leader == 2
 
 
-def test_who_steps_down_is_followed_at_once() -> None:
-    world = three()
-    world.scheduler.run(world.controllers[1].step_down())
-    world.settle()
+def test_who_steps_down_is_followed_at_once(world: RestingWorld) -> None:
+    world.ask(world.controllers[1].step_down())
     assert who(world) == 2
     assert not world.controllers[1].is_active
-    world.check()
 
 
-def test_an_operator_may_remove_the_controllers_node() -> None:
-    world = three()
-    world.tree.apply([Delete("/controller")], None)
-    world.settle()
+def test_an_operator_may_remove_the_controllers_node(world: RestingWorld) -> None:
+    world.write(Delete("/controller"))
     active = [one for one in world.controllers.values() if one.is_active]
     assert len(active) == 1
     assert active[0].epoch == 2
-    world.check()
 
 
-def test_a_later_epoch_without_another_controller_makes_it_stand_again() -> None:
+def test_a_later_epoch_without_another_controller_makes_it_stand_again(world: RestingWorld) -> None:
     """Somebody has written /controller_epoch: the next write is refused, and the term ends."""
-    world = three()
     world.tree.apply([Put("/controller_epoch", b"41")], None)
     world.create_topic("t", [[2, 3]])
-    world.settle()
     assert world.stored("t").controller_epoch == 42
-    world.check()
 
 
 def test_it_takes_over_from_kafka_and_what_kafka_left() -> None:
     """Nodes as an older Kafka leaves them: no topic ids, elections and notifications pending."""
-    world = ControllerWorld()
+    world = RestingWorld()
     world.start_broker(1, 2, 3)
     state = encode_leader_and_isr(LeaderAndIsr(3, (2, 3), 7, 0, 5))
-    world.tree.apply(
-        [
-            Create("/controller_epoch", b"6"),
-            Create(topic_path("t"), encode_assignment(None, {0: ReplicaAssignment((2, 3))})),
-            Create(partition_state_path("t", 0), state),
-            Create("/admin/preferred_replica_election", encode_partitions([T0])),
-            Create("/isr_change_notification/isr_change_0000000007", encode_partitions([T0])),
-        ],
-        None,
+    world.write(
+        Create("/controller_epoch", b"6"),
+        Create(topic_path("t"), encode_assignment(None, {0: ReplicaAssignment((2, 3))})),
+        Create(partition_state_path("t", 0), state),
+        Create("/admin/preferred_replica_election", encode_partitions([T0])),
+        Create("/isr_change_notification/isr_change_0000000007", encode_partitions([T0])),
     )
     controller = world.start_controller(1)
-    world.settle()
     assert controller.epoch == 7
     assert world.stored("t")[:3] == (2, (2, 3), 8)
     node = world.tree.value(topic_path("t"))
@@ -276,16 +252,16 @@ def test_it_takes_over_from_kafka_and_what_kafka_left() -> None:
     world.check()
 
 
-def test_what_waits_for_a_store_that_is_away_ends_with_the_session() -> None:
-    world = three()
-    world.create_topic("t", [[1, 2]])
-    world.settle()
-    world.sessions[1].cut_off = True
-    asked = world.scheduler.start(world.controllers[1].requests.alter_reassignments({T0: (3,)}))
-    world.scheduler.advance(2)
+def test_what_waits_for_a_store_that_is_away_ends_with_the_session(restless: RestingWorld) -> None:
+    restless.create_topic("t", [[1, 2]])
+    restless.sessions[1].cut_off = True
+    asked = restless.scheduler.start(
+        restless.controllers[1].requests.alter_reassignments({T0: (3,)})
+    )
+    restless.scheduler.advance(2)
     assert asked == []
-    world.controllers[1].session_ended()
-    world.scheduler.advance(2)
+    restless.controllers[1].session_ended()
+    restless.scheduler.advance(2)
     (error,) = asked
     assert isinstance(error, KafkaError)
     assert error.code is ErrorCode.NOT_CONTROLLER

@@ -33,3 +33,11 @@ class ManualClock:
     def set_wall_ms(self, wall_ms: int) -> None:
         """Set the wall clock, forwards or backwards; monotonic time stays as it is."""
         self._wall_ms = wall_ms
+
+
+class PassingClock(ManualClock):
+    """Each look at the monotonic time takes a second."""
+
+    def monotonic(self) -> float:
+        self.advance(1)
+        return super().monotonic()

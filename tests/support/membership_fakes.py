@@ -91,6 +91,24 @@ class PreparedLogs:
         self.discarded += 1
 
 
+class FakeTopicConfigs:
+    """What topics set themselves: topic t, as soon as it was learned."""
+
+    def __init__(self) -> None:
+        self.learned: list[list[str]] = []
+        self.forgotten: list[str] = []
+        self.are_any = True
+
+    async def learn(self, names: list[str]) -> None:
+        self.learned.append(names)
+
+    def own(self, name: str) -> dict[str, str]:
+        return {"retention.ms": "7"} if self.learned and name == "t" else {}
+
+    def forget(self, name: str) -> None:
+        self.forgotten.append(name)
+
+
 @dataclass
 class FakeController:
     """A controller that is active, or not."""

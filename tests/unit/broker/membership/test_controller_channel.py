@@ -18,7 +18,8 @@ from protocol.messages.allocate_producer_ids import (
 from protocol.messages.controlled_shutdown import ControlledShutdownResponse, RemainingPartition
 from protocol.schema import Message
 from storage.waits import at_once
-from tests.support.manual_clock import ManualClock
+from tests.support.fake_peers import FakePeer
+from tests.support.manual_clock import PassingClock
 
 NOT_CONTROLLER = AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
 BLOCK = AllocateProducerIdsResponse(
@@ -27,42 +28,8 @@ BLOCK = AllocateProducerIdsResponse(
 REQUEST = AllocateProducerIdsRequest(broker_id=1, broker_epoch=7)
 
 
-class Passing(ManualClock):
-    """Each look at it takes a second."""
-
-    def monotonic(self) -> float:
-        self.advance(1)
-        return super().monotonic()
-
-
 def endpoint(port: int, name: str = "INTERNAL") -> Listener:
     return Listener(name=name, host="h", port=port, protocol="PLAINTEXT")
-
-
-@dataclass
-class FakePeer:
-    at: tuple[int, int]
-    answers: "list[Message | PeerError]"
-    asked: list[tuple[int, int]]
-    closed: list[tuple[int, int]]
-
-    async def ask(
-        self, key: ApiKey, request: Message, *, version: int | None = None, timeout_s: float
-    ) -> Message:
-        self.asked.append(self.at)
-        answer = self.answers.pop(0)
-        if isinstance(answer, PeerError):
-            raise answer
-        return answer
-
-    async def ready(self, *, timeout_s: float) -> None:
-        raise NotImplementedError
-
-    def version_of(self, key: ApiKey) -> int | None:
-        return None
-
-    def close(self) -> None:
-        self.closed.append(self.at)
 
 
 @dataclass
@@ -71,7 +38,7 @@ class Cluster:
 
     answers: list[Message | PeerError] = field(default_factory=list)
     asked: list[tuple[int, int]] = field(default_factory=list)
-    closed: list[tuple[int, int]] = field(default_factory=list)
+    peers: dict[tuple[int, int], FakePeer] = field(default_factory=dict)
     image: MetadataImage = field(default_factory=MetadataImage)
 
     def __post_init__(self) -> None:
@@ -88,12 +55,22 @@ class Cluster:
             peers=self,
             listener_name="INTERNAL",
             client_id="c",
-            clock=Passing(),
+            clock=PassingClock(),
             longest_s=5,
         )
 
     def to(self, broker_id: int, endpoint: Listener, client_id: str) -> FakePeer:
-        return FakePeer((broker_id, endpoint.port), self.answers, self.asked, self.closed)
+        def answer(key: ApiKey, request: Message) -> Message | PeerError:
+            self.asked.append(at)
+            return self.answers.pop(0)
+
+        at = broker_id, endpoint.port
+        self.peers[at] = FakePeer(answer)
+        return self.peers[at]
+
+    @property
+    def closed(self) -> list[tuple[int, int]]:
+        return [at for at, peer in self.peers.items() if peer.closed]
 
 
 def ask(cluster: Cluster, timeout_s: float = 60) -> Message:

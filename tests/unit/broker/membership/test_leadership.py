@@ -18,6 +18,7 @@ from tests.support.cluster_fakes import FakeCoordinator
 from tests.support.membership_fakes import (
     ID,
     OTHER_ID,
+    FakeTopicConfigs,
     Hosted,
     ObeyingReplicas,
     PreparedLogs,
@@ -79,17 +80,6 @@ def test_a_stop_is_judged_by_disk_and_epoch(
     assert stop_verdict(hosted, order) is code
 
 
-class Configs:
-    def __init__(self) -> None:
-        self.learned: list[list[str]] = []
-
-    async def learn(self, names: list[str]) -> None:
-        self.learned.append(names)
-
-    def own(self, name: str) -> dict[str, str]:
-        return {"retention.ms": "7"} if name == "t" else {}
-
-
 class Member:
     """A broker that obeys."""
 
@@ -99,7 +89,7 @@ class Member:
         self.fence.controller_epoch = 3
         self.replicas = ObeyingReplicas()
         self.logs = PreparedLogs()
-        self.configs = Configs()
+        self.configs = FakeTopicConfigs()
         self.coordinator = FakeCoordinator()
         coordinators = {"__consumer_offsets": self.coordinator}
         broker = BrokerConfig.parse({"broker.id": "1"})
@@ -121,12 +111,16 @@ class Member:
         return at_once(self.leadership.obey(Sender(2, epoch, broker_epoch), topics))
 
 
+@pytest.fixture
+def member() -> Member:
+    return Member()
+
+
 def orders(*partitions: PartitionImage, new: set[int] | None = None) -> TopicOrders:
     return TopicOrders(topic_id=ID, partitions=dict(enumerate(partitions)), new=new or set())
 
 
-def test_each_partition_is_led_or_followed_with_the_topics_own_configs() -> None:
-    member = Member()
+def test_each_partition_is_led_or_followed_with_the_topics_own_configs(member: Member) -> None:
     codes = member.order(
         {"t": orders(partition(1, 0), partition(2, 0), new={0}), "u": orders(partition(-1, 0))}
     )
@@ -146,8 +140,7 @@ def test_each_partition_is_led_or_followed_with_the_topics_own_configs() -> None
     assert member.logs.discarded == 1
 
 
-def test_only_refused_partitions_are_left_alone() -> None:
-    member = Member()
+def test_only_refused_partitions_are_left_alone(member: Member) -> None:
     member.replicas.hosted["t", 0] = Hosted(9)
     member.replicas.fail["t", 2] = StorageError("/d", "broken")
     codes = member.order({"t": orders(partition(1, 5), partition(1, 5), partition(1, 5))})
@@ -155,48 +148,45 @@ def test_only_refused_partitions_are_left_alone() -> None:
     assert member.replicas.applied == [("t", 1, False, 1)]
 
 
-def test_no_log_is_prepared_that_may_lie_in_a_failed_directory() -> None:
-    member = Member()
+def test_no_log_is_prepared_that_may_lie_in_a_failed_directory(member: Member) -> None:
     member.logs.offline_dirs = ("/failed",)
     member.order({"t": orders(partition(1, 0), partition(1, 0), new={1})})
     assert member.logs.prepared == [TopicPartition("t", 1)]
 
 
-def test_coordinators_are_told_who_leads_their_partitions() -> None:
-    member = Member()
+def test_coordinators_are_told_who_leads_their_partitions(member: Member) -> None:
     member.replicas.fail["__consumer_offsets", 2] = StorageError("/d", "broken")
     member.order({"__consumer_offsets": orders(partition(1, 4), partition(2, 4), partition(1, 4))})
     assert member.coordinator.elected == [(0, 4)]
     assert member.coordinator.resigned == [1, 2]
 
 
-def test_a_coordinator_resigns_before_the_controller_hears_that_its_disk_failed() -> None:
+def test_a_coordinator_resigns_before_the_controller_hears_that_its_disk_failed(
+    member: Member,
+) -> None:
     """Another broker leads then: offsets that it remembers would be outdated."""
-    member = Member()
     member.replicas.hosted["__consumer_offsets", 0] = Hosted(4, unavailable=STORAGE)
     codes = member.order({"__consumer_offsets": orders(partition(1, 4))})
     assert codes == {"__consumer_offsets": {0: STORAGE}}
     assert member.coordinator.resigned == [0]
 
 
-def test_late_requests_do_nothing() -> None:
-    member = Member()
+def test_late_requests_do_nothing(member: Member) -> None:
     topics = {"t": orders(partition(1, 0))}
-    sender = Sender(2, 3, 9)
-    assert at_once(code_of(member.leadership.obey(sender, topics))) is ErrorCode.STALE_BROKER_EPOCH
-    sender = Sender(2, 2, 10)
-    assert at_once(code_of(member.leadership.obey(sender, topics))) is STALE
     stops = {TopicPartition("t", 0): StopOrder(5, True)}
-    assert at_once(code_of(member.stopping.obey(Sender(2, 3, 9), stops))) is (
-        ErrorCode.STALE_BROKER_EPOCH
-    )
-    assert at_once(code_of(member.stopping.obey(Sender(2, 2, 10), stops))) is STALE
+    for sender, code in (
+        (Sender(2, 3, 9), ErrorCode.STALE_BROKER_EPOCH),
+        (Sender(2, 2, 10), STALE),
+    ):
+        assert at_once(code_of(member.leadership.obey(sender, topics))) is code
+        assert at_once(code_of(member.stopping.obey(sender, stops))) is code
     assert not member.replicas.applied
     assert not member.replicas.stopped
 
 
-def test_epochs_that_are_newer_or_unknown_pass_and_a_newer_controller_is_remembered() -> None:
-    member = Member()
+def test_epochs_that_are_newer_or_unknown_pass_and_a_newer_controller_is_remembered(
+    member: Member,
+) -> None:
     member.order({"t": orders(partition(1, 0))}, epoch=5, broker_epoch=11)
     member.order({"t": orders(partition(1, 1))}, epoch=5, broker_epoch=-1)
     assert member.fence.controller_epoch == 5
@@ -206,8 +196,7 @@ def test_epochs_that_are_newer_or_unknown_pass_and_a_newer_controller_is_remembe
     assert at_once(code_of(work)) is STALE
 
 
-def test_orders_are_carried_out_one_at_a_time() -> None:
-    member = Member()
+def test_orders_are_carried_out_one_at_a_time(member: Member) -> None:
     inside: list[int] = []
 
     def during() -> None:
@@ -223,8 +212,9 @@ def test_orders_are_carried_out_one_at_a_time() -> None:
     assert inside == [3] * 5 + [4] * 5
 
 
-def test_a_stopped_replica_is_resigned_by_its_coordinator_when_it_is_deleted() -> None:
-    member = Member()
+def test_a_stopped_replica_is_resigned_by_its_coordinator_when_it_is_deleted(
+    member: Member,
+) -> None:
     for index in range(4):
         member.replicas.hosted["__consumer_offsets", index] = Hosted(4)
     tps = [TopicPartition("__consumer_offsets", index) for index in range(4)]

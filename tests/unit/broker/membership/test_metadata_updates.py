@@ -1,6 +1,8 @@
 """The image is what the controller says."""
 
-from broker.cluster.image import BrokerImage, MetadataImage, PartitionImage
+import pytest
+
+from broker.cluster.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from broker.membership.controller_fence import ControllerFence
 from broker.membership.image_changes import ImageChanges
 from broker.membership.metadata_updates import FIRST_NEWS_S, FIRST_TOPICS_S, MetadataUpdates
@@ -9,23 +11,7 @@ from protocol.errors import ErrorCode
 from protocol.types import ZERO_UUID
 from storage.waits import Until, Work, at_once
 from tests.support.manual_clock import ManualClock
-from tests.support.membership_fakes import ID, OTHER_ID, code_of, partition
-
-
-class Configs:
-    def __init__(self) -> None:
-        self.learned: list[list[str]] = []
-        self.forgotten: list[str] = []
-        self.are_any = True
-
-    async def learn(self, names: list[str]) -> None:
-        self.learned.append(names)
-
-    def own(self, name: str) -> dict[str, str]:
-        return {"retention.ms": "7"} if self.learned and name == "t" else {}
-
-    def forget(self, name: str) -> None:
-        self.forgotten.append(name)
+from tests.support.membership_fakes import ID, OTHER_ID, FakeTopicConfigs, code_of, partition
 
 
 class Member:
@@ -33,7 +19,7 @@ class Member:
         self.clock = ManualClock()
         self.image = MetadataImage()
         self.fence = ControllerFence()
-        self.configs = Configs()
+        self.configs = FakeTopicConfigs()
         self.deleted: list[list[str]] = []
         self.updates = MetadataUpdates(
             fence=self.fence,
@@ -57,48 +43,49 @@ class Member:
         )
         at_once(self.updates.obey(Sender(controller, epoch, -1), update))
 
+    def topic(self) -> TopicImage:
+        """The topic t, which the image has."""
+        found = self.image.topic("t")
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def member() -> Member:
+    return Member()
+
 
 def states(partitions: dict[int, PartitionImage | None], topic_id: bytes = ID) -> TopicStates:
     return TopicStates(topic_id=topic_id, partitions=partitions)
 
 
-def test_brokers_are_those_of_the_last_update_and_topics_stay() -> None:
-    member = Member()
+def test_brokers_are_those_of_the_last_update_and_topics_stay(member: Member) -> None:
     member.told(t=states({0: partition(1, 0)}))
     member.told(brokers=(2, 3), controller=3, epoch=2)
     assert [broker.broker_id for broker in member.image.brokers()] == [2, 3]
     assert member.image.controller_id == 3
-    topic = member.image.topic("t")
-    assert topic is not None
-    assert topic.partitions == {0: partition(1, 0)}
+    assert member.topic().partitions == {0: partition(1, 0)}
 
 
-def test_partitions_come_in_their_order_and_equal_ones_share_a_value() -> None:
-    member = Member()
+def test_partitions_come_in_their_order_and_equal_ones_share_a_value(member: Member) -> None:
     member.told(t=states({2: partition(1, 0), 0: partition(1, 0)}))
     member.told(t=states({1: partition(2, 0), 2: partition(1, 1)}))
-    topic = member.image.topic("t")
-    assert topic is not None
+    topic = member.topic()
     assert list(topic.partitions) == [0, 1, 2]
     assert [one.leader_epoch for one in topic.partitions.values()] == [0, 0, 1]
     member.told(t=states({3: partition(1, 0)}))
-    topic = member.image.topic("t")
-    assert topic is not None
+    topic = member.topic()
     assert topic.partitions[0] is topic.partitions[3]
 
 
-def test_a_topic_has_its_own_configs_which_are_read_when_it_is_new() -> None:
-    member = Member()
+def test_a_topic_has_its_own_configs_which_are_read_when_it_is_new(member: Member) -> None:
     member.told(t=states({0: partition(1, 0)}))
     member.told(t=states({0: partition(2, 1)}))
-    topic = member.image.topic("t")
-    assert topic is not None
-    assert topic.config == {"retention.ms": "7"}
+    assert member.topic().config == {"retention.ms": "7"}
     assert member.configs.learned == [["t"], []]
 
 
-def test_a_topic_is_gone_with_its_last_partition() -> None:
-    member = Member()
+def test_a_topic_is_gone_with_its_last_partition(member: Member) -> None:
     member.told(t=states({0: partition(1, 0), 1: partition(1, 0)}))
     member.told(t=states({0: None}))
     assert member.image.topic("t") is not None
@@ -110,34 +97,26 @@ def test_a_topic_is_gone_with_its_last_partition() -> None:
     assert member.configs.forgotten == ["t"]
 
 
-def test_what_was_never_known_is_not_told_to_be_gone() -> None:
-    member = Member()
+def test_what_was_never_known_is_not_told_to_be_gone(member: Member) -> None:
     member.told(t=states({0: None}))
     assert not member.deleted
 
 
-def test_another_topic_of_the_name_takes_nothing_over() -> None:
-    member = Member()
+def test_another_topic_of_the_name_takes_nothing_over(member: Member) -> None:
     member.told(t=states({0: partition(1, 5), 1: partition(1, 5)}))
     member.told(t=states({0: partition(1, 0)}, OTHER_ID))
-    topic = member.image.topic("t")
-    assert topic is not None
-    assert topic.partitions == {0: partition(1, 0)}
+    assert member.topic().partitions == {0: partition(1, 0)}
     assert member.image.topic_by_id(ID) is None
-    assert member.image.topic_by_id(OTHER_ID) is topic
+    assert member.image.topic_by_id(OTHER_ID) is member.topic()
 
 
-def test_an_update_without_ids_keeps_the_topics_id() -> None:
-    member = Member()
+def test_an_update_without_ids_keeps_the_topics_id(member: Member) -> None:
     member.told(t=states({0: partition(1, 0)}))
     member.told(t=states({0: partition(2, 1)}, ZERO_UUID))
-    topic = member.image.topic("t")
-    assert topic is not None
-    assert topic.topic_id == ID
+    assert member.topic().topic_id == ID
 
 
-def test_an_old_controller_is_not_listened_to() -> None:
-    member = Member()
+def test_an_old_controller_is_not_listened_to(member: Member) -> None:
     member.told(epoch=4)
     sender = Sender(7, 3, -1)
     work = member.updates.obey(sender, MetadataUpdate(brokers={}, topics={}))
@@ -163,8 +142,7 @@ def longest_wait(work: Work[None]) -> float | None:
     return wait.seconds
 
 
-def test_a_client_waits_for_the_first_topics() -> None:
-    member = Member()
+def test_a_client_waits_for_the_first_topics(member: Member) -> None:
     client = member.updates.first_news()
     assert longest_wait(client) == FIRST_NEWS_S
     member.clock.advance(1)
@@ -187,8 +165,7 @@ def test_a_client_waits_no_longer_than_it_is_worth() -> None:
         assert longest_wait(member.updates.first_news()) is None
 
 
-def test_where_there_are_no_topics_a_client_waits_for_none() -> None:
-    member = Member()
+def test_where_there_are_no_topics_a_client_waits_for_none(member: Member) -> None:
     member.configs.are_any = False
     client = member.updates.first_news()
     assert longest_wait(client) == FIRST_NEWS_S

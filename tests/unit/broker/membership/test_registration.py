@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import BrokerImage, MetadataImage
 from broker.cluster.metadata_store import MetadataStoreError, StoreUnavailableError
 from broker.cluster.tree_values import decode_log_dir_event
@@ -14,11 +15,7 @@ from broker.membership.registration import Registration, advertised_endpoints
 from broker.zookeeper.session import SessionState
 from config.listener import Listener
 from storage.waits import Work, at_once
-from tests.support.stores import open_store
-
-
-class Ended(Exception):
-    """Ends what runs for ever."""
+from tests.support.stores import Ended, value_of
 
 
 class Candidate:
@@ -87,31 +84,25 @@ def test_others_are_told_a_host_and_a_port_that_they_can_reach(
     assert tuple(map(str, found)) == endpoints
 
 
-def test_a_failed_log_directory_is_told_until_the_tree_has_it() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        events = LogDirEvents(store, 7)
-        real, failures = store.apply, 2
+async def test_a_failed_log_directory_is_told_until_the_tree_has_it(store: EmbeddedStore) -> None:
+    events = LogDirEvents(store, 7)
+    real, failures = store.apply, 2
 
-        async def apply(operations: object) -> None:
-            nonlocal failures
-            if failures:
-                failures -= 1
-                raise StoreUnavailableError("zookeeper", "no connection")
-            await real(operations)  # type: ignore[arg-type]
-            raise Ended
+    async def apply(operations: object) -> None:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise StoreUnavailableError("zookeeper", "no connection")
+        await real(operations)  # type: ignore[arg-type]
+        raise Ended
 
-        store.apply = apply  # type: ignore[method-assign]
-        events.directory_offline("/d")
-        with pytest.raises(Ended):
-            await events.run()
-        [name] = await store.children("/log_dir_event_notification")
-        path = f"/log_dir_event_notification/{name}"
-        node = await store.get(path)
-        assert node is not None
-        assert decode_log_dir_event(path, node.value) == 7
-
-    at_once(scenario())
+    store.apply = apply  # type: ignore[method-assign]
+    events.directory_offline("/d")
+    with pytest.raises(Ended):
+        await events.run()
+    [name] = await store.children("/log_dir_event_notification")
+    path = f"/log_dir_event_notification/{name}"
+    assert decode_log_dir_event(path, await value_of(store, path)) == 7
 
 
 class Made:

@@ -1,31 +1,13 @@
 """What topics set themselves is read when they are new, and again when somebody has changed it."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 
 from broker.cluster.embedded_store import EmbeddedStore
-from broker.cluster.metadata_store import StoredNode, StoreUnavailableError
 from broker.membership.topic_settings import TopicSettings
-from storage.waits import PAUSE, Work, at_once, together
-from tests.support.stores import open_store
+from storage.waits import PAUSE, Work
+from tests.support.stores import Ended, open_unreachable_store
 
 CONFIG = b'{"version":1,"config":{"retention.ms":"%d"}}'
-
-
-class Unreachable(EmbeddedStore):
-    """A store that cannot be read for some times."""
-
-    failures = 0
-
-    async def get_many(self, paths: Sequence[str]) -> list[StoredNode | None]:
-        if self.failures:
-            self.failures -= 1
-            raise StoreUnavailableError("zookeeper", "no connection")
-        return await super().get_many(paths)
-
-
-class Ended(Exception):
-    """Ends what runs for ever."""
 
 
 async def followed(settings: TopicSettings, work: Work[None], changes: int) -> None:
@@ -45,71 +27,54 @@ async def followed(settings: TopicSettings, work: Work[None], changes: int) -> N
         await settings.run()
 
 
-def test_all_are_read_at_the_start_and_new_ones_when_they_come() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        await store.create("/config/topics/a", CONFIG % 1)
-        settings = TopicSettings(store)
-        await settings.load()
-        assert settings.own("a") == {"retention.ms": "1"}
-        await store.create("/config/topics/b", CONFIG % 2)
-        assert settings.own("b") == {}
-        await settings.learn(["b", "c"])
-        assert settings.own("b") == {"retention.ms": "2"}
-        assert settings.own("c") == {}
-        settings.forget("b")
-        assert settings.own("b") == {}
-
-    at_once(scenario())
+async def test_all_are_read_at_the_start_and_new_ones_when_they_come(store: EmbeddedStore) -> None:
+    await store.create("/config/topics/a", CONFIG % 1)
+    settings = TopicSettings(store)
+    await settings.load()
+    assert settings.own("a") == {"retention.ms": "1"}
+    await store.create("/config/topics/b", CONFIG % 2)
+    assert settings.own("b") == {}
+    await settings.learn(["b", "c"])
+    assert settings.own("b") == {"retention.ms": "2"}
+    assert settings.own("c") == {}
+    settings.forget("b")
+    assert settings.own("b") == {}
 
 
-def test_changes_are_told_and_what_is_the_same_is_not() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        await store.create("/config/topics/a", CONFIG % 1)
-        settings = TopicSettings(store)
-        told: list[tuple[str, dict[str, str]]] = []
-        settings.changed = lambda name, own: told.append((name, dict(own)))
-        await settings.load()
+async def test_changes_are_told_and_what_is_the_same_is_not(store: EmbeddedStore) -> None:
+    await store.create("/config/topics/a", CONFIG % 1)
+    settings = TopicSettings(store)
+    told: list[tuple[str, dict[str, str]]] = []
+    settings.changed = lambda name, own: told.append((name, dict(own)))
+    await settings.load()
 
-        async def change() -> None:
-            await store.put("/config/topics/a", CONFIG % 1)
-            await store.put("/config/topics/a", CONFIG % 3)
+    async def change() -> None:
+        await store.put("/config/topics/a", CONFIG % 1)
+        await store.put("/config/topics/a", CONFIG % 3)
 
-        await followed(settings, change(), 1)
-        assert told == [("a", {"retention.ms": "3"})]
-
-    at_once(scenario())
+    await followed(settings, change(), 1)
+    assert told == [("a", {"retention.ms": "3"})]
 
 
-def test_what_cannot_be_read_follows_the_brokers_defaults() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        await store.create("/config/topics/a", b"nonsense")
-        settings = TopicSettings(store)
-        await settings.load()
-        assert settings.own("a") == {}
-
-    at_once(scenario())
+async def test_what_cannot_be_read_follows_the_brokers_defaults(store: EmbeddedStore) -> None:
+    await store.create("/config/topics/a", b"nonsense")
+    settings = TopicSettings(store)
+    await settings.load()
+    assert settings.own("a") == {}
 
 
-def test_a_store_that_does_not_answer_is_asked_again() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        store.__class__ = Unreachable
-        assert isinstance(store, Unreachable)
-        await store.create("/config/topics/a", CONFIG % 1)
-        settings = TopicSettings(store)
-        await settings.load()
-        await store.put("/config/topics/a", CONFIG % 2)
-        store.failures = 3
-        await settings.learn(["a"])
-        assert settings.own("a") == {"retention.ms": "1"}
+async def test_a_store_that_does_not_answer_is_asked_again() -> None:
+    store = await open_unreachable_store()
+    await store.create("/config/topics/a", CONFIG % 1)
+    settings = TopicSettings(store)
+    await settings.load()
+    await store.put("/config/topics/a", CONFIG % 2)
+    store.failures = 3
+    await settings.learn(["a"])
+    assert settings.own("a") == {"retention.ms": "1"}
 
-        async def nothing() -> None:
-            await PAUSE
+    async def nothing() -> None:
+        await PAUSE
 
-        await followed(settings, nothing(), 1)
-        assert settings.own("a") == {"retention.ms": "2"}
-
-    at_once(together(scenario()))
+    await followed(settings, nothing(), 1)
+    assert settings.own("a") == {"retention.ms": "2"}

@@ -8,6 +8,8 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+from config.sasl_settings import SecuredTokens
+
 CLAIMS = {"sub": "alice", "aud": "kafka", "iss": "https://issuer", "iat": 1000, "exp": 2000}
 NOW_MS = 1_500_000
 
@@ -60,3 +62,19 @@ def unsigned(header: dict[str, Any] | None = None, **claims: Any) -> str:
         return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
     return f"{part(header or {'alg': 'none'})}.{part({**CLAIMS, **claims})}."
+
+
+def secured(**changes: Any) -> SecuredTokens:
+    """Settings for tokens that an issuer has signed: for anybody, of any issuer."""
+    fields: dict[str, Any] = {
+        "jwks_url": "file:/keys",
+        "audiences": (),
+        "issuer": None,
+        "clock_skew_s": 0,
+        "scope_claim": "scope",
+        "user_claim": "sub",
+        "refresh_ms": 60_000,
+        "backoff_ms": 100,
+        "most_backoff_ms": 1000,
+    }
+    return SecuredTokens(**{**fields, **changes})

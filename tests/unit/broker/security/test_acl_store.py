@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import trio
 
+from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.metadata_store import Create, Delete, MetadataStoreError, Put
 from broker.cluster.tree_values import BadValueError
 from broker.security.acl_store import LARGE_NODE, MOST_DELETED, AclStore, Changed
@@ -16,8 +17,7 @@ from protocol.acls.vocabulary import Operation, ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from storage.waits import at_once
 from tests.support.acl_stores import DENY, PREFIXED, allow, open_rules
-from tests.support.driving import driver
-from tests.support.stores import open_store
+from tests.support.driving import RunWork
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 READ, WRITE = Operation.READ, Operation.WRITE
@@ -26,128 +26,102 @@ B = allow(TOPIC, WRITE, "a")
 C = allow(GROUP, READ, "g", PREFIXED)
 
 
-def listed(acls: AclStore, chosen: RuleFilter | None = None) -> list[Rule]:
-    return sorted(at_once(acls.select(chosen or RuleFilter())))
+async def test_s_acl_9_rules_are_in_the_tree_and_in_memory_when_they_are_made() -> None:
+    rules = await open_rules(A)
+    await rules.acls.create([B, C, A, C])
+    assert sorted(await rules.acls.select(RuleFilter())) == sorted([A, B, C])
+    node = await rules.store.get("/kafka-acl/Topic/a")
+    assert node is not None
+    assert node.value.count(b"User:ANONYMOUS") == 2
+    assert node.version == 1
+    assert await rules.store.children("/kafka-acl-extended/prefixed/Group") == ["g"]
+    await rules.acls.create([A, B])
+    assert await rules.store.get("/kafka-acl/Topic/a") == node  # nothing new, nothing written
+    again = await open_rules(store=rules.store)
+    assert sorted(await again.acls.select(RuleFilter())) == sorted([A, B, C])
 
 
-def test_s_acl_9_rules_are_in_the_tree_and_in_memory_when_they_are_made() -> None:
-    async def scenario() -> None:
-        rules = await open_rules(A)
-        await rules.acls.create([B, C, A, C])
-        assert sorted(await rules.acls.select(RuleFilter())) == sorted([A, B, C])
-        node = await rules.store.get("/kafka-acl/Topic/a")
-        assert node is not None
-        assert node.value.count(b"User:ANONYMOUS") == 2
-        assert node.version == 1
-        assert await rules.store.children("/kafka-acl-extended/prefixed/Group") == ["g"]
-        await rules.acls.create([A, B])
-        assert await rules.store.get("/kafka-acl/Topic/a") == node  # nothing new, nothing written
-        again = await open_rules(store=rules.store)
-        assert sorted(await again.acls.select(RuleFilter())) == sorted([A, B, C])
-
-    at_once(scenario())
+async def test_s_acl_7_filters_of_one_request_see_the_same_rules_and_an_empty_node_goes() -> None:
+    rules = await open_rules(A, B, C)
+    everything_read = RuleFilter(operation=READ)
+    deleted = await rules.acls.delete(
+        [RuleFilter(TOPIC, "a", A.pattern_type), everything_read, RuleFilter(GROUP, "g")]
+    )
+    assert [sorted(one) for one in deleted] == [sorted([A, B]), sorted([A, C]), [C]]
+    assert await rules.acls.select(RuleFilter()) == []
+    assert await rules.store.children("/kafka-acl/Topic") == []
+    assert len(rules.acls.index) == 0
 
 
-def test_s_acl_7_filters_of_one_request_see_the_same_rules_and_an_empty_node_goes() -> None:
-    async def scenario() -> None:
-        rules = await open_rules(A, B, C)
-        everything_read = RuleFilter(operation=READ)
-        deleted = await rules.acls.delete(
-            [RuleFilter(TOPIC, "a", A.pattern_type), everything_read, RuleFilter(GROUP, "g")]
-        )
-        assert [sorted(one) for one in deleted] == [sorted([A, B]), sorted([A, C]), [C]]
-        assert await rules.acls.select(RuleFilter()) == []
-        assert await rules.store.children("/kafka-acl/Topic") == []
-        assert len(rules.acls.index) == 0
+async def test_what_the_store_refuses_changes_nothing() -> None:
+    rules = await open_rules(A)
 
-    at_once(scenario())
+    async def fail(operations: Any) -> None:
+        raise MetadataStoreError("/kafka-acl", "the disk is gone")
+
+    rules.store.apply = fail  # type: ignore[method-assign]
+    for change in (rules.acls.create([B]), rules.acls.delete([RuleFilter()])):
+        with pytest.raises(KafkaError, match="disk is gone"):
+            await change
+    assert await rules.acls.select(RuleFilter()) == [A]
 
 
-def test_what_the_store_refuses_changes_nothing() -> None:
-    async def scenario() -> None:
-        rules = await open_rules(A)
-
-        async def fail(operations: Any) -> None:
-            raise MetadataStoreError("/kafka-acl", "the disk is gone")
-
-        rules.store.apply = fail  # type: ignore[method-assign]
-        for change in (rules.acls.create([B]), rules.acls.delete([RuleFilter()])):
-            with pytest.raises(KafkaError, match="disk is gone"):
-                await change
-        assert await rules.acls.select(RuleFilter()) == [A]
-
-    at_once(scenario())
+async def test_s_acl_7_a_deletion_has_a_limit_and_is_refused_whole() -> None:
+    rules = await open_rules(*(allow(TOPIC, READ, f"t{n}") for n in range(MOST_DELETED // 2)))
+    with pytest.raises(KafkaError, match="more than 10000") as refused:
+        await rules.acls.delete([RuleFilter(), RuleFilter(), RuleFilter()])
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+    assert len(rules.acls.index) == MOST_DELETED // 2
+    await rules.acls.delete([RuleFilter(), RuleFilter()])
+    assert len(rules.acls.index) == 0
 
 
-def test_s_acl_7_a_deletion_has_a_limit_and_is_refused_whole() -> None:
-    async def scenario() -> None:
-        rules = await open_rules(*(allow(TOPIC, READ, f"t{n}") for n in range(MOST_DELETED // 2)))
-        with pytest.raises(KafkaError, match="more than 10000") as refused:
-            await rules.acls.delete([RuleFilter(), RuleFilter(), RuleFilter()])
-        assert refused.value.code is ErrorCode.INVALID_REQUEST
-        assert len(rules.acls.index) == MOST_DELETED // 2
-        await rules.acls.delete([RuleFilter(), RuleFilter()])
-        assert len(rules.acls.index) == 0
-
-    at_once(scenario())
+async def test_a_pattern_may_have_very_many_rules() -> None:
+    many = [allow(TOPIC, READ, "t", principal=f"User:{n}") for n in range(3 * LARGE_NODE)]
+    rules = await open_rules(*many)
+    await rules.acls.create([A, allow(TOPIC, READ, "t")])
+    again = await open_rules(store=rules.store)
+    assert len(again.acls.index) == len(many) + 2
+    only = RuleFilter(TOPIC, "t", A.pattern_type, principal="User:7")
+    assert await again.acls.delete([only]) == [[many[7]]]
+    assert len(again.acls.index) == len(many) + 1
 
 
-def test_a_pattern_may_have_very_many_rules() -> None:
-    async def scenario() -> None:
-        many = [allow(TOPIC, READ, "t", principal=f"User:{n}") for n in range(3 * LARGE_NODE)]
-        rules = await open_rules(*many)
-        await rules.acls.create([A, allow(TOPIC, READ, "t")])
-        again = await open_rules(store=rules.store)
-        assert len(again.acls.index) == len(many) + 2
-        only = RuleFilter(TOPIC, "t", A.pattern_type, principal="User:7")
-        assert await again.acls.delete([only]) == [[many[7]]]
-        assert len(again.acls.index) == len(many) + 1
-
-    at_once(scenario())
-
-
-def test_other_writers_of_the_tree_are_followed(caplog: pytest.LogCaptureFixture) -> None:
+async def test_other_writers_of_the_tree_are_followed(
+    run_work: RunWork, caplog: pytest.LogCaptureFixture
+) -> None:
     told: list[int] = []
     rules = at_once(open_rules(A))
     rules.acls.follow(lambda: told.append(len(rules.acls.index)))
     node = at_once(rules.store.get("/kafka-acl/Topic/a"))
     assert node is not None
-
-    async def main() -> None:
-        run = driver().run
-        denied = node.value.replace(b"Allow", b"Deny")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(run, rules.acls.run())
-            await trio.testing.wait_all_tasks_blocked()
-            await run(rules.store.apply([Put("/kafka-acl/Topic/a", denied)]))
-            await trio.testing.wait_all_tasks_blocked()
-            assert not rules.acls.index.decide(A.principal, "h", READ, TOPIC, "a").allowed
-            await run(rules.store.apply([Create("/kafka-acl/Topic/b", node.value)]))
-            await trio.testing.wait_all_tasks_blocked()
-            assert rules.acls.index.decide(A.principal, "h", READ, TOPIC, "b").allowed
-            # What cannot be read changes nothing, and what comes after it does.
-            await run(rules.store.apply([Put("/kafka-acl/Topic/b", b"{")]))
-            await run(rules.store.apply([Delete("/kafka-acl/Topic/a")]))
-            await trio.testing.wait_all_tasks_blocked()
-            assert rules.acls.index.patterns() == [Pattern(TOPIC, "b")]
-            nursery.cancel_scope.cancel()
-
-    trio.run(main)
+    denied = node.value.replace(b"Allow", b"Deny")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_work, rules.acls.run())
+        await trio.testing.wait_all_tasks_blocked()
+        await run_work(rules.store.apply([Put("/kafka-acl/Topic/a", denied)]))
+        await trio.testing.wait_all_tasks_blocked()
+        assert not rules.acls.index.decide(A.principal, "h", READ, TOPIC, "a").allowed
+        await run_work(rules.store.apply([Create("/kafka-acl/Topic/b", node.value)]))
+        await trio.testing.wait_all_tasks_blocked()
+        assert rules.acls.index.decide(A.principal, "h", READ, TOPIC, "b").allowed
+        # What cannot be read changes nothing, and what comes after it does.
+        await run_work(rules.store.apply([Put("/kafka-acl/Topic/b", b"{")]))
+        await run_work(rules.store.apply([Delete("/kafka-acl/Topic/a")]))
+        await trio.testing.wait_all_tasks_blocked()
+        assert rules.acls.index.patterns() == [Pattern(TOPIC, "b")]
+        nursery.cancel_scope.cancel()
     assert told == [1, 2, 1]
     assert [one.levelno for one in caplog.records] == [logging.ERROR]
 
 
-def test_rules_that_cannot_be_read_stop_the_start() -> None:
-    async def scenario() -> None:
-        store = await open_store()
-        await store.create("/kafka-acl/Topic/t", b'{"version":1,"acls":[{}]}')
-        with pytest.raises(BadValueError, match="/kafka-acl/Topic/t"):
-            await AclStore(store, RuleIndex()).load()
-
-    at_once(scenario())
+async def test_rules_that_cannot_be_read_stop_the_start(store: EmbeddedStore) -> None:
+    await store.create("/kafka-acl/Topic/t", b'{"version":1,"acls":[{}]}')
+    with pytest.raises(BadValueError, match="/kafka-acl/Topic/t"):
+        await AclStore(store, RuleIndex()).load()
 
 
-def test_while_many_rules_change_nobody_is_let_in_between() -> None:
+async def test_while_many_rules_change_nobody_is_let_in_between() -> None:
     """Bob is denied before and after, by another rule each time."""
 
     def bob(number: int, permission: Any) -> Rule:
@@ -155,29 +129,26 @@ def test_while_many_rules_change_nobody_is_let_in_between() -> None:
             permission_type=permission, host="*" if permission is DENY else f"10.0.0.{number}"
         )
 
-    async def scenario() -> None:
-        before = [bob(1, DENY), *(bob(n, A.permission_type) for n in range(2, 99))]
-        rules = await open_rules(*before)
-        index, seen = rules.acls.index, set()
-        add, remove = index.add, index.remove
+    before = [bob(1, DENY), *(bob(n, A.permission_type) for n in range(2, 99))]
+    rules = await open_rules(*before)
+    index, seen = rules.acls.index, set()
+    add, remove = index.add, index.remove
 
-        def look(change: Any) -> Any:
-            def changed(rule: Rule) -> bool:
-                result = bool(change(rule))
-                seen.add(index.decide("User:bob", "10.0.0.50", READ, TOPIC, "t").allowed)
-                return result
+    def look(change: Any) -> Any:
+        def changed(rule: Rule) -> bool:
+            result = bool(change(rule))
+            seen.add(index.decide("User:bob", "10.0.0.50", READ, TOPIC, "t").allowed)
+            return result
 
-            return changed
+        return changed
 
-        index.add, index.remove = look(add), look(remove)  # type: ignore[method-assign]
-        after = {allow(TOPIC, READ, "t", principal="User:*", permission=DENY)}
-        after |= {bob(n, A.permission_type) for n in range(99, 150)}
+    index.add, index.remove = look(add), look(remove)  # type: ignore[method-assign]
+    after = {allow(TOPIC, READ, "t", principal="User:*", permission=DENY)}
+    after |= {bob(n, A.permission_type) for n in range(99, 150)}
 
-        async def plan() -> tuple[None, Changed]:
-            return None, {Pattern(TOPIC, "t"): after}
+    async def plan() -> tuple[None, Changed]:
+        return None, {Pattern(TOPIC, "t"): after}
 
-        await rules.acls._write(plan)
-        assert seen == {False}
-        assert len(index) == len(after)
-
-    at_once(scenario())
+    await rules.acls._write(plan)
+    assert seen == {False}
+    assert len(index) == len(after)

@@ -23,7 +23,7 @@ from protocol.sasl.scram import ScramMechanism, new_credential
 from storage.waits import Call, Work, at_once
 from tests.support.begun import begin
 from tests.support.manual_clock import ManualClock
-from tests.support.stores import new_uuid, open_store
+from tests.support.stores import new_uuid, open_store, value_of
 
 ALICE, BOB, CAROL = (Principal("User", name) for name in ("alice", "bob", "carol"))
 DAY_MS = 86_400_000
@@ -62,8 +62,12 @@ class Bench:
         return at_once(self.tokens.create(ALICE, BOB, [CAROL], max_lifetime_ms))
 
 
-def test_a_token_has_the_times_of_the_settings() -> None:
-    bench = Bench()
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_a_token_has_the_times_of_the_settings(bench: Bench) -> None:
     token, now = bench.create(), bench.clock.wall_ms()
     assert (token.owner, token.requester, token.renewers) == (ALICE, BOB, (CAROL,))
     times = token.issued_ms - now, token.expires_ms - now, token.max_ms - now
@@ -80,25 +84,23 @@ def test_a_token_has_the_times_of_the_settings() -> None:
         (1 << 62, DAY_MS, 7 * DAY_MS),
     ],
 )
-def test_a_client_may_wish_for_a_shorter_life(wish: int, expires: int, most: int) -> None:
-    bench = Bench()
+def test_a_client_may_wish_for_a_shorter_life(
+    bench: Bench, wish: int, expires: int, most: int
+) -> None:
     token, now = bench.create(wish), bench.clock.wall_ms()
     assert (token.expires_ms - now, token.max_ms - now) == (expires, most)
 
 
-def test_moments_end_where_a_long_ends() -> None:
-    bench = Bench()
+def test_moments_end_where_a_long_ends(bench: Bench) -> None:
     bench.clock.set_wall_ms(LAST_MOMENT_MS - 5)
     token = bench.create()
     assert token.max_ms == token.expires_ms == LAST_MOMENT_MS
 
 
-def test_it_is_stored_as_kafkas_zookeeper_mode_does_and_without_its_secret() -> None:
-    bench = Bench()
+def test_it_is_stored_as_kafkas_zookeeper_mode_does_and_without_its_secret(bench: Bench) -> None:
     token = bench.create()
-    node = at_once(bench.store.get(f"/delegation_token/tokens/{token.token_id}"))
-    assert node is not None
-    assert json.loads(node.value) == {
+    value = at_once(value_of(bench.store, f"/delegation_token/tokens/{token.token_id}"))
+    assert json.loads(value) == {
         "version": 3,
         "owner": "User%3Aalice",
         "tokenRequester": "User%3Abob",
@@ -110,12 +112,11 @@ def test_it_is_stored_as_kafkas_zookeeper_mode_does_and_without_its_secret() -> 
     }
     secret = bench.tokens.hmac(token)
     assert secret == hmac.new(b"key", token.token_id.encode(), hashlib.sha512).digest()
-    assert base64.b64encode(secret) not in node.value
+    assert base64.b64encode(secret) not in value
     assert at_once(bench.another().all()) == [token]
 
 
-def test_tokens_of_kafkas_older_versions_are_read() -> None:
-    bench = Bench()
+def test_tokens_of_kafkas_older_versions_are_read(bench: Bench) -> None:
     old = {
         "version": 1,
         "owner": "User%3Aalice",
@@ -130,17 +131,17 @@ def test_tokens_of_kafkas_older_versions_are_read() -> None:
     assert (token.owner, token.requester) == (ALICE, ALICE)
 
 
-def test_a_node_that_cannot_be_read_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_node_that_cannot_be_read_is_logged(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.ERROR)
-    bench = Bench()
     for number, value in enumerate((b"x", b"{}", b'{"tokenId":"t","owner":"alice"}')):
         at_once(bench.store.create(f"/delegation_token/tokens/{number}", value))
     assert at_once(bench.another().all()) == []
     assert caplog.text.count("/delegation_token/tokens/") == 3
 
 
-def test_it_authenticates_its_owner_by_the_base64_of_its_hmac() -> None:
-    bench = Bench()
+def test_it_authenticates_its_owner_by_the_base64_of_its_hmac(bench: Bench) -> None:
     token = bench.create()
     for tokens in (bench.tokens, bench.another()):
         password = base64.b64encode(tokens.hmac(token)).decode()
@@ -155,8 +156,7 @@ def test_it_authenticates_its_owner_by_the_base64_of_its_hmac() -> None:
     assert at_once(bench.tokens.authenticating(SHA_256, "unknown")) is None
 
 
-def test_the_password_is_salted_in_a_thread_once() -> None:
-    bench = Bench()
+def test_the_password_is_salted_in_a_thread_once(bench: Bench) -> None:
     creating = begin(bench.tokens.create(ALICE, BOB, [], -1))
     token = creating.reply
     assert creating.calls.count(new_credential) == 2
@@ -166,8 +166,7 @@ def test_the_password_is_salted_in_a_thread_once() -> None:
     assert begin(later.authenticating(SHA_256, token.token_id)).calls == []
 
 
-def test_an_expired_token_authenticates_nobody() -> None:
-    bench = Bench()
+def test_an_expired_token_authenticates_nobody(bench: Bench) -> None:
     token = bench.create(1000)
     bench.clock.advance(1)
     assert at_once(bench.tokens.authenticating(SHA_256, token.token_id)) is not None
@@ -183,8 +182,7 @@ def test_either_time_ends_it() -> None:
     assert [of_others.has_expired(now) for now in (10, 11)] == [False, True]
 
 
-def test_a_token_that_goes_while_it_is_salted_leaves_nothing_behind() -> None:
-    bench = Bench()
+def test_a_token_that_goes_while_it_is_salted_leaves_nothing_behind(bench: Bench) -> None:
     token = bench.create()
     later = bench.another()
     salting = later.authenticating(SHA_256, token.token_id)
@@ -202,8 +200,9 @@ def test_a_token_that_goes_while_it_is_salted_leaves_nothing_behind() -> None:
     [(-1, DAY_MS), (0, DAY_MS), (1000, 1000), (1 << 62, DAY_MS)],
 )
 @pytest.mark.parametrize("who", [ALICE, CAROL])
-def test_owner_and_renewers_renew_it(who: Principal, period_ms: int, later: int) -> None:
-    bench = Bench()
+def test_owner_and_renewers_renew_it(
+    bench: Bench, who: Principal, period_ms: int, later: int
+) -> None:
     token = bench.create()
     bench.clock.advance(5)
     secret = bench.tokens.hmac(token)
@@ -212,8 +211,7 @@ def test_owner_and_renewers_renew_it(who: Principal, period_ms: int, later: int)
     assert [one.expires_ms for one in at_once(bench.another().all())] == [expires_ms]
 
 
-def test_it_is_never_renewed_beyond_its_life() -> None:
-    bench = Bench()
+def test_it_is_never_renewed_beyond_its_life(bench: Bench) -> None:
     token = bench.create(2 * DAY_MS)
     secret = bench.tokens.hmac(token)
     bench.clock.advance(DAY_MS / 1000)
@@ -222,8 +220,7 @@ def test_it_is_never_renewed_beyond_its_life() -> None:
     assert refused(bench.tokens.renew(ALICE, secret, -1)) is ErrorCode.DELEGATION_TOKEN_EXPIRED
 
 
-def test_it_is_made_to_expire_earlier_or_at_once() -> None:
-    bench = Bench()
+def test_it_is_made_to_expire_earlier_or_at_once(bench: Bench) -> None:
     token = bench.create()
     secret, now = bench.tokens.hmac(token), bench.clock.wall_ms()
     assert at_once(bench.tokens.expire(CAROL, secret, 5000)) == now + 5000
@@ -238,8 +235,7 @@ def test_it_is_made_to_expire_earlier_or_at_once() -> None:
     assert refused(bench.tokens.renew(ALICE, secret, -1)) is not_found
 
 
-def test_the_order_in_which_refusals_are_told_is_kafkas() -> None:
-    bench = Bench()
+def test_the_order_in_which_refusals_are_told_is_kafkas(bench: Bench) -> None:
     token = bench.create(1000)
     secret = bench.tokens.hmac(token)
     mismatch = ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
@@ -253,9 +249,8 @@ def test_the_order_in_which_refusals_are_told_is_kafkas() -> None:
     assert at_once(bench.tokens.expire(ALICE, secret, -1)) == bench.clock.wall_ms()
 
 
-def test_the_task_removes_what_has_expired(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_task_removes_what_has_expired(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    bench = Bench()
     short, long = bench.create(1000), bench.create()
     task = bench.tokens.task(60_000)
     assert (task.name, task.period_ms) == ("delete-expired-tokens", 60_000)
@@ -267,8 +262,7 @@ def test_the_task_removes_what_has_expired(caplog: pytest.LogCaptureFixture) -> 
     )
 
 
-def test_what_another_broker_writes_is_known() -> None:
-    bench = Bench()
+def test_what_another_broker_writes_is_known(bench: Bench) -> None:
     other = bench.another()
     token = bench.create()
     assert at_once(other.authenticating(SHA_256, token.token_id)) is not None

@@ -13,8 +13,7 @@ from broker.security.scram_credentials import (
     describe_all,
 )
 from protocol.sasl.scram import ScramCredential, ScramMechanism
-from storage.waits import Work, at_once
-from tests.support.stores import open_store
+from tests.support.stores import open_store, value_of
 
 SHA_256, SHA_512 = ScramMechanism.SHA_256, ScramMechanism.SHA_512
 
@@ -29,115 +28,90 @@ async def loaded(store: EmbeddedStore, seed: int = 1) -> ScramCredentials:
     return credentials
 
 
-def scenario(work: Work[None]) -> None:
-    at_once(work)
-
-
-def test_what_was_stored_is_found_after_a_start_and_what_changes_then_too() -> None:
-    async def main() -> None:
-        store = await open_store()
-        await change_credentials(store, {"ä b": (SHA_256, credential("1"))})
-        credentials = await loaded(store)
-        assert await credentials.find(SHA_256, "ä b") == credential("1")
-        assert await credentials.find(SHA_512, "ä b") is None
-        await change_credentials(
-            store, {"ä b": (SHA_512, credential("2")), "carol": (SHA_256, credential("3"))}
-        )
-        assert await credentials.find(SHA_256, "ä b") == credential("1")
-        assert await credentials.find(SHA_512, "ä b") == credential("2")
-        assert await credentials.find(SHA_256, "carol") == credential("3")
-        await change_credentials(store, {"ä b": (SHA_256, None)})
-        assert await credentials.find(SHA_256, "ä b") is None
-        assert await credentials.find(SHA_512, "ä b") == credential("2")
-        await store.delete("/config/users/carol")
-        assert await credentials.find(SHA_256, "carol") is None
-
-    scenario(main())
-
-
-def test_the_quotas_of_a_user_are_left_alone() -> None:
-    async def main() -> None:
-        store = await open_store()
-        await change_user_configs(store, {"alice": lambda old: {"producer_byte_rate": "5"}})
-        await change_credentials(store, {"alice": (SHA_256, credential("1"))})
-        await change_credentials(store, {"alice": (SHA_256, None)})
-        node = await store.get("/config/users/alice")
-        assert node is not None
-        assert node.value == b'{"version":1,"config":{"producer_byte_rate":"5"}}'
-
-    scenario(main())
-
-
-def test_credentials_are_described_without_a_listener_that_needs_them() -> None:
-    async def main() -> None:
-        store = await open_store()
-        await change_user_configs(store, {"none": lambda old: {"producer_byte_rate": "5"}})
-        await change_credentials(store, {"b": (SHA_512, credential("2", 8192))})
-        await change_credentials(store, {"a": (SHA_256, credential("1"))})
-        await change_credentials(store, {"b": (SHA_256, credential("3"))})
-        assert await describe_all(store) == {
-            "a": {SHA_256: credential("1")},
-            "b": {SHA_256: credential("3"), SHA_512: credential("2", 8192)},
-        }
-        assert await describe(store, "nobody") == {}
-
-    scenario(main())
-
-
-def test_what_is_no_credential_is_logged_and_counts_as_none(
-    caplog: pytest.LogCaptureFixture,
+async def test_what_was_stored_is_found_after_a_start_and_what_changes_then_too(
+    store: EmbeddedStore,
 ) -> None:
-    async def main() -> None:
-        store = await open_store()
-        await store.create("/config/users/broken", b"x")
-        await change_user_configs(store, {"alice": lambda old: {"SCRAM-SHA-256": "secret"}})
-        credentials = await loaded(store)
-        assert await credentials.find(SHA_256, "alice") is None
-        assert await credentials.find(SHA_256, "broken") is None
+    await change_credentials(store, {"ä b": (SHA_256, credential("1"))})
+    credentials = await loaded(store)
+    assert await credentials.find(SHA_256, "ä b") == credential("1")
+    assert await credentials.find(SHA_512, "ä b") is None
+    await change_credentials(
+        store, {"ä b": (SHA_512, credential("2")), "carol": (SHA_256, credential("3"))}
+    )
+    assert await credentials.find(SHA_256, "ä b") == credential("1")
+    assert await credentials.find(SHA_512, "ä b") == credential("2")
+    assert await credentials.find(SHA_256, "carol") == credential("3")
+    await change_credentials(store, {"ä b": (SHA_256, None)})
+    assert await credentials.find(SHA_256, "ä b") is None
+    assert await credentials.find(SHA_512, "ä b") == credential("2")
+    await store.delete("/config/users/carol")
+    assert await credentials.find(SHA_256, "carol") is None
 
+
+async def test_the_quotas_of_a_user_are_left_alone(store: EmbeddedStore) -> None:
+    await change_user_configs(store, {"alice": lambda old: {"producer_byte_rate": "5"}})
+    await change_credentials(store, {"alice": (SHA_256, credential("1"))})
+    await change_credentials(store, {"alice": (SHA_256, None)})
+    left = await value_of(store, "/config/users/alice")
+    assert left == b'{"version":1,"config":{"producer_byte_rate":"5"}}'
+
+
+async def test_credentials_are_described_without_a_listener_that_needs_them(
+    store: EmbeddedStore,
+) -> None:
+    await change_user_configs(store, {"none": lambda old: {"producer_byte_rate": "5"}})
+    await change_credentials(store, {"b": (SHA_512, credential("2", 8192))})
+    await change_credentials(store, {"a": (SHA_256, credential("1"))})
+    await change_credentials(store, {"b": (SHA_256, credential("3"))})
+    assert await describe_all(store) == {
+        "a": {SHA_256: credential("1")},
+        "b": {SHA_256: credential("3"), SHA_512: credential("2", 8192)},
+    }
+    assert await describe(store, "nobody") == {}
+
+
+async def test_what_is_no_credential_is_logged_and_counts_as_none(
+    store: EmbeddedStore, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.ERROR)
-    scenario(main())
+    await store.create("/config/users/broken", b"x")
+    await change_user_configs(store, {"alice": lambda old: {"SCRAM-SHA-256": "secret"}})
+    credentials = await loaded(store)
+    assert await credentials.find(SHA_256, "alice") is None
+    assert await credentials.find(SHA_256, "broken") is None
     assert "SCRAM-SHA-256 of user alice: Credentials not valid" in caplog.text
     assert "/config/users/broken" in caplog.text
     assert "secret" not in caplog.text
 
 
-def test_s_sec_3_an_unknown_user_always_gets_the_same_at_every_broker() -> None:
-    async def main() -> None:
-        store = await open_store()
-        first = await loaded(store, 1)
-        second = await loaded(store, 2)
-        node = await store.get(SECRET_PATH)
-        assert node is not None
-        assert len(node.value) == 32
-        for mechanism, size in ((SHA_256, 32), (SHA_512, 64)):
-            shown = first.stand_in(mechanism, "nobody")
-            assert shown == second.stand_in(mechanism, "nobody")
-            assert shown != first.stand_in(mechanism, "nobody2")
-            assert len(shown.stored_key) == len(shown.server_key) == size
-            assert 0 < int(shown.salt, 36) < 1 << 130  # as the salts of Kafka's tools
-        other = await loaded(await open_store(), 3)
-        assert other.stand_in(SHA_256, "nobody") != first.stand_in(SHA_256, "nobody")
-
-    scenario(main())
+async def test_s_sec_3_an_unknown_user_always_gets_the_same_at_every_broker(
+    store: EmbeddedStore,
+) -> None:
+    first = await loaded(store, 1)
+    second = await loaded(store, 2)
+    assert len(await value_of(store, SECRET_PATH)) == 32
+    for mechanism, size in ((SHA_256, 32), (SHA_512, 64)):
+        shown = first.stand_in(mechanism, "nobody")
+        assert shown == second.stand_in(mechanism, "nobody")
+        assert shown != first.stand_in(mechanism, "nobody2")
+        assert len(shown.stored_key) == len(shown.server_key) == size
+        assert 0 < int(shown.salt, 36) < 1 << 130  # as the salts of Kafka's tools
+    other = await loaded(await open_store(), 3)
+    assert other.stand_in(SHA_256, "nobody") != first.stand_in(SHA_256, "nobody")
 
 
-def test_s_sec_3_its_iterations_are_those_that_most_users_have() -> None:
-    async def main() -> None:
-        store = await open_store()
-        credentials = await loaded(store)
-        assert credentials.stand_in(SHA_256, "nobody").iterations == 4096
-        for user in ("a", "b"):
-            await change_credentials(store, {user: (SHA_256, credential("1", 8192))})
-        await change_credentials(store, {"c": (SHA_256, credential("1", 5000))})
-        assert await credentials.find(SHA_256, "a")
-        assert credentials.stand_in(SHA_256, "nobody").iterations == 8192
-        assert credentials.stand_in(SHA_512, "nobody").iterations == 4096
-        await change_credentials(store, {"a": (SHA_256, None), "b": (SHA_256, None)})
-        assert await credentials.find(SHA_256, "c")
-        assert credentials.stand_in(SHA_256, "nobody").iterations == 5000
-        await change_credentials(store, {"c": (SHA_256, None)})
-        assert await credentials.find(SHA_256, "c") is None
-        assert credentials.stand_in(SHA_256, "nobody").iterations == 4096
-
-    scenario(main())
+async def test_s_sec_3_its_iterations_are_those_that_most_users_have(store: EmbeddedStore) -> None:
+    credentials = await loaded(store)
+    assert credentials.stand_in(SHA_256, "nobody").iterations == 4096
+    for user in ("a", "b"):
+        await change_credentials(store, {user: (SHA_256, credential("1", 8192))})
+    await change_credentials(store, {"c": (SHA_256, credential("1", 5000))})
+    assert await credentials.find(SHA_256, "a")
+    assert credentials.stand_in(SHA_256, "nobody").iterations == 8192
+    assert credentials.stand_in(SHA_512, "nobody").iterations == 4096
+    await change_credentials(store, {"a": (SHA_256, None), "b": (SHA_256, None)})
+    assert await credentials.find(SHA_256, "c")
+    assert credentials.stand_in(SHA_256, "nobody").iterations == 5000
+    await change_credentials(store, {"c": (SHA_256, None)})
+    assert await credentials.find(SHA_256, "c") is None
+    assert credentials.stand_in(SHA_256, "nobody").iterations == 4096

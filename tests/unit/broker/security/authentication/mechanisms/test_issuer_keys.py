@@ -11,11 +11,10 @@ from broker.security.authentication.mechanisms.issuer_keys import (
     parse_keys,
 )
 from config.definition import ConfigError
-from config.sasl_settings import SecuredTokens
 from storage.waits import at_once
 from tests.support.begun import begin
 from tests.support.manual_clock import ManualClock
-from tests.support.tokens import jwk, jwks, private_key
+from tests.support.tokens import jwk, jwks, private_key, secured
 
 URL = "https://issuer/keys"
 
@@ -34,20 +33,6 @@ class FakeWeb:
         return self.document
 
 
-def settings(url: str = URL) -> SecuredTokens:
-    return SecuredTokens(
-        jwks_url=url,
-        audiences=(),
-        issuer=None,
-        clock_skew_s=0,
-        scope_claim="scope",
-        user_claim="sub",
-        refresh_ms=60_000,
-        backoff_ms=100,
-        most_backoff_ms=1000,
-    )
-
-
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
@@ -60,7 +45,7 @@ def web() -> FakeWeb:
 
 @pytest.fixture
 def keys(web: FakeWeb, clock: ManualClock) -> IssuerKeys:
-    return IssuerKeys(settings(), web, clock)
+    return IssuerKeys(secured(jwks_url=URL), web, clock)
 
 
 def ids(keys: IssuerKeys) -> list[str | None]:
@@ -114,7 +99,7 @@ def test_an_issuer_that_is_down_keeps_no_broker_from_starting(
 def test_a_file_must_have_keys(web: FakeWeb, clock: ManualClock, document: bytes | None) -> None:
     web.document = document
     with pytest.raises(ConfigError, match=r"The keys in file:/keys\.json cannot be used: "):
-        at_once(IssuerKeys(settings("file:/keys.json"), web, clock).load())
+        at_once(IssuerKeys(secured(jwks_url="file:/keys.json"), web, clock).load())
 
 
 def test_a_key_that_a_token_misses_is_asked_for_soon_but_not_again_and_again(

@@ -10,20 +10,9 @@ import pytest
 from broker.security.authentication.mechanisms.bearer import InvalidTokenError, ValidToken
 from broker.security.authentication.mechanisms.issuer_keys import parse_keys
 from broker.security.authentication.mechanisms.signed_tokens import validate
-from config.sasl_settings import SecuredTokens
-from tests.support.tokens import NOW_MS, jwk, jwks, signed, unsigned
+from tests.support.tokens import NOW_MS, jwk, jwks, secured, signed, unsigned
 
-SETTINGS = SecuredTokens(
-    jwks_url="file:/keys",
-    audiences=("other", "kafka"),
-    issuer="https://issuer",
-    clock_skew_s=30,
-    scope_claim="scope",
-    user_claim="sub",
-    refresh_ms=1,
-    backoff_ms=1,
-    most_backoff_ms=1,
-)
+SETTINGS = secured(audiences=("other", "kafka"), issuer="https://issuer", clock_skew_s=30)
 KEYS = parse_keys(jwks(jwk("RSA 1"), jwk("EC 1"), jwk("Ed25519 1"), jwk("RSA 2", alg="PS256")))
 
 

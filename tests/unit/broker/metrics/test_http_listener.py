@@ -10,7 +10,7 @@ import trio
 from broker.metrics.http_listener import _TEXTS, CONNECTIONS, MetricsListener, Render
 from broker.world.transport import BindError
 from tests.support.fake_handlers import AsyncClient
-from tests.support.networks import MemoryNet, Net, wait_until
+from tests.support.networks import Net, only_in_memory, wait_until
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -49,82 +49,70 @@ async def crowd(net: Net, listener: MetricsListener) -> list[AsyncClient]:
     return clients
 
 
-def test_http_answers(net: Net) -> None:
-    async def main() -> None:
-        async with listening(net) as listener:
-            answer = await ask(net, listener, GET)
-            assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
-            assert answer.endswith(b"\r\n\r\nmetric 1\n")
-            head = await ask(net, listener, b"HEAD /metrics HTTP/1.1\r\n\r\n")
-            assert head.endswith(b"\r\n\r\n")
-            for request, code in (
-                (b"GET /else HTTP/1.1\r\n\r\n", b" 404 "),
-                (b"POST /metrics HTTP/1.1\r\n\r\n", b" 405 "),
-                (b"nonsense\r\n\r\n", b" 400 "),
-                (b"\x16\x03\x01" * 2000 + b"\r\n\r\n", b" 400 "),
-            ):
-                assert code in await ask(net, listener, request)
-
-    net.run(main)
+async def test_http_answers(net: Net) -> None:
+    async with listening(net) as listener:
+        answer = await ask(net, listener, GET)
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert answer.endswith(b"\r\n\r\nmetric 1\n")
+        head = await ask(net, listener, b"HEAD /metrics HTTP/1.1\r\n\r\n")
+        assert head.endswith(b"\r\n\r\n")
+        for request, code in (
+            (b"GET /else HTTP/1.1\r\n\r\n", b" 404 "),
+            (b"POST /metrics HTTP/1.1\r\n\r\n", b" 405 "),
+            (b"nonsense\r\n\r\n", b" 400 "),
+            (b"\x16\x03\x01" * 2000 + b"\r\n\r\n", b" 400 "),
+        ):
+            assert code in await ask(net, listener, request)
 
 
-def test_clients_that_hang_or_drip_are_given_up_and_keep_nobody_from_scraping() -> None:
+@only_in_memory
+async def test_clients_that_hang_or_drip_are_given_up_and_keep_nobody_from_scraping(
+    net: Net,
+) -> None:
     """In virtual time: five seconds for a request, however slowly it comes."""
-    net = MemoryNet()
-
-    async def main() -> None:
-        async with listening(net) as listener:
-            began = net.clock.monotonic()
-            hanging = [AsyncClient(net.connect(listener.port)) for _ in range(20)]
-            dripping = AsyncClient(net.connect(listener.port))
-            for byte in GET[:4]:
-                await dripping.send(bytes((byte,)))
-                await trio.sleep(1)
-            assert b"metric 1" in await ask(net, listener, GET)
-            assert net.clock.monotonic() == pytest.approx(began + 4)
-            for client in (*hanging, dripping):
-                assert await client.closed_by_peer()
-            assert net.clock.monotonic() == pytest.approx(began + 5)
-
-    net.run(main)
+    async with listening(net) as listener:
+        began = net.clock.monotonic()
+        hanging = [AsyncClient(net.connect(listener.port)) for _ in range(20)]
+        dripping = AsyncClient(net.connect(listener.port))
+        for byte in GET[:4]:
+            await dripping.send(bytes((byte,)))
+            await trio.sleep(1)
+        assert b"metric 1" in await ask(net, listener, GET)
+        assert net.clock.monotonic() == pytest.approx(began + 4)
+        for client in (*hanging, dripping):
+            assert await client.closed_by_peer()
+        assert net.clock.monotonic() == pytest.approx(began + 5)
 
 
-def test_of_too_many_clients_the_oldest_silent_one_goes(net: Net) -> None:
-    async def main() -> None:
-        async with listening(net) as listener:
-            silent = await crowd(net, listener)
-            assert b"metric 1" in await ask(net, listener, GET)
-            assert await silent[0].closed_by_peer()
-            assert silent[1].has_nothing()
-            for client in silent:
-                client.close()
-
-    net.run(main)
+async def test_of_too_many_clients_the_oldest_silent_one_goes(net: Net) -> None:
+    async with listening(net) as listener:
+        silent = await crowd(net, listener)
+        assert b"metric 1" in await ask(net, listener, GET)
+        assert await silent[0].closed_by_peer()
+        assert silent[1].has_nothing()
+        for client in silent:
+            client.close()
 
 
-def test_answers_that_nobody_takes_end_after_ten_seconds() -> None:
-    net = MemoryNet()
-
+@only_in_memory
+async def test_answers_that_nobody_takes_end_after_ten_seconds(net: Net) -> None:
     async def endless() -> list[bytes]:
         await trio.lowlevel.checkpoint()
         return [bytes(100_000_000)]
 
-    async def main() -> None:
-        async with listening(net, endless) as listener:
-            slow = [AsyncClient(net.connect(listener.port)) for _ in range(4)]
-            for client in slow:
-                await client.send(GET)
-            await trio.sleep(9.9)
-            assert len(listener._open) == 4
-            await trio.sleep(0.2)
-            assert not listener._open
-
-    net.run(main)
+    async with listening(net, endless) as listener:
+        slow = [AsyncClient(net.connect(listener.port)) for _ in range(4)]
+        for client in slow:
+            await client.send(GET)
+        await trio.sleep(9.9)
+        assert len(listener._open) == 4
+        await trio.sleep(0.2)
+        assert not listener._open
 
 
-def test_readers_that_take_nothing_keep_nobody_from_scraping() -> None:
+@only_in_memory
+async def test_readers_that_take_nothing_keep_nobody_from_scraping(net: Net) -> None:
     """Neither by their number, as the oldest makes room, nor by the texts that they keep."""
-    net = MemoryNet()
     made = 0
 
     async def large() -> list[bytes]:
@@ -133,35 +121,32 @@ def test_readers_that_take_nothing_keep_nobody_from_scraping() -> None:
         await trio.lowlevel.checkpoint()
         return [b"text %d " % made, bytes(1_000_000)]
 
-    async def main() -> None:
-        async with listening(net, large) as listener:
-            slow = []
-            for number in range(_TEXTS - 1):
-                slow.append(AsyncClient(net.connect(listener.port)))
-                await slow[-1].send(GET)
-                while made <= number:
-                    await trio.sleep(0.001)
-            began = net.clock.monotonic()
-            assert b"text 8 " in await ask(net, listener, GET)
-            assert net.clock.monotonic() - began < 0.1
+    async with listening(net, large) as listener:
+        slow = []
+        for number in range(_TEXTS - 1):
             slow.append(AsyncClient(net.connect(listener.port)))
             await slow[-1].send(GET)
-            await trio.sleep(0.01)
-            assert b"text 10 " in await ask(net, listener, GET)
-            assert 0.9 < net.clock.monotonic() - began < 1.1
-            assert len(listener._texts) <= _TEXTS
-            for client in await crowd(net, listener):
-                with suppress(OSError):  # the oldest made room
-                    await client.send(GET)
-            before, began = made, net.clock.monotonic()
-            assert b"text " in await ask(net, listener, GET)
-            assert made <= before + 2
-            assert net.clock.monotonic() - began < 2.5
+            while made <= number:
+                await trio.sleep(0.001)
+        began = net.clock.monotonic()
+        assert b"text 8 " in await ask(net, listener, GET)
+        assert net.clock.monotonic() - began < 0.1
+        slow.append(AsyncClient(net.connect(listener.port)))
+        await slow[-1].send(GET)
+        await trio.sleep(0.01)
+        assert b"text 10 " in await ask(net, listener, GET)
+        assert 0.9 < net.clock.monotonic() - began < 1.1
+        assert len(listener._texts) <= _TEXTS
+        for client in await crowd(net, listener):
+            with suppress(OSError):  # the oldest made room
+                await client.send(GET)
+        before, began = made, net.clock.monotonic()
+        assert b"text " in await ask(net, listener, GET)
+        assert made <= before + 2
+        assert net.clock.monotonic() - began < 2.5
 
-    net.run(main)
 
-
-def test_who_comes_while_a_text_is_made_gets_the_next_one(net: Net) -> None:
+async def test_who_comes_while_a_text_is_made_gets_the_next_one(net: Net) -> None:
     made = 0
     go_on = trio.Event()
 
@@ -172,37 +157,33 @@ def test_who_comes_while_a_text_is_made_gets_the_next_one(net: Net) -> None:
         await go_on.wait()
         return text
 
-    async def main() -> None:
-        async with listening(net, slow) as listener, trio.open_nursery() as nursery:
-            answers: list[bytes] = []
+    async with listening(net, slow) as listener, trio.open_nursery() as nursery:
+        answers: list[bytes] = []
 
-            async def scrape() -> None:
-                answers.append((await ask(net, listener, GET))[-6:])
+        async def scrape() -> None:
+            answers.append((await ask(net, listener, GET))[-6:])
 
+        nursery.start_soon(scrape)
+        await net.settle()
+        for _ in range(5):
             nursery.start_soon(scrape)
-            await net.settle()
-            for _ in range(5):
-                nursery.start_soon(scrape)
-            await net.settle()
-            go_on.set()
-            await wait_until(lambda: len(answers) == 6)
-            assert sorted(answers) == [b"text 1"] + [b"text 2"] * 5
-
-    net.run(main)
+        await net.settle()
+        go_on.set()
+        await wait_until(lambda: len(answers) == 6)
+        assert sorted(answers) == [b"text 1"] + [b"text 2"] * 5
 
 
-def test_a_scraper_that_goes_away_is_no_error(net: Net, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with listening(net) as listener:
-            silent, rude = (AsyncClient(net.connect(listener.port)) for _ in range(2))
-            silent.close()
-            await rude.send(GET[:10])
-            await net.settle()
-            net.reset(rude.stream)
-            await net.settle()
-            assert b"metric 1" in await ask(net, listener, GET)
-
-    net.run(main)
+async def test_a_scraper_that_goes_away_is_no_error(
+    net: Net, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with listening(net) as listener:
+        silent, rude = (AsyncClient(net.connect(listener.port)) for _ in range(2))
+        silent.close()
+        await rude.send(GET[:10])
+        await net.settle()
+        net.reset(rude.stream)
+        await net.settle()
+        assert b"metric 1" in await ask(net, listener, GET)
     assert not caplog.records
 
 
@@ -222,15 +203,12 @@ def test_a_scrape_that_fails_is_logged_and_ends_without_an_answer(
     assert "no /proc here" in caplog.text
 
 
-def test_an_address_in_use_is_a_bind_error_and_the_port_is_given_back_at_the_end(
+async def test_an_address_in_use_is_a_bind_error_and_the_port_is_given_back_at_the_end(
     net: Net,
 ) -> None:
-    async def main() -> None:
-        async with listening(net) as listener:
-            second = MetricsListener(("127.0.0.1", listener.port), text, net.transport, net.clock)
-            with pytest.raises(BindError, match="in use"):
-                await second.serve()
-        with pytest.raises(ConnectionRefusedError):
-            net.connect(listener.port)
-
-    net.run(main)
+    async with listening(net) as listener:
+        second = MetricsListener(("127.0.0.1", listener.port), text, net.transport, net.clock)
+        with pytest.raises(BindError, match="in use"):
+            await second.serve()
+    with pytest.raises(ConnectionRefusedError):
+        net.connect(listener.port)

@@ -1,17 +1,15 @@
 """The scrape: names that dashboards know, text that Prometheus' own parser reads, a small HTTP."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace as Stub
 from typing import Any
 
 import pytest
 from prometheus_client.metrics_core import GaugeMetricFamily
-from prometheus_client.parser import text_string_to_metric_families
 
 from broker.coordinator.group.statistics import GroupOffsets
 from broker.metrics.exposition import CHUNK, ProcessFamilies, render
-from broker.metrics.families import all_families
 from broker.metrics.group_families import lag_families
 from broker.metrics.http_listener import parse_address
 from broker.metrics.lines import LINES_A_CHUNK, Lines
@@ -27,8 +25,9 @@ from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStat
 from config.definition import ConfigError
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
-from storage.waits import PAUSE, Wait, Work, at_once
+from storage.waits import PAUSE, Work, at_once
 from tests.support.metric_sources import committed, led, sources
+from tests.support.scraped import at, parse, read, scraped
 from tests.support.transaction_harness import T0, T1, TransactionHarness
 
 
@@ -100,78 +99,37 @@ def test_without_a_cleaner_there_are_no_gauges_of_it() -> None:
     assert not [name for name, _ in found if "logcleaner" in name]
 
 
-def scraped(**changes: Any) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    """What Prometheus reads of a broker whose sources have changed so."""
-    return parse(b"".join(at_once(render(at_once(all_families(sources(**changes)))))))
+SHOWN = {
+    ("kafka_server_brokertopicmetrics_messagesin_total", at()): 5,
+    ("kafka_server_brokertopicmetrics_messagesin_total", at(topic="t")): 4,
+    ("kafka_server_kafkaserver_brokerstate", at()): 3,
+    ("kafka_network_requestmetrics_requests_total", at(request="Produce")): 2,
+    ("kafka_log_log_size", at(topic="t", partition="0")): 7,
+    ("kafka_log_log_logendoffset", at(topic="t", partition="0")): 9,
+    ("kafka_log_logmanager_offlinelogdirectorycount", at()): 1,
+    ("kafka_server_replicamanager_partitioncount", at()): 1,
+    ("kafka_server_replicamanager_produceridcount", at()): 6,
+    ("kafka_server_replicamanager_partitionswithlatetransactionscount", at()): 1,
+    ("kafka_coordinator_group_groupmetadatamanager_numgroups", at()): 3,
+    ("kafka_coordinator_group_groupmetadatamanager_numgroupsstable", at()): 2,
+    ("kafka_coordinator_group_groupmetadatamanager_numgroupspreparingrebalance", at()): 1,
+    ("kafka_server_socketservermetrics_connection_count", at(listener="PLAINTEXT")): 3,
+    ("kafka_network_socketserver_memorypoolavailable", at()): 90,
+    ("kafka_network_socketserver_memorypoolused", at()): 10,
+    # Of this broker's own: the loop, and what is done aside.
+    ("kafka_server_eventloop_longestturn_seconds", at()): 0.06,
+    ("kafka_server_eventloop_longturns_total", at()): 2,
+    ("kafka_server_eventloop_longturns_seconds_total", at()): 0.11,
+    ("kafka_server_batchopening_opened_total", at(where="thread")): 9,
+    ("kafka_server_batchopening_opened_total", at(where="process")): 4,
+    ("kafka_server_batchopening_toomuch_total", at()): 2,
+    ("kafka_server_batchopening_waiting", at()): 1,
+}
 
 
-def parse(text: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    return {
-        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(text.decode())
-        for sample in family.samples
-    }
-
-
-def test_names_that_dashboards_for_kafka_ask_for() -> None:
+def test_names_that_dashboards_ask_for() -> None:
     found = scraped()
-    messages = "kafka_server_brokertopicmetrics_messagesin_total"
-    assert found[messages, ()] == 5
-    assert found[messages, (("topic", "t"),)] == 4
-    assert found["kafka_server_kafkaserver_brokerstate", ()] == 3
-    assert found["kafka_network_requestmetrics_requests_total", (("request", "Produce"),)] == 2
-    p99 = found[
-        "kafka_network_requestmetrics_totaltimems", (("quantile", "0.99"), ("request", "Produce"))
-    ]
-    assert 2 <= p99 <= 4.1
-    partition = (("partition", "0"), ("topic", "t"))
-    assert found["kafka_log_log_size", partition] == 7
-    assert found["kafka_log_log_logendoffset", partition] == 9
-    assert found["kafka_log_logmanager_offlinelogdirectorycount", ()] == 1
-    assert found["kafka_server_replicamanager_partitioncount", ()] == 1
-    prefix = "kafka_coordinator_group_groupmetadatamanager_"
-    assert found[prefix + "numgroups", ()] == 3
-    assert found[prefix + "numgroupsstable", ()] == 2
-    assert found[prefix + "numgroupspreparingrebalance", ()] == 1
-    prefix = "kafka_server_replicamanager_"
-    assert found[prefix + "produceridcount", ()] == 6
-    assert found[prefix + "partitionswithlatetransactionscount", ()] == 1
-    listener = (("listener", "PLAINTEXT"),)
-    assert found["kafka_server_socketservermetrics_connection_count", listener] == 3
-    assert found["kafka_network_socketserver_memorypoolavailable", ()] == 90
-    assert found["kafka_network_socketserver_memorypoolused", ()] == 10
-
-
-def test_the_loop_is_measured() -> None:
-    found = scraped()
-    assert found["kafka_server_eventloop_longestturn_seconds", ()] == 0.06
-    assert found["kafka_server_eventloop_longturns_total", ()] == 2
-    assert found["kafka_server_eventloop_longturns_seconds_total", ()] == 0.11
-
-
-def test_what_is_done_aside_is_measured() -> None:
-    found = scraped()
-    prefix = "kafka_server_batchopening_"
-    assert found[prefix + "opened_total", (("where", "thread"),)] == 9
-    assert found[prefix + "opened_total", (("where", "process"),)] == 4
-    assert found[prefix + "toomuch_total", ()] == 2
-    assert found[prefix + "waiting", ()] == 1
-
-
-def test_ten_thousand_partitions_are_gathered_in_short_turns() -> None:
-    count = 10_000
-    read: list[int] = []
-
-    def log(number: int) -> Any:
-        def statistics() -> Any:
-            read.append(number)
-            return Stub(size=7, log_end_offset=9, log_start_offset=2, segment_count=1)
-
-        return Stub(topic_partition=TopicPartition("t", number), statistics=statistics)
-
-    logs = [log(number) for number in range(count)]
-    assert most_in_a_turn(log_families(logs), read) == 1
-    assert len(read) == count
+    assert {series: found.get(series) for series in SHOWN} == SHOWN
 
 
 def test_what_topics_have_counted_is_copied_in_turns() -> None:
@@ -220,7 +178,7 @@ def test_transactions_are_measured() -> None:
 
 
 def test_the_process_is_described() -> None:
-    found = parse(b"".join(at_once(render([*ProcessFamilies().collect()]))))
+    found = read([*ProcessFamilies().collect()])
     assert found["process_resident_memory_bytes", ()] > 1_000_000
 
 
@@ -388,52 +346,35 @@ def test_many_lines_are_made_a_chunk_at_a_time() -> None:
     assert len(parse(b"".join(chunks))) == 3 * LINES_A_CHUNK
 
 
-def test_a_hundred_thousand_groups_are_gathered_in_short_turns() -> None:
-    count = 20_000
-    read: list[int] = []
-
-    def groups() -> Any:
-        for number in range(count):
-            read.append(number)
-            offsets = {"t": committed(1)} if number % 2 else {}
-            yield GroupOffsets(group_id=f"g{number}", members=0, offsets=offsets)
-
-    assert most_in_a_turn(lag_families(groups(), lambda *_: None), read) == 1
-    assert len(read) == count
+def one_log(number: int) -> Any:
+    statistics = Stub(size=7, log_end_offset=9, log_start_offset=2, segment_count=1)
+    return Stub(topic_partition=TopicPartition("t", number), statistics=lambda: statistics)
 
 
-def test_the_partitions_of_one_group_are_gathered_in_short_turns() -> None:
-    looked_up: list[int] = []
-    many = GroupOffsets(group_id="g", members=0, offsets={"t": committed(*range(5_000))})
-    work = lag_families([many], lambda _, partition: looked_up.append(partition))
-    assert most_in_a_turn(work, looked_up) == 1
-    assert len(looked_up) == 5_000
+def groups_of(*offsets: Any) -> list[GroupOffsets]:
+    return [GroupOffsets(group_id=f"g{n}", members=0, offsets=one) for n, one in enumerate(offsets)]
 
 
-def test_topics_and_partitions_are_gathered_in_short_turns() -> None:
-    counters = {f"t{number}": TopicStatistics() for number in range(1_000)}
-    turns = sum(1 for _ in pauses(topic_families(Stub(topics=counters, all_topics=counters["t0"]))))
-    assert turns == 1_000
-    partitions = [led("t", number, isr=(1,)) for number in range(1_000)]
-    assert sum(1 for _ in pauses(partition_families(partitions))) == 1_000
-    topics = [Stub(name=name, partitions=()) for name in counters]
-    assert sum(1 for _ in pauses(cluster_families(topics, []))) == 1_000
-    was = sources()
-    assert sum(1 for _ in pauses(request_families(was.channel(), was.recent))) == 6, "phases"
+COUNTERS = {f"t{number}": TopicStatistics() for number in range(1_000)}
 
 
-def pauses(work: Work[Any]) -> Iterator[Wait]:
-    """The pauses of work that waits for nothing else."""
-    return iter(work.__await__())
-
-
-def most_in_a_turn(work: Work[Any], read: list[int]) -> int:
-    """How many things the work reads at most between two pauses."""
-    most = before = 0
-    for _ in pauses(work):
-        most = max(most, len(read) - before)
-        before = len(read)
-    return max(most, len(read) - before)
+@pytest.mark.parametrize(
+    ("gathering", "turns"),
+    [
+        (lambda: log_families(map(one_log, range(1_000))), 1_000),
+        (lambda: lag_families(groups_of(*[{}] * 1_000), lambda *_: None), 1_000),
+        (lambda: lag_families(groups_of({"t": committed(*range(1_000))}), lambda *_: 9), 1_001),
+        (lambda: topic_families(Stub(topics=COUNTERS, all_topics=COUNTERS["t0"])), 1_000),
+        (lambda: partition_families([led("t", n, isr=(1,)) for n in range(1_000)]), 1_000),
+        (lambda: cluster_families([Stub(name=n, partitions=()) for n in COUNTERS], []), 1_000),
+        (lambda: request_families(sources().channel(), sources().recent), 6),
+    ],
+    ids=["logs", "groups", "partitions of a group", "topics", "partitions", "cluster", "phases"],
+)
+def test_a_scrape_is_gathered_in_short_turns(
+    gathering: Callable[[], Work[Any]], turns: int
+) -> None:
+    assert sum(1 for _ in gathering().__await__()) == turns
 
 
 def test_handshakes_are_counted_by_listener_and_reason() -> None:

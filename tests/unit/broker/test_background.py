@@ -1,7 +1,6 @@
 """Background tasks in virtual time."""
 
 import logging
-import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -10,9 +9,7 @@ import trio
 
 from broker.background import Background
 from broker.broker_state import BrokerState, BrokerStateGauge
-from broker.world.clock import SystemClock
 from broker.world.driver import Driver
-from broker.world.machine import MachineWorkers
 from broker.world.workers import InlineWorkers
 from storage.errors import StorageError
 from storage.task import Task
@@ -134,32 +131,6 @@ def test_a_run_that_takes_longer_than_its_period_is_followed_by_the_next_at_once
     bench.run_for(60, Task(name="slow", initial_delay_ms=0, period_ms=10_000, run=run))
     assert bench.runs == [0, 25, 50]
     assert bench.background.statistics()["slow"].longest_s == 25
-
-
-def test_calls_run_in_threads_and_the_rest_on_the_loop() -> None:
-    threads: dict[str, int] = {}
-
-    async def run() -> None:
-        threads["before"] = threading.get_ident()
-        threads["call"] = await call(threading.get_ident)
-        threads["after"] = threading.get_ident()
-        done.set()
-
-    async def main() -> None:
-        clock = SystemClock()
-        background = Background(threads=2, clock=clock, driver=Driver(MachineWorkers(), clock))
-        async with trio.open_nursery() as nursery:
-            task = Task(name="t", initial_delay_ms=0, period_ms=10**9, run=run)
-            nursery.start_soon(background.run, [task])
-            with trio.fail_after(60):
-                await done.wait()
-            nursery.cancel_scope.cancel()
-
-    done = trio.Event()
-    trio.run(main)
-    here = threading.get_ident()
-    assert (threads["before"], threads["after"]) == (here, here)
-    assert threads["call"] != here
 
 
 def test_s_start_4_states_have_kafkas_values() -> None:

@@ -2,13 +2,9 @@
 
 from random import Random
 
-import trio
-
-from broker.background import Background
 from broker.components import Components
 from broker.deadlines import Deadlines
-from broker.network.connection_limits import ConnectionLimits, ConnectionRefusal, Limits
-from broker.world.clock import SystemClock
+from broker.network.connection_limits import ConnectionRefusal
 from broker.world.driver import Driver
 from broker.world.journal_medium import JournalMedia
 from broker.world.workers import InlineWorkers
@@ -16,7 +12,6 @@ from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
-from storage.waits import at_once
 from tests.support.begun import begin
 from tests.support.cluster_fakes import start_cluster
 from tests.support.faulty_filesystem import FaultyFileSystem
@@ -24,19 +19,6 @@ from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_transport import MemoryTransport
 from tests.support.virtual_time import Timeline, VirtualClock
-
-
-def test_other_limits_hold_for_the_next_connection() -> None:
-    limits = ConnectionLimits(Limits(total=2, per_ip=2))
-    assert [limits.admit("a"), limits.admit("a"), limits.admit("b")] == [
-        None,
-        None,
-        ConnectionRefusal.BROKER_LIMIT,
-    ]
-    limits.reconfigure(Limits(total=10, per_ip=2, ip_overrides={"b": 0}))
-    assert limits.admit("a") is ConnectionRefusal.IP_LIMIT
-    assert limits.admit("b") is ConnectionRefusal.IP_LIMIT
-    assert limits.admit("c") is None
 
 
 def test_all_logs_take_the_new_configs_of_their_topics() -> None:
@@ -59,57 +41,44 @@ def test_all_logs_take_the_new_configs_of_their_topics() -> None:
     assert [log.producers.expiration_ms for log in logs] == [7, 7]
 
 
-def test_a_change_reaches_every_part() -> None:
-    async def scenario() -> None:
-        cluster = await start_cluster(log_dirs="/a")
-        fs, clock = FaultyFileSystem(), VirtualClock(Timeline())
-        manager = log_manager(cluster.config, clock, fs)
-        manager.startup(lambda topic: TopicConfig())
-        parts = Components(
-            cluster.configs,
-            cluster_id="c" * 22,
-            store=cluster.store,
-            log_manager=manager,
-            deadlines=Deadlines(clock),
-            world=World(
-                clock=clock,
-                fs=fs,
-                random=Random(1),
-                transport=MemoryTransport(),
-                media=JournalMedia(fs),
-                workers=InlineWorkers(),
-            ),
-            driver=Driver(InlineWorkers(), clock),
-            check_buffers=False,
-        )
-        await parts.configs.alter(
-            lambda old: {
-                "num.io.threads": "16",
-                "background.threads": "20",
-                "max.connections": "0",
-                "log.retention.ms": "77",
-                "log.cleaner.backoff.ms": "78",
-                "cordoned.log.dirs": "/a",
-                "transaction.partition.verification.enable": "false",
-            },
-            for_cluster=False,
-        )
-        assert parts.channel.pool.statistics().workers == 16
-        assert parts.socket_server.limits.admit("h") is ConnectionRefusal.BROKER_LIMIT
-        assert parts.background._limiter.total_tokens == 20
-        assert parts.controller.topic_config("t").retention_ms == 77
-        assert parts.log_cleaner.backoff_ms == 78
-        assert not manager.takes_new_logs
-        assert not parts.transaction_coordinator.settings.verify_partitions
-
-    at_once(scenario())
-
-
-def test_background_threads_can_be_more_or_fewer() -> None:
-    async def scenario() -> None:
-        clock = SystemClock()
-        background = Background(threads=1, clock=clock, driver=Driver(InlineWorkers(), clock))
-        background.resize(3)
-        assert background._limiter.total_tokens == 3
-
-    trio.run(scenario)
+async def test_a_change_reaches_every_part() -> None:
+    cluster = await start_cluster(log_dirs="/a")
+    fs, clock = FaultyFileSystem(), VirtualClock(Timeline())
+    manager = log_manager(cluster.config, clock, fs)
+    manager.startup(lambda topic: TopicConfig())
+    parts = Components(
+        cluster.configs,
+        cluster_id="c" * 22,
+        store=cluster.store,
+        log_manager=manager,
+        deadlines=Deadlines(clock),
+        world=World(
+            clock=clock,
+            fs=fs,
+            random=Random(1),
+            transport=MemoryTransport(),
+            media=JournalMedia(fs),
+            workers=InlineWorkers(),
+        ),
+        driver=Driver(InlineWorkers(), clock),
+        check_buffers=False,
+    )
+    await parts.configs.alter(
+        lambda old: {
+            "num.io.threads": "16",
+            "background.threads": "20",
+            "max.connections": "0",
+            "log.retention.ms": "77",
+            "log.cleaner.backoff.ms": "78",
+            "cordoned.log.dirs": "/a",
+            "transaction.partition.verification.enable": "false",
+        },
+        for_cluster=False,
+    )
+    assert parts.channel.pool.statistics().workers == 16
+    assert parts.socket_server.limits.admit("h") is ConnectionRefusal.BROKER_LIMIT
+    assert parts.background._limiter.total_tokens == 20
+    assert parts.controller.topic_config("t").retention_ms == 77
+    assert parts.log_cleaner.backoff_ms == 78
+    assert not manager.takes_new_logs
+    assert not parts.transaction_coordinator.settings.verify_partitions

@@ -1,6 +1,7 @@
 """Timers: order, cancelling, failing callbacks, and the task that sleeps until the next one."""
 
 import random
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
 
 import pytest
@@ -126,78 +127,79 @@ def test_random_schedules_and_cancels_agree_with_a_plain_list() -> None:
         assert deadlines.statistics().active == len(model)
 
 
-def test_the_task_sleeps_until_the_earliest_timer_and_wakes_for_an_earlier_one() -> None:
-    fired: list[tuple[str, float]] = []
-    timeline = Timeline()
-    clock = VirtualClock(timeline)
+Live = Callable[[VirtualClock, Deadlines], Awaitable[None]]
 
-    async def main() -> None:
+
+def live(test: Live) -> Callable[[], None]:
+    """A test that gets a clock, and timers which a task beside it fires, in virtual time."""
+
+    def run() -> None:
+        timeline = Timeline()
+        clock = VirtualClock(timeline)
         deadlines = Deadlines(clock)
 
-        def note(name: str) -> None:
-            fired.append((name, clock.monotonic()))
+        async def main() -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(Driver(InlineWorkers(), clock).run, deadlines.run())
+                await test(clock, deadlines)
+                nursery.cancel_scope.cancel()
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(Driver(InlineWorkers(), clock).run, deadlines.run())
-            await clock.sleep(1)
-            deadlines.schedule(10, lambda: note("ten"))
-            await clock.sleep(1)
-            deadlines.schedule(2, lambda: note("two"))
-            deadlines.schedule(3, lambda: note("never")).cancel()
-            await clock.sleep(20)
-            nursery.cancel_scope.cancel()
+        trio.run(main, clock=timeline)
 
-    trio.run(main, clock=timeline)
+    return run
+
+
+@live
+async def test_the_task_sleeps_until_the_earliest_timer_and_wakes_for_an_earlier_one(
+    clock: VirtualClock, deadlines: Deadlines
+) -> None:
+    fired: list[tuple[str, float]] = []
+
+    def note(name: str) -> None:
+        fired.append((name, clock.monotonic()))
+
+    await clock.sleep(1)
+    deadlines.schedule(10, lambda: note("ten"))
+    await clock.sleep(1)
+    deadlines.schedule(2, lambda: note("two"))
+    deadlines.schedule(3, lambda: note("never")).cancel()
+    await clock.sleep(20)
     assert fired == [("two", 4), ("ten", 11)]
 
 
-def test_thousands_that_are_due_together_let_others_have_their_turn() -> None:
-    timeline = Timeline()
-    clock = VirtualClock(timeline)
-    deadlines = Deadlines(clock)
+@live
+async def test_thousands_that_are_due_together_let_others_have_their_turn(
+    clock: VirtualClock, deadlines: Deadlines
+) -> None:
     fired: list[int] = []
     seen: list[int] = []
-
-    async def live() -> None:
-        begun = trio.Event()
-        async with trio.open_nursery() as nursery:
-            deadlines.schedule(1, begun.set)
-            for number in range(1000):
-                deadlines.schedule(1, lambda number=number: fired.append(number))  # type: ignore[misc]
-            nursery.start_soon(Driver(InlineWorkers(), clock).run, deadlines.run())
-            await begun.wait()
-            while len(fired) < 1000:
-                seen.append(len(fired))
-                await trio.lowlevel.checkpoint()
-            nursery.cancel_scope.cancel()
-
-    trio.run(live, clock=timeline)
+    begun = trio.Event()
+    deadlines.schedule(1, begun.set)
+    for number in range(1000):
+        deadlines.schedule(1, lambda number=number: fired.append(number))  # type: ignore[misc]
+    await begun.wait()
+    while len(fired) < 1000:
+        seen.append(len(fired))
+        await trio.lowlevel.checkpoint()
     assert fired == sorted(fired)
     # In a pass of the loop tasks run in any order: two turns may lie between two looks.
     assert max(after - before for before, after in pairwise([*seen, 1000])) <= 2 * (PAUSES + 1)
 
 
-def test_a_timer_that_is_due_may_be_cancelled_until_its_turn() -> None:
-    timeline = Timeline()
-    clock = VirtualClock(timeline)
-    deadlines = Deadlines(clock)
+@live
+async def test_a_timer_that_is_due_may_be_cancelled_until_its_turn(
+    clock: VirtualClock, deadlines: Deadlines
+) -> None:
     fired: list[int] = []
-
-    async def live() -> None:
-        async with trio.open_nursery() as nursery:
-            begun = trio.Event()
-            deadlines.schedule(1, begun.set)
-            handles = [deadlines.schedule(1, lambda: fired.append(1)) for _ in range(1000)]
-            nursery.start_soon(Driver(InlineWorkers(), clock).run, deadlines.run())
-            await begun.wait()
-            waiting = deadlines.statistics().active
-            assert waiting == 1000 - len(fired)
-            assert handles[-1].cancel()
-            while len(fired) < 999:
-                await trio.lowlevel.checkpoint()
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
-
-    trio.run(live, clock=timeline)
+    begun = trio.Event()
+    deadlines.schedule(1, begun.set)
+    handles = [deadlines.schedule(1, lambda: fired.append(1)) for _ in range(1000)]
+    await begun.wait()
+    waiting = deadlines.statistics().active
+    assert waiting == 1000 - len(fired)
+    assert handles[-1].cancel()
+    while len(fired) < 999:
+        await trio.lowlevel.checkpoint()
+    await trio.testing.wait_all_tasks_blocked()
     assert len(fired) == 999
     assert deadlines.statistics().active == 0

@@ -96,31 +96,28 @@ def called(line: Waiters[Client], waits: list[Begun]) -> int | None:
     return number
 
 
-def test_the_address_that_has_least_is_next_and_in_it_who_came_first() -> None:
+@pytest.mark.parametrize(
+    ("kind", "clients", "expected"),
+    [
+        pytest.param(LeastFirst, [YOUNG, OLD], [2, 0, 3, 1], id="who came first"),
+        pytest.param(LeastUsed, [OLD, YOUNG], [2, 1, 3, 0], id="the connection that has least"),
+    ],
+)
+def test_the_address_that_has_least_is_next_and_in_it(
+    kind: Callable[[Shares], Waiters[Client]], clients: list[Client], expected: list[int]
+) -> None:
     made = shares(old=3, elsewhere=2)
-    line: LeastFirst[Client] = LeastFirst(made)
+    line = kind(made)
     assert not line
-    clients = [YOUNG, OLD, ELSEWHERE, ELSEWHERE]
+    clients = [*clients, ELSEWHERE, ELSEWHERE]
     waits = add(line, clients)
     assert len(line) == 4
     came = []
     while (number := called(line, waits)) is not None:
         made.add(clients[number], 2)
         came.append(number)
-    assert came == [2, 0, 3, 1]
+    assert came == expected
     assert not line
-
-
-def test_in_the_address_that_has_least_the_connection_that_has_least_is_next() -> None:
-    made = shares(old=3, elsewhere=2)
-    line = LeastUsed(made)
-    clients = [OLD, YOUNG, ELSEWHERE, ELSEWHERE]
-    waits = add(line, clients)
-    came = []
-    while (number := called(line, waits)) is not None:
-        made.add(clients[number], 2)
-        came.append(number)
-    assert came == [2, 1, 3, 0]
 
 
 def run(main: Callable[[Driver], Awaitable[None]]) -> None:
@@ -132,15 +129,16 @@ def run(main: Callable[[Driver], Awaitable[None]]) -> None:
     trio.run(with_driver, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
-def waiting_in(lock: FairLock, clients: list[Client], cost_s: float = 1.0) -> list[int]:
+def turns_of(*clients: Client) -> list[int]:
     """Let each have a turn, in the order in which they ask; the numbers in that of their turns."""
+    lock = FairLock(trio.current_time)
     came: list[int] = []
 
     async def work(client: Client) -> None:
         CLIENT.set(client)
         async with lock:
             came.append(client.number)
-            await sleep(cost_s)
+            await sleep(1)
 
     async def main(driver: Driver) -> None:
         async with trio.open_nursery() as nursery:
@@ -155,24 +153,17 @@ def waiting_in(lock: FairLock, clients: list[Client], cost_s: float = 1.0) -> li
 
 def test_eighty_of_one_address_delay_another_by_the_one_that_is_at_it() -> None:
     crowd = [Client("crowd", number) for number in range(80)]
-    came = waiting_in(FairLock(trio.current_time), [*crowd, Client("honest", 100)])
-    assert came[:3] == [0, 100, 1]
+    assert turns_of(*crowd, Client("honest", 100))[:3] == [0, 100, 1]
 
 
 def test_of_one_address_the_older_connection_goes_first() -> None:
     crowd = [Client("same", number) for number in range(10, 90)]
-    assert waiting_in(FairLock(trio.current_time), [*crowd, Client("same", 1)])[:3] == [10, 1, 11]
+    assert turns_of(*crowd, Client("same", 1))[:3] == [10, 1, 11]
 
 
 def test_who_used_it_waits_for_those_who_did_not() -> None:
     again = [Client("a", 1)] * 3
-    assert waiting_in(FairLock(trio.current_time), [*again, Client("b", 2), Client("b", 3)]) == [
-        1,
-        2,
-        1,
-        3,
-        1,
-    ]
+    assert turns_of(*again, Client("b", 2), Client("b", 3)) == [1, 2, 1, 3, 1]
 
 
 def test_a_turn_that_is_cancelled_or_fails_is_passed_on() -> None:
@@ -275,7 +266,7 @@ def test_a_client_does_not_pay_for_a_turn_that_the_next_one_missed() -> None:
 
 def test_who_works_for_nobody_is_a_client_too() -> None:
     assert CLIENT.get() == NOBODY
-    assert waiting_in(FairLock(trio.current_time), [NOBODY, NOBODY]) == [0, 0]
+    assert turns_of(NOBODY, NOBODY) == [0, 0]
 
 
 def test_addresses_take_turns_and_in_each_goes_who_came_first() -> None:

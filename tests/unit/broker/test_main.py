@@ -55,13 +55,6 @@ def test_s_start_1_overrides_may_be_repeated_and_the_last_one_wins() -> None:
     assert parsed.overrides == {"a": "2", "b": "x=y"}
 
 
-def test_a_missing_file_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["/no/such/file.properties"]) == 1
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "/no/such/file.properties" in error
-
-
 def test_a_bad_value_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.io.threads=none\n")

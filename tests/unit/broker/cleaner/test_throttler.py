@@ -1,6 +1,6 @@
 """S-CMP-12: the rate of all cleaners together."""
 
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
@@ -11,68 +11,72 @@ from broker.world.workers import InlineWorkers
 from tests.support.virtual_time import Timeline, VirtualClock
 
 
-def in_virtual_time(scenario: Any) -> None:
-    timeline = Timeline()
-    trio.run(scenario, VirtualClock(timeline), clock=timeline)
+class Bench:
+    """A throttler in virtual time."""
+
+    def __init__(self, clock: VirtualClock, rate: float) -> None:
+        self.clock = clock
+        self.throttler = Throttler(clock, rate)
+        self._driver = Driver(InlineWorkers(), clock)
+
+    async def throttle(self, read: float) -> None:
+        await self._driver.run(self.throttler.throttle(read))
 
 
-def test_s_cmp_12_what_comes_too_fast_waits_until_the_rate_is_right() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        throttler = Throttler(clock, 1000)
-        run = Driver(InlineWorkers(), clock).run
-        await run(throttler.throttle(300))
-        assert clock.monotonic() == 0
-        await clock.sleep(CHECK_INTERVAL_S + 0.001)
-        await run(throttler.throttle(700))
-        assert clock.monotonic() == pytest.approx(1)
-        # The next period begins then, with nothing in it.
-        await run(throttler.throttle(5000))
-        assert clock.monotonic() == pytest.approx(1)
+def at_rate(rate: float) -> Callable[[Callable[[Bench], Awaitable[None]]], Callable[[], None]]:
+    """A test that gets a throttler with this rate."""
 
-    in_virtual_time(scenario)
+    def decorate(test: Callable[[Bench], Awaitable[None]]) -> Callable[[], None]:
+        def run() -> None:
+            timeline = Timeline()
+            trio.run(test, Bench(VirtualClock(timeline), rate), clock=timeline)
+
+        return run
+
+    return decorate
 
 
-def test_s_cmp_12_what_comes_slowly_does_not_wait_and_saves_nothing_up() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        throttler = Throttler(clock, 1000)
-        run = Driver(InlineWorkers(), clock).run
-        for _ in range(10):
-            await clock.sleep(1)
-            await run(throttler.throttle(900))
-        assert clock.monotonic() == 10
-        await clock.sleep(1)
-        await run(throttler.throttle(3000))
-        assert clock.monotonic() == pytest.approx(13)
-
-    in_virtual_time(scenario)
+@at_rate(1000)
+async def test_s_cmp_12_what_comes_too_fast_waits_until_the_rate_is_right(bench: Bench) -> None:
+    await bench.throttle(300)
+    assert bench.clock.monotonic() == 0
+    await bench.clock.sleep(CHECK_INTERVAL_S + 0.001)
+    await bench.throttle(700)
+    assert bench.clock.monotonic() == pytest.approx(1)
+    # The next period begins then, with nothing in it.
+    await bench.throttle(5000)
+    assert bench.clock.monotonic() == pytest.approx(1)
 
 
-def test_s_cmp_12_all_who_share_it_wait() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        throttler = Throttler(clock, 1000)
-        run = Driver(InlineWorkers(), clock).run
-        await clock.sleep(0.5)
-        async with trio.open_nursery() as nursery:
-            for _ in range(3):
-                nursery.start_soon(run, throttler.throttle(1000))
-        assert clock.monotonic() == pytest.approx(1)
-        await clock.sleep(0.5)
-        await run(throttler.throttle(0))
-        assert clock.monotonic() == pytest.approx(3)
-
-    in_virtual_time(scenario)
+@at_rate(1000)
+async def test_s_cmp_12_what_comes_slowly_does_not_wait_and_saves_nothing_up(bench: Bench) -> None:
+    for _ in range(10):
+        await bench.clock.sleep(1)
+        await bench.throttle(900)
+    assert bench.clock.monotonic() == 10
+    await bench.clock.sleep(1)
+    await bench.throttle(3000)
+    assert bench.clock.monotonic() == pytest.approx(13)
 
 
-def test_s_cmp_12_another_rate_holds_from_the_next_look_on() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        throttler = Throttler(clock, 1.7976931348623157e308)
-        run = Driver(InlineWorkers(), clock).run
-        await clock.sleep(1)
-        await run(throttler.throttle(1e15))
-        assert clock.monotonic() == 1
-        throttler.rate = 100
-        await clock.sleep(1)
-        await run(throttler.throttle(400))
-        assert clock.monotonic() == pytest.approx(5)
+@at_rate(1000)
+async def test_s_cmp_12_all_who_share_it_wait(bench: Bench) -> None:
+    await bench.clock.sleep(0.5)
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(bench.throttle, 1000)
+    assert bench.clock.monotonic() == pytest.approx(1)
+    await bench.clock.sleep(0.5)
+    await bench.throttle(0)
+    assert bench.clock.monotonic() == pytest.approx(3)
 
-    in_virtual_time(scenario)
+
+@at_rate(1.7976931348623157e308)
+async def test_s_cmp_12_another_rate_holds_from_the_next_look_on(bench: Bench) -> None:
+    await bench.clock.sleep(1)
+    await bench.throttle(1e15)
+    assert bench.clock.monotonic() == 1
+    bench.throttler.rate = 100
+    await bench.clock.sleep(1)
+    await bench.throttle(400)
+    assert bench.clock.monotonic() == pytest.approx(5)

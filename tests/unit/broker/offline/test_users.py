@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from protocol.sasl.scram import ScramMechanism, credential_of, salted_password
 from storage.log_dir import LogDir, read_meta_properties
 from storage.os_filesystem import OsFileSystem
 from storage.waits import at_once
+from tests.support.stores import open_store
 
+Users = Callable[..., tuple[int, Any]]
 ALICE = "alice ü, \n"
 PASSWORD = "geheim ü\n2"
 
@@ -27,24 +30,29 @@ def properties(tmp_path: Path) -> Path:
     return path
 
 
-def run(
-    properties: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    *words: str,
-    password: str = PASSWORD,
-) -> tuple[int, Any]:
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(password)))
-    code = main([str(properties), *words])
-    told = capsys.readouterr()
-    return code, told.err if code else json.loads(told.out)
-
-
-def test_a_user_is_added_listed_and_removed(
+@pytest.fixture
+def users(
     properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Users:
+    """Runs the command; returns its code, and its answer or what it says of a failure."""
+
+    def run(*words: str, password: str = PASSWORD) -> tuple[int, Any]:
+        monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(password)))
+        code = main([str(properties), *words])
+        told = capsys.readouterr()
+        return code, told.err if code else json.loads(told.out)
+
+    return run
+
+
+def written(properties: Path) -> EmbeddedStore:
+    """The store that the command has written."""
+    return at_once(open_store(str(properties.parent / "a" / SqliteMedia.file_name)))
+
+
+def test_a_user_is_added_listed_and_removed(users: Users) -> None:
     def done(*words: str) -> Any:
-        code, answer = run(properties, capsys, monkeypatch, *words)
+        code, answer = users(*words)
         assert code == 0, answer
         assert answer["start_refused"] is None
         return answer["users"]
@@ -63,15 +71,9 @@ def test_a_user_is_added_listed_and_removed(
     assert done() == [bob]
 
 
-def test_the_credential_is_what_the_broker_verifies_with(
-    properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert run(properties, capsys, monkeypatch, "--add", ALICE)[0] == 0
-    media = SqliteMedia()
-    store: EmbeddedStore = at_once(
-        EmbeddedStore.open(media.open, str(properties.parent / "a" / media.file_name))
-    )
-    found = at_once(describe(store, ALICE))
+def test_the_credential_is_what_the_broker_verifies_with(properties: Path, users: Users) -> None:
+    assert users("--add", ALICE)[0] == 0
+    found = at_once(describe(written(properties), ALICE))
     assert set(found) == set(ScramMechanism)
     salts = set()
     for mechanism, credential in found.items():
@@ -79,7 +81,6 @@ def test_the_credential_is_what_the_broker_verifies_with(
         assert credential == credential_of(mechanism, salted, credential.salt, 4096)
         salts.add(credential.salt)
     assert len(salts) == 2
-    at_once(store.close())
     assert {
         read_meta_properties(OsFileSystem(), str(properties.parent / one)).node_id  # type: ignore[union-attr]
         for one in "ab"
@@ -99,61 +100,47 @@ def test_the_credential_is_what_the_broker_verifies_with(
     ],
 )
 def test_what_cannot_be_done_is_told_in_a_line(
-    properties: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    words: tuple[str, ...],
-    password: str,
-    told: str,
+    users: Users, words: tuple[str, ...], password: str, told: str
 ) -> None:
-    code, answer = run(properties, capsys, monkeypatch, *words, password=password)
+    code, answer = users(*words, password=password)
     assert code == 1
     assert told in answer
     assert answer.count("\n") == 1
 
 
-def test_a_broker_that_runs_keeps_its_store(
-    properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_that_runs_keeps_its_store(properties: Path, users: Users) -> None:
     (properties.parent / "a").mkdir()
     running = LogDir(OsFileSystem(), str(properties.parent / "a"))
     running.lock()
-    code, answer = run(properties, capsys, monkeypatch, "--add", "bob")
+    code, answer = users("--add", "bob")
     running.unlock()
     assert code == 1
     assert "lock" in answer.lower()
 
 
-def test_what_the_broker_refuses_to_start_with_is_said_beside(
-    properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_broker_refuses_to_start_with_is_said_beside(users: Users) -> None:
     words = ("--add", "bob", "--override=authorizer.class.name=x.Y")
-    code, answer = run(properties, capsys, monkeypatch, *words)
+    code, answer = users(*words)
     assert code == 0
     assert "authorizer.class.name" in answer["start_refused"]
 
 
 def test_users_of_a_cluster_are_in_zookeeper_and_nowhere_else(
-    properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    properties: Path, users: Users
 ) -> None:
     nobody = "--override=zookeeper.connect=127.0.0.1:1"
     patience = "--override=zookeeper.connection.timeout.ms=300"
-    code, answer = run(properties, capsys, monkeypatch, "--add", "bob", nobody, patience)
+    code, answer = users("--add", "bob", nobody, patience)
     assert code == 1
     assert "no ZooKeeper server of 127.0.0.1:1 has answered" in answer
     assert not (properties.parent / "a").exists()
 
 
 def test_topics_that_kafka_wrote_are_taken_over_as_at_the_first_start(
-    properties: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    properties: Path, users: Users
 ) -> None:
     partition = properties.parent / "a" / "orders-0"
     partition.mkdir(parents=True)
     (partition / "00000000000000000000.log").touch()
-    assert run(properties, capsys, monkeypatch, "--add", "bob")[0] == 0
-    media = SqliteMedia()
-    store: EmbeddedStore = at_once(
-        EmbeddedStore.open(media.open, str(properties.parent / "a" / media.file_name))
-    )
-    assert at_once(store.children("/brokers/topics")) == ["orders"]
-    at_once(store.close())
+    assert users("--add", "bob")[0] == 0
+    assert at_once(written(properties).children("/brokers/topics")) == ["orders"]

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -18,22 +17,11 @@ import trio.testing
 
 from broker.world import child
 from broker.world.machine import MOST_MEMORY, MachineWorkers
-from broker.world.workers import DedicatedWorker, WorkerDied
+from broker.world.workers import WorkerDied
 from protocol.records.effort import Effort
+from tests.support.driving import close
 from tests.support.installation import CHECKOUT
 from tests.support.waiting import wait_until
-
-
-@pytest.fixture
-def machine() -> Iterator[MachineWorkers]:
-    workers = MachineWorkers()
-    yield workers
-    trio.run(close, workers)
-
-
-async def close(what: MachineWorkers | DedicatedWorker) -> None:
-    """On a loop, as always."""
-    what.close()
 
 
 def pid() -> int:
@@ -154,26 +142,23 @@ def test_two_children_that_are_killed_are_told_of(machine: MachineWorkers) -> No
 
 
 @pytest.mark.parametrize("stop", [False, True], ids=["working", "stopped"])
-def test_who_is_cancelled_does_not_wait_for_the_child(
+@pytest.mark.usefixtures("loop")
+async def test_who_is_cancelled_does_not_wait_for_the_child(
     machine: MachineWorkers, tmp_path: Path, stop: bool
 ) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-
-    async def main() -> None:
-        number = await machine.in_process(pid)
-        with trio.fail_after(60):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(machine.in_process, wait_for, pipe, "x")
-                while not pipe.with_suffix(".begun").exists():
-                    await trio.sleep(0.001)
-                if stop:
-                    os.kill(number, signal.SIGSTOP)
-                nursery.cancel_scope.cancel()
-            assert await machine.in_process(pid) != number
-        wait_until(lambda: state_of(number) in ("gone", "Z"), 20)
-
-    trio.run(main)
+    number = await machine.in_process(pid)
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(machine.in_process, wait_for, pipe, "x")
+            while not pipe.with_suffix(".begun").exists():
+                await trio.sleep(0.001)
+            if stop:
+                os.kill(number, signal.SIGSTOP)
+            nursery.cancel_scope.cancel()
+        assert await machine.in_process(pid) != number
+    wait_until(lambda: state_of(number) in ("gone", "Z"), 20)
 
 
 def test_a_stopped_child_does_not_outlive_its_owner(machine: MachineWorkers) -> None:

@@ -14,17 +14,14 @@ from broker.world.turns import PAUSES, TURN_OVER, TURN_S
 from broker.world.workers import InlineWorkers, Workers
 from storage.errors import StorageError
 from storage.waits import PAUSE, Signal, Until, Wait, call, together
+from tests.support.driving import close
 
 
 @pytest.fixture(params=[InlineWorkers, MachineWorkers])
 def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
     workers: Workers = request.param()
     yield Driver(workers, SystemClock())
-
-    async def close() -> None:
-        workers.close()
-
-    trio.run(close)
+    trio.run(close, workers)
 
 
 def fail(error: Exception) -> None:
@@ -41,25 +38,32 @@ async def noting(notes: list[str], name: str, error: Exception | None = None) ->
     return threading.get_ident()
 
 
+def test_calls_run_in_a_thread_and_the_rest_on_the_loop(driver: Driver) -> None:
+    async def work() -> tuple[int, int]:
+        return await call(threading.get_ident), threading.get_ident()
+
+    called, after = trio.run(driver.run, work())
+    assert after == threading.get_ident()
+    assert (called == after) is isinstance(driver._workers, InlineWorkers)
+
+
 def test_work_returns_on_the_loop(driver: Driver) -> None:
     notes: list[str] = []
     assert trio.run(driver.run, noting(notes, "a")) == threading.get_ident()
     assert notes == ["begun a", "ended a", "after a"]
 
 
-def test_calls_are_completed_though_the_task_is_cancelled(driver: Driver) -> None:
+@pytest.mark.usefixtures("loop")
+async def test_calls_are_completed_though_the_task_is_cancelled(driver: Driver) -> None:
     notes: list[str] = []
-
-    async def cancelled() -> None:
-        with trio.CancelScope() as scope:
-            scope.cancel()
-            await driver.run(noting(notes, "a"))
-
-    trio.run(cancelled)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await driver.run(noting(notes, "a"))
     assert notes == ["begun a", "ended a", "after a"]
 
 
-def test_cancelled_at_a_call_nothing_follows_the_next_pause(driver: Driver) -> None:
+@pytest.mark.usefixtures("loop")
+async def test_cancelled_at_a_call_nothing_follows_the_next_pause(driver: Driver) -> None:
     notes: list[str] = []
     scope = trio.CancelScope()
 
@@ -74,11 +78,8 @@ def test_cancelled_at_a_call_nothing_follows_the_next_pause(driver: Driver) -> N
         finally:
             notes.append("cleaned up")
 
-    async def main() -> None:
-        with scope:
-            await driver.run(work())
-
-    trio.run(main)
+    with scope:
+        await driver.run(work())
     assert notes[-2:] == ["after b", "cleaned up"]
     assert scope.cancelled_caught
 
@@ -119,6 +120,11 @@ def standing() -> float:
     return 0.0
 
 
+def awaited(wait: Wait) -> Signal[Any]:
+    assert isinstance(wait, Until)
+    return wait.signal
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_the_rest_of_work_waits_for_what_the_work_waits_for(begun: bool) -> None:
     noting = Noting()
@@ -130,13 +136,9 @@ def test_the_rest_of_work_waits_for_what_the_work_waits_for(begun: bool) -> None
     rest_of = work()
     wait = turn(rest_of, None, 0.0, standing) if begun else None
     whole = rest(rest_of, wait, noting, standing)
-    found = whole.send(None)
-    assert isinstance(found, Until)
-    assert found.signal is first
+    assert awaited(whole.send(None)) is first
     first.fire(3)
-    found = whole.send(None)
-    assert isinstance(found, Until)
-    assert found.signal is second
+    assert awaited(whole.send(None)) is second
     second.fire(4)
     with pytest.raises(StopIteration) as end:
         whole.send(None)
@@ -231,7 +233,5 @@ def test_the_first_turn_begins_when_the_work_goes_on(begun: bool) -> None:
     if begun:
         whole.send(None)
         first.fire()
-    found = whole.send(None)
-    assert isinstance(found, Until)
-    assert found.signal is second
+    assert awaited(whole.send(None)) is second
     whole.close()

@@ -137,7 +137,8 @@ def test_collecting_garbage_is_named(watched: Watched, caplog: pytest.LogCapture
     assert "200 ms of it by collecting garbage, generation 2" in caplog.text
 
 
-def test_timers_and_tasks_are_named(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.usefixtures("loop")
+async def test_timers_and_tasks_are_named(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     watch = LoopWatch(clock)
 
@@ -154,31 +155,25 @@ def test_timers_and_tasks_are_named(caplog: pytest.LogCaptureFixture) -> None:
         await PAUSE
         clock.advance(0.1)
 
-    async def live() -> None:
-        task = Task(name="log-retention", initial_delay_ms=0, period_ms=10**6, run=retention)
-        driver = Driver(InlineWorkers(), clock, watch)
-        background = Background(threads=1, clock=TrioClock(), driver=driver)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(background.run, [task])
-            while not background.statistics() or not watch._noted:
-                await trio.lowlevel.checkpoint()
-            assert noted() == "the background task log-retention"
-            nursery.cancel_scope.cancel()
-
-    trio.run(live)
+    task = Task(name="log-retention", initial_delay_ms=0, period_ms=10**6, run=retention)
+    driver = Driver(InlineWorkers(), clock, watch)
+    background = Background(threads=1, clock=TrioClock(), driver=driver)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(background.run, [task])
+        while not background.statistics() or not watch._noted:
+            await trio.lowlevel.checkpoint()
+        assert noted() == "the background task log-retention"
+        nursery.cancel_scope.cancel()
 
 
-def test_trio_calls_the_watch_around_its_wait() -> None:
+@pytest.mark.usefixtures("loop")
+async def test_trio_calls_the_watch_around_its_wait() -> None:
     clock = ManualClock()
     watch = LoopWatch(clock)
-
-    async def live() -> None:
-        trio.lowlevel.add_instrument(watch)
-        await trio.lowlevel.checkpoint()
-        clock.advance(0.3)
-        await trio.lowlevel.checkpoint()
-
-    trio.run(live)
+    trio.lowlevel.add_instrument(watch)
+    await trio.lowlevel.checkpoint()
+    clock.advance(0.3)
+    await trio.lowlevel.checkpoint()
     assert watch.statistics().longest_turn_s == pytest.approx(0.3)
 
 

@@ -28,13 +28,21 @@ A, B, C = (
 Place = tuple[MetadataMedia, str]
 
 
+PATH = f"/d/{JournalMedia.file_name}"
+
+
+@pytest.fixture
+def fs() -> FaultyFileSystem:
+    made = FaultyFileSystem()
+    made.make_dirs("/d")
+    return made
+
+
 @pytest.fixture(params=["sqlite", "journal"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path, fs: FaultyFileSystem) -> Place:
     if request.param == "sqlite":
         return SqliteMedia(), str(tmp_path / SqliteMedia.file_name)
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
-    return JournalMedia(fs), f"/d/{JournalMedia.file_name}"
+    return JournalMedia(fs), PATH
 
 
 def test_rows_are_there_after_it_was_closed_and_opened(place: Place) -> None:
@@ -107,16 +115,6 @@ def test_what_sqlite_has_acknowledged_survives_kill_9(tmp_path: Path) -> None:
 
 
 # ---- the journal on disks that fail
-
-
-@pytest.fixture
-def fs() -> FaultyFileSystem:
-    made = FaultyFileSystem()
-    made.make_dirs("/d")
-    return made
-
-
-PATH = f"/d/{JournalMedia.file_name}"
 
 
 def test_a_power_loss_takes_nothing_that_was_acknowledged_and_half_of_nothing(

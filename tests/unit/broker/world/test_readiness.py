@@ -1,6 +1,6 @@
 """What a readiness tells of streams, sockets and in memory alike (`broker.world.readiness`)."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -22,18 +22,15 @@ from tests.unit.broker.world.test_stream_contract import connected, fill, receiv
 RDHUP = HANGUP & ~BROKEN
 
 
-def on_both(mask: int) -> Callable[[Callable[..., Any]], Callable[[Net], None]]:
+def on_both(mask: int) -> Callable[[Callable[..., Any]], Callable[[Net], Awaitable[None]]]:
     """A test that gets a network, both ends of a connection, and a readiness with the server's."""
 
-    def decorate(test: Callable[..., Any]) -> Callable[[Net], None]:
-        def run(net: Net) -> None:
-            async def main() -> None:
-                async with connected(net) as (client, server):
-                    readiness = net.transport.readiness()
-                    key = readiness.add(server.source, mask)
-                    await test(net, client, server, readiness, key)
-
-            net.run(main)
+    def decorate(test: Callable[..., Any]) -> Callable[[Net], Awaitable[None]]:
+        async def run(net: Net) -> None:
+            async with connected(net) as (client, server):
+                readiness = net.transport.readiness()
+                key = readiness.add(server.source, mask)
+                await test(net, client, server, readiness, key)
 
         return run
 
@@ -131,36 +128,30 @@ async def test_waiting_ends_when_there_is_something_to_tell(
         await went_on.wait()
 
 
-def test_of_many_each_is_told_of_in_turn(net: Net) -> None:
-    async def main() -> None:
-        readiness = net.transport.readiness()
-        async with connected(net) as (one, _one), connected(net) as (two, _two):
-            keys = [readiness.add(server.source, READABLE.mask) for server in (_one, _two)]
-            one.send(b"x")
-            two.send(b"x")
-            await net.settle()
-            found = [readiness.poll(0, 1)[0][0] for _ in range(4)]
-            assert sorted(found) == sorted(keys * 2)
-            assert found[0] != found[1]
-            _one.close()
-            readiness.forget(keys[0])
-            assert dict(readiness.poll(0, 8)) == {keys[1]: IN}
-
-    net.run(main)
+async def test_of_many_each_is_told_of_in_turn(net: Net) -> None:
+    readiness = net.transport.readiness()
+    async with connected(net) as (one, _one), connected(net) as (two, _two):
+        keys = [readiness.add(server.source, READABLE.mask) for server in (_one, _two)]
+        one.send(b"x")
+        two.send(b"x")
+        await net.settle()
+        found = [readiness.poll(0, 1)[0][0] for _ in range(4)]
+        assert sorted(found) == sorted(keys * 2)
+        assert found[0] != found[1]
+        _one.close()
+        readiness.forget(keys[0])
+        assert dict(readiness.poll(0, 8)) == {keys[1]: IN}
 
 
-def test_what_is_ready_already_is_told_of_when_it_is_added(net: Net) -> None:
-    async def main() -> None:
-        readiness = net.transport.readiness()
-        async with connected(net) as (client, server):
-            client.send(b"x")
-            await net.settle()
-            key = readiness.add(server.source, READABLE.mask)
-            with trio.fail_after(60):
-                await readiness.wait()
-            assert told(readiness, key) == IN
-
-    net.run(main)
+async def test_what_is_ready_already_is_told_of_when_it_is_added(net: Net) -> None:
+    readiness = net.transport.readiness()
+    async with connected(net) as (client, server):
+        client.send(b"x")
+        await net.settle()
+        key = readiness.add(server.source, READABLE.mask)
+        with trio.fail_after(60):
+            await readiness.wait()
+        assert told(readiness, key) == IN
 
 
 @pytest.mark.parametrize("wait", [READABLE, WRITABLE])

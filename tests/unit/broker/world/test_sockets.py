@@ -5,6 +5,8 @@ What it shares with the network in memory is in `test_stream_contract.py`.
 
 import errno
 import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from types import BuiltinMethodType
 
 import pytest
@@ -27,9 +29,10 @@ def listen(
     *,
     send_buffer: int = SYSTEM_DEFAULT,
     receive_buffer: int = SYSTEM_DEFAULT,
+    transport: SocketTransport | None = None,
 ) -> SocketListening:
     listener = Listener(name="PLAINTEXT", host=host, port=port, protocol="PLAINTEXT")
-    return SocketTransport().listen(
+    return (transport or SocketTransport()).listen(
         listener, backlog=5, send_buffer=send_buffer, receive_buffer=receive_buffer
     )
 
@@ -43,27 +46,34 @@ def accept(listening: SocketListening) -> SocketStream:
     return trio.run(main)
 
 
+@contextmanager
+def connected(
+    listening: SocketListening, host: str = "127.0.0.1"
+) -> Iterator[tuple[socket.socket, SocketStream]]:
+    """The client's end and the server's; all is closed afterwards."""
+    with (
+        closing(listening),
+        socket.create_connection((host, listening.bound.port), 5) as client,
+        closing(accept(listening)) as server,
+    ):
+        yield client, server
+
+
 @pytest.mark.parametrize("host", ["", "127.0.0.1", "localhost", "::1"])
 def test_every_kind_of_host(host: str) -> None:
     listening = listen(host)
     target = "127.0.0.1" if host in ("", "localhost") else host
-    with socket.create_connection((target, listening.bound.port), 5) as client:
-        server = accept(listening)
+    with connected(listening, target) as (client, server):
         assert server.peer == Address(target, client.getsockname()[1])
         assert server.local == Address(target, listening.bound.port)
-        server.close()
     assert str(listening.bound).endswith(f":{listening.bound.port}")
-    listening.close()
 
 
 def test_an_address_with_a_zone_is_listened_on() -> None:
     listening = listen("::1%lo")
     assert str(listening.bound) == f"PLAINTEXT://[::1%lo]:{listening.bound.port}"
-    with socket.create_connection(("::1", listening.bound.port), 5):
-        server = accept(listening)
+    with connected(listening, "::1") as (_, server):
         assert server.local == Address("::1", listening.bound.port)
-        server.close()
-    listening.close()
 
 
 def test_a_link_local_address_keeps_its_zone() -> None:
@@ -76,11 +86,8 @@ def test_a_link_local_address_keeps_its_zone() -> None:
 def test_the_wildcard_listens_on_ipv6_too() -> None:
     listening = listen("")
     assert listening.bound.host == "0.0.0.0"
-    with socket.create_connection(("::1", listening.bound.port), 5):
-        server = accept(listening)
+    with connected(listening, "::1") as (_, server):
         assert server.peer.host == "::1"
-        server.close()
-    listening.close()
 
 
 def test_an_ipv4_address_within_ipv6_reads_as_ipv4() -> None:
@@ -91,8 +98,6 @@ def test_an_ipv4_address_within_ipv6_reads_as_ipv4() -> None:
 
 def test_a_port_in_use_is_one_clear_error() -> None:
     first = listen("127.0.0.1")
-    with pytest.raises(BindError, match="in use"):
-        listen("127.0.0.1", first.bound.port)
     with pytest.raises(BindError, match=r"^\[Errno 98\] [^;]*in use$"):
         listen("", first.bound.port)  # tried on IPv6 and on IPv4
     first.close()
@@ -104,39 +109,24 @@ def test_an_unknown_host_is_one_clear_error() -> None:
 
 
 def test_accepted_sockets_have_the_options_that_were_asked_for() -> None:
+    wanted = (  # Linux doubles sizes, for its own bookkeeping
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        (socket.SOL_SOCKET, socket.SO_SNDBUF, 120_000),
+        (socket.SOL_SOCKET, socket.SO_RCVBUF, 100_000),
+    )
     listening = listen("127.0.0.1", send_buffer=60_000, receive_buffer=50_000)
-    with socket.create_connection(("127.0.0.1", listening.bound.port), 5):
-        server = accept(listening)
-        options = {
-            name: server.source.getsockopt(level, option)
-            for name, level, option in (
-                ("no delay", socket.IPPROTO_TCP, socket.TCP_NODELAY),
-                ("keep alive", socket.SOL_SOCKET, socket.SO_KEEPALIVE),
-                ("send buffer", socket.SOL_SOCKET, socket.SO_SNDBUF),
-                ("receive buffer", socket.SOL_SOCKET, socket.SO_RCVBUF),
-            )
-        }
-        # Linux doubles sizes, for its own bookkeeping.
-        assert options == {
-            "no delay": 1,
-            "keep alive": 1,
-            "send buffer": 120_000,
-            "receive buffer": 100_000,
-        }
-        server.close()
-    listening.close()
+    with connected(listening) as (_, server):
+        for level, option, value in wanted:
+            assert server.source.getsockopt(level, option) == value, option
 
 
 def test_no_frame_of_python_stands_between_the_hot_loop_and_the_system_call() -> None:
-    listening = listen("127.0.0.1")
-    with socket.create_connection(("127.0.0.1", listening.bound.port), 5):
-        server = accept(listening)
+    with connected(listen("127.0.0.1")) as (_, server):
         assert isinstance(server.recv_into, BuiltinMethodType)
         assert isinstance(server.send, BuiltinMethodType)
         assert server.wait_readable.__func__ is trio.lowlevel.wait_readable
         assert server.wait_writable.__func__ is trio.lowlevel.wait_writable
-        server.close()
-    listening.close()
 
 
 def test_a_client_that_is_gone_before_it_was_looked_at_is_one_that_went_away(
@@ -156,19 +146,12 @@ def test_a_client_that_is_gone_before_it_was_looked_at_is_one_that_went_away(
 
 def test_streams_of_many_idle_connections_are_small() -> None:
     """Ten thousand idle connections are what a broker may have: no dictionaries."""
-    listening = listen("127.0.0.1")
-    with socket.create_connection(("127.0.0.1", listening.bound.port), 5):
-        server = accept(listening)
+    with connected(listen("127.0.0.1")) as (_, server):
         assert not hasattr(server, "__dict__")
-        server.close()
-    listening.close()
 
 
 def test_a_client_gets_no_descriptor_from_the_ceiling_on() -> None:
-    listener = Listener(name="PLAINTEXT", host="127.0.0.1", port=0, protocol="PLAINTEXT")
-    listening = SocketTransport(ceiling=3).listen(
-        listener, backlog=5, send_buffer=SYSTEM_DEFAULT, receive_buffer=SYSTEM_DEFAULT
-    )
+    listening = listen("127.0.0.1", transport=SocketTransport(ceiling=3))
     with socket.create_connection(("127.0.0.1", listening.bound.port), 5) as client:
         with pytest.raises(OSError, match="for files") as caught:
             accept(listening)
@@ -188,26 +171,23 @@ async def dialed(host: str, port: int) -> SocketStream:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "::1%lo"])
-def test_a_broker_connects_to_any_kind_of_host(host: str) -> None:
+@pytest.mark.usefixtures("loop")
+async def test_a_broker_connects_to_any_kind_of_host(host: str) -> None:
     listening = listen(host)
-
-    async def main() -> None:
-        stream = await dialed(host, listening.bound.port)
-        server = listening.accept()
-        assert stream.peer == server.local
-        assert stream.local == server.peer
-        assert stream.source.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        assert not stream.source.getblocking()
-        stream.send(b"hello")
-        with trio.fail_after(60):
-            await server.wait_readable()
-        buffer = bytearray(5)
-        assert server.recv_into(memoryview(buffer)) == 5
-        assert buffer == b"hello"
-        stream.close()
-        server.close()
-
-    trio.run(main)
+    stream = await dialed(host, listening.bound.port)
+    server = listening.accept()
+    assert stream.peer == server.local
+    assert stream.local == server.peer
+    assert stream.source.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert not stream.source.getblocking()
+    stream.send(b"hello")
+    with trio.fail_after(60):
+        await server.wait_readable()
+    buffer = bytearray(5)
+    assert server.recv_into(memoryview(buffer)) == 5
+    assert buffer == b"hello"
+    stream.close()
+    server.close()
     listening.close()
 
 
@@ -221,19 +201,16 @@ def test_nobody_there_is_one_clear_error() -> None:
         trio.run(dialed, "no.such.host.invalid", 9)
 
 
-def test_connecting_can_be_given_up_and_leaves_no_socket() -> None:
+@pytest.mark.usefixtures("loop")
+async def test_connecting_can_be_given_up_and_leaves_no_socket() -> None:
     made: list[socket.socket] = []
-
-    async def main() -> None:
-        full = socket.socket()
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        with trio.move_on_after(0.05) as scope:
-            while True:  # the kernel answers as many as fit into the backlog
-                stream = await dialed("127.0.0.1", full.getsockname()[1])
-                made.append(stream.source)
-        assert scope.cancelled_caught
-        for sock in (*made, full):
-            sock.close()
-
-    trio.run(main)
+    full = socket.socket()
+    full.bind(("127.0.0.1", 0))
+    full.listen(0)
+    with trio.move_on_after(0.05) as scope:
+        while True:  # the kernel answers as many as fit into the backlog
+            stream = await dialed("127.0.0.1", full.getsockname()[1])
+            made.append(stream.source)
+    assert scope.cancelled_caught
+    for sock in (*made, full):
+        sock.close()

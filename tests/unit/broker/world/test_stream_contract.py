@@ -1,7 +1,7 @@
 """One contract, two networks: what `broker.world.transport` says holds for both."""
 
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -38,15 +38,12 @@ async def connected(net: Net) -> AsyncIterator[tuple[Any, Any]]:
             either.close()
 
 
-def on_both(test: Callable[..., Any]) -> Callable[[Net], None]:
+def on_both(test: Callable[..., Any]) -> Callable[[Net], Awaitable[None]]:
     """A test that gets a network and both ends of a connection."""
 
-    def run(net: Net) -> None:
-        async def main() -> None:
-            async with connected(net) as (client, server):
-                await test(net, client, server)
-
-        net.run(main)
+    async def run(net: Net) -> None:
+        async with connected(net) as (client, server):
+            await test(net, client, server)
 
     return run
 
@@ -285,83 +282,74 @@ async def test_files_are_sent_by_streams_that_say_so(
         assert await receive(client, 30) == bytes([*range(10, 30), *range(90, 100)])
 
 
-def test_streams_are_accepted_in_the_order_in_which_they_came(net: Net) -> None:
-    async def main() -> None:
-        listening = listen(net)
-        with pytest.raises(BlockingIOError):
+async def test_streams_are_accepted_in_the_order_in_which_they_came(net: Net) -> None:
+    listening = listen(net)
+    with pytest.raises(BlockingIOError):
+        listening.accept()
+    clients = [net.connect(listening.bound.port) for _ in range(3)]
+    clients[0].send(b"said before it was accepted")
+    with assert_checkpoints():
+        await listening.wait_acceptable()
+    servers = []
+    for client in clients:
+        await listening.wait_acceptable()
+        servers.append(listening.accept())
+        assert servers[-1].peer == client.local
+    assert await receive(servers[0], 4) == b"said"
+    with pytest.raises(BlockingIOError):
+        listening.accept()
+    for either in (*clients, *servers, listening):
+        either.close()
+
+
+async def test_a_client_or_the_end_of_listening_wakes_the_acceptor(net: Net) -> None:
+    listening = listen(net)
+    woken: list[int] = []
+
+    async def wait() -> None:
+        await listening.wait_acceptable()
+        woken.append(1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await net.settle()
+        assert not woken
+        client = net.connect(listening.bound.port)
+        await net.settle()
+        assert woken == [1]
+        listening.accept().close()
+        client.close()
+        nursery.start_soon(wait)
+        await net.settle()
+        assert woken == [1]
+        assert listening.is_open
+        listening.close()
+        assert not listening.is_open
+        await net.settle()
+        assert woken == [1, 1]
+        with pytest.raises(OSError, match=r"."):
             listening.accept()
-        clients = [net.connect(listening.bound.port) for _ in range(3)]
-        clients[0].send(b"said before it was accepted")
-        with assert_checkpoints():
-            await listening.wait_acceptable()
-        servers = []
-        for client in clients:
-            await listening.wait_acceptable()
-            servers.append(listening.accept())
-            assert servers[-1].peer == client.local
-        assert await receive(servers[0], 4) == b"said"
-        with pytest.raises(BlockingIOError):
-            listening.accept()
-        for either in (*clients, *servers, listening):
-            either.close()
-
-    net.run(main)
 
 
-def test_a_client_or_the_end_of_listening_wakes_the_acceptor(net: Net) -> None:
-    async def main() -> None:
-        listening = listen(net)
-        woken: list[int] = []
-
-        async def wait() -> None:
-            await listening.wait_acceptable()
-            woken.append(1)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(wait)
-            await net.settle()
-            assert not woken
-            client = net.connect(listening.bound.port)
-            await net.settle()
-            assert woken == [1]
-            listening.accept().close()
-            client.close()
-            nursery.start_soon(wait)
-            await net.settle()
-            assert woken == [1]
-            assert listening.is_open
-            listening.close()
-            assert not listening.is_open
-            await net.settle()
-            assert woken == [1, 1]
-            with pytest.raises(OSError, match=r"."):
-                listening.accept()
-
-    net.run(main)
-
-
-def test_a_port_is_one_listeners_until_it_is_given_back(net: Net) -> None:
-    async def main() -> None:
-        first = listen(net)
-        port = first.bound.port
-        assert listen_and_close(net) != port
-        with pytest.raises(BindError, match="in use"):
-            listen(net, port)
-        waiting = net.connect(port)
-        first.close()
-        first.close()
-        await waiting.wait_readable()
-        with pytest.raises(ConnectionResetError):
-            received(waiting)
-        waiting.close()
-        with pytest.raises(ConnectionRefusedError):
-            net.connect(port)
-        second = listen(net, port)
-        assert second.bound == first.bound
-        net.connect(port).close()
-        second.close()
-
-    net.run(main)
+async def test_a_port_is_one_listeners_until_it_is_given_back(net: Net) -> None:
+    first = listen(net)
+    port = first.bound.port
+    assert listen_and_close(net) != port
+    with pytest.raises(BindError, match="in use"):
+        listen(net, port)
+    waiting = net.connect(port)
+    first.close()
+    first.close()
+    await waiting.wait_readable()
+    with pytest.raises(ConnectionResetError):
+        received(waiting)
+    waiting.close()
+    with pytest.raises(ConnectionRefusedError):
+        net.connect(port)
+    second = listen(net, port)
+    assert second.bound == first.bound
+    net.connect(port).close()
+    second.close()
 
 
 def listen_and_close(net: Net) -> int:

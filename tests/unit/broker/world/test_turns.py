@@ -1,5 +1,6 @@
 """Turns: who waits beside long work waits for one turn of it, not for all of it."""
 
+import pytest
 import trio
 
 from broker.world.driver import Driver
@@ -50,7 +51,8 @@ def test_a_turn_ends_with_its_pauses_where_time_stands_still() -> None:
     assert _interruptions(items=3 * (PAUSES + 1), ms_each=0) == 3
 
 
-def test_of_many_long_works_one_goes_on_in_a_pass_of_the_loop() -> None:
+@pytest.mark.usefixtures("loop")
+async def test_of_many_long_works_one_goes_on_in_a_pass_of_the_loop() -> None:
     """A hundred works of two milliseconds a turn would be a fifth of a second for all others."""
     turns_since = 0
     most = 0
@@ -74,13 +76,10 @@ def test_of_many_long_works_one_goes_on_in_a_pass_of_the_loop() -> None:
             most = max(most, turns_since)
             turns_since = 0
 
-    async def main() -> None:
-        async with trio.open_nursery() as outer:
-            outer.start_soon(other)
-            async with trio.open_nursery() as nursery:
-                for _ in range(50):
-                    nursery.start_soon(driver.run, work())
-            outer.cancel_scope.cancel()
-
-    trio.run(main)
+    async with trio.open_nursery() as outer:
+        outer.start_soon(other)
+        async with trio.open_nursery() as nursery:
+            for _ in range(50):
+                nursery.start_soon(driver.run, work())
+        outer.cancel_scope.cancel()
     assert most <= 2

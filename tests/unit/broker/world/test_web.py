@@ -1,16 +1,15 @@
 """Documents of the web, read with bounds."""
 
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from broker.world.clock import SystemClock
 from broker.world.web import LARGEST, NO_WEB, MachineWeb
+from tests.support.serving import serving_http
 
 WEB = MachineWeb(SystemClock())
 
@@ -28,26 +27,6 @@ def test_a_file(tmp_path: Path) -> None:
         WEB.read((tmp_path / "absent").as_uri())
 
 
-@contextmanager
-def serving(answer: Callable[[BaseHTTPRequestHandler], object]) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answer(self)
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/keys"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def said(*pieces: bytes, status: int = 200, pause_s: float = 0.0) -> Callable[..., None]:
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(status)
@@ -63,7 +42,7 @@ def said(*pieces: bytes, status: int = 200, pause_s: float = 0.0) -> Callable[..
 
 
 def test_a_document_of_a_server() -> None:
-    with serving(said(b"{", b"}")) as url:
+    with serving_http(said(b"{", b"}")) as url:
         assert WEB.read(url) == b"{}"
 
 
@@ -76,20 +55,20 @@ def test_a_document_of_a_server() -> None:
     ],
 )
 def test_what_is_no_document_is_an_os_error(answer: Callable[..., object], told: str) -> None:
-    with serving(answer) as url, pytest.raises(OSError, match=told):
+    with serving_http(answer) as url, pytest.raises(OSError, match=told):
         WEB.read(url)
 
 
 def test_a_server_that_drips_is_not_waited_for() -> None:
     with (
-        serving(said(*[b"x"] * 50, pause_s=0.02)) as url,
+        serving_http(said(*[b"x"] * 50, pause_s=0.02)) as url,
         pytest.raises(TimeoutError, match="not all of it came"),
     ):
         MachineWeb(SystemClock(), longest_s=0.1).read(url)
 
 
 def test_a_server_that_is_not_there() -> None:
-    with serving(said(b"")) as url:
+    with serving_http(said(b"")) as url:
         pass
     with pytest.raises(OSError, match="refused"):
         WEB.read(url)

@@ -12,19 +12,8 @@ import trio
 import trio.testing
 
 from broker.world.machine import LOWEST, NICE, MachineWorkers
-from broker.world.workers import DedicatedWorker, InlineWorkers, WorkerDied, Workers
-
-
-@pytest.fixture
-def machine() -> Iterator[MachineWorkers]:
-    workers = MachineWorkers()
-    yield workers
-    trio.run(close, workers)
-
-
-async def close(what: Workers | DedicatedWorker) -> None:
-    """On a loop, as always."""
-    what.close()
+from broker.world.workers import InlineWorkers, WorkerDied, Workers
+from tests.support.driving import close
 
 
 @pytest.fixture(params=[InlineWorkers, MachineWorkers])
@@ -42,12 +31,9 @@ def process_and(value: object) -> tuple[int, int, object]:
     return os.getpid(), os.nice(0), value
 
 
-def fail(kind: type[Exception]) -> None:
-    raise kind("as asked")
-
-
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def fail(*values: Any) -> None:
+    """Raise an error of the last type that is given; a hand gives its state before it."""
+    raise values[-1]("as asked")
 
 
 def test_a_thread_is_another_one_and_inline_is_here(machine: MachineWorkers) -> None:
@@ -70,22 +56,14 @@ def test_what_the_work_raises_is_raised_here(workers: Any, where: str) -> None:
         trio.run(getattr(workers, where), fail, LookupError)
 
 
-def test_a_child_that_dies_is_told_and_the_next_work_gets_another(machine: MachineWorkers) -> None:
-    with pytest.raises(WorkerDied):
-        trio.run(machine.in_process, die)
-    assert trio.run(machine.in_process, process_and, 1)[2] == 1
-
-
-def test_who_waits_for_the_process_can_be_cancelled(machine: MachineWorkers) -> None:
-    async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(machine.in_process, time.sleep, 0.3)
-            await trio.testing.wait_all_tasks_blocked()
-            with trio.move_on_after(0.01) as waiting:
-                await machine.in_process(time.sleep, 0)
-            assert waiting.cancelled_caught
-
-    trio.run(main)
+@pytest.mark.usefixtures("loop")
+async def test_who_waits_for_the_process_can_be_cancelled(machine: MachineWorkers) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(machine.in_process, time.sleep, 0.3)
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.move_on_after(0.01) as waiting:
+            await machine.in_process(time.sleep, 0)
+        assert waiting.cancelled_caught
 
 
 def remember(state: dict[str, Any], value: int) -> tuple[int, list[int]]:
@@ -94,7 +72,7 @@ def remember(state: dict[str, Any], value: int) -> tuple[int, list[int]]:
 
 
 def die_with(state: dict[str, Any]) -> None:
-    die()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_a_hand_keeps_between_two_calls_lives_until_it_is_closed(workers: Workers) -> None:
@@ -103,14 +81,10 @@ def test_what_a_hand_keeps_between_two_calls_lives_until_it_is_closed(workers: W
     assert seen == [1]
     assert trio.run(worker.call, remember, 2) == (first, [1, 2])
     with pytest.raises(LookupError):
-        trio.run(worker.call, fail_with, LookupError)
+        trio.run(worker.call, fail, LookupError)
     assert trio.run(worker.call, remember, 4) == (first, [1, 2, 4])
     trio.run(close, worker)
     trio.run(close, worker)
-
-
-def fail_with(state: dict[str, Any], kind: type[Exception]) -> None:
-    fail(kind)
 
 
 def test_each_hand_has_a_state_of_its_own() -> None:

@@ -188,62 +188,68 @@ def test_a_watch_of_a_tree_with_a_log(steps: list[tuple[str, str]]) -> None:
 # ---- requests
 
 
-def with_fake(scenario: Callable[[FakeZooKeeper, ZooKeeperStore], Work[None]]) -> None:
-    with fake() as server:
-
-        async def whole() -> None:
-            store = await open_zookeeper_store("fake", session_timeout_s=0.2)
-            try:
-                await scenario(server, store)
-            finally:
-                await store.close()
-
-        run_on_loop(whole())
+Scenario = Callable[[FakeZooKeeper, FakeClient, ZooKeeperStore], Work[None]]
 
 
-def test_no_more_requests_are_under_way_than_allowed() -> None:
-    async def scenario(server: FakeZooKeeper, store: ZooKeeperStore) -> None:
-        (client,) = server.clients
-        client.hold()
-        waiting = [store.get(f"/{number}") for number in range(25)]
+def with_fake(scenario: Scenario) -> Callable[[], None]:
+    """A test that gets a fake server, and a client and the store over it."""
 
-        async def look() -> None:
-            await sleep(0.01)
-            assert store.statistics().in_flight == len(client._held) == 10
-            client.let_go()
+    def run() -> None:
+        with fake() as server:
 
-        await together(look(), *waiting)
-        assert store.statistics().in_flight == 0
+            async def whole() -> None:
+                store = await open_zookeeper_store("fake", session_timeout_s=0.2)
+                try:
+                    await scenario(server, server.clients[0], store)
+                finally:
+                    await store.close()
 
-    with_fake(scenario)
+            run_on_loop(whole())
+
+    return run
 
 
-def test_reads_that_were_lost_are_made_again() -> None:
-    async def scenario(server: FakeZooKeeper, store: ZooKeeperStore) -> None:
-        (client,) = server.clients
-        await store.create("/a", b"1")
-        client.hold()
+@with_fake
+async def test_no_more_requests_are_under_way_than_allowed(
+    server: FakeZooKeeper, client: FakeClient, store: ZooKeeperStore
+) -> None:
+    client.hold()
+    waiting = [store.get(f"/{number}") for number in range(25)]
 
-        async def read() -> None:
-            node = await store.get("/a")
-            assert node is not None
-            assert node.value == b"1"
+    async def look() -> None:
+        await sleep(0.01)
+        assert store.statistics().in_flight == len(client._held) == 10
+        client.let_go()
 
-        async def lose() -> None:
-            await sleep(0.01)
-            client.drop()
-            await sleep(0.01)
-            client.come_back()
+    await together(look(), *waiting)
+    assert store.statistics().in_flight == 0
 
-        await together(read(), lose())
 
-    with_fake(scenario)
+@with_fake
+async def test_reads_that_were_lost_are_made_again(
+    server: FakeZooKeeper, client: FakeClient, store: ZooKeeperStore
+) -> None:
+    await store.create("/a", b"1")
+    client.hold()
+
+    async def read() -> None:
+        node = await store.get("/a")
+        assert node is not None
+        assert node.value == b"1"
+
+    async def lose() -> None:
+        await sleep(0.01)
+        client.drop()
+        await sleep(0.01)
+        client.come_back()
+
+    await together(read(), lose())
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_writes_that_were_lost_are_made_once(seed: int) -> None:
-    async def scenario(server: FakeZooKeeper, store: ZooKeeperStore) -> None:
-        (client,) = server.clients
+    @with_fake
+    async def write_once(server: FakeZooKeeper, client: FakeClient, store: ZooKeeperStore) -> None:
         await store.apply([Create("/n", b"0"), Create("/epoch")])
         client.hold()
 
@@ -264,89 +270,85 @@ def test_writes_that_were_lost_are_made_once(seed: int) -> None:
         assert node is not None
         assert (node.value, node.version) == (b"2", 2)
 
-    with_fake(scenario)
+    write_once()
 
 
-def test_states_are_told_in_their_order() -> None:
-    async def scenario(server: FakeZooKeeper, store: ZooKeeperStore) -> None:
-        (client,) = server.clients
-        states: list[SessionState] = []
-        stop = store.watch_session(states.append)
-        client.drop()
-        client.come_back()
-        client.expire()
-        await store.get("/a")
-        assert [state.name for state in states] == [
-            *("SUSPENDED", "CONNECTED", "SUSPENDED", "EXPIRED", "CONNECTED"),
-        ]
-        stop()
-        await store.close()
-        assert states[-1] is SessionState.CONNECTED
+@with_fake
+async def test_states_are_told_in_their_order(
+    server: FakeZooKeeper, client: FakeClient, store: ZooKeeperStore
+) -> None:
+    states: list[SessionState] = []
+    stop = store.watch_session(states.append)
+    client.drop()
+    client.come_back()
+    client.expire()
+    await store.get("/a")
+    assert [state.name for state in states] == [
+        *("SUSPENDED", "CONNECTED", "SUSPENDED", "EXPIRED", "CONNECTED"),
+    ]
+    stop()
+    await store.close()
+    assert states[-1] is SessionState.CONNECTED
 
-    with_fake(scenario)
+
+@with_fake
+async def test_what_changes_before_the_first_look_is_told_if_that_was_lost(
+    server: FakeZooKeeper, client: FakeClient, store: ZooKeeperStore
+) -> None:
+    picture = Picture(server, "")
+    client.hold()
+    store.watch("/w", picture)
+    await sleep(0)
+    client.drop()
+    server.multi(_made("/w", "/w/a"), 0)
+    client.come_back()
+    await store.get("/w")
+    await store.get("/w")
+    assert picture.known == {"/w": b"1", "/w/a": b"1"}
 
 
-def test_what_changes_before_the_first_look_is_told_if_that_was_lost() -> None:
-    async def scenario(server: FakeZooKeeper, store: ZooKeeperStore) -> None:
-        (client,) = server.clients
-        picture = Picture(server, "")
+@with_fake
+async def test_a_notification_whose_read_was_lost_is_read_again(
+    server: FakeZooKeeper, client: FakeClient, store: ZooKeeperStore
+) -> None:
+    picture = Picture(server, "")
+    store.watch("/config/topics", picture)
+    await store.get("/config/topics")
+    read = client.get_async
+
+    def held(path: str, watch: Any = None) -> Any:
         client.hold()
-        store.watch("/w", picture)
+        return read(path, watch)
+
+    client.get_async = held  # type: ignore[method-assign]
+    server.multi(_made("/config/topics/t", "/config/changes/config_change_0000000000"), 0)
+    server.nodes[
+        "/config/changes/config_change_0000000000"
+    ].value = b'{"version":2,"entity_path":"topics/t"}'
+    while not client._held:
         await sleep(0)
-        client.drop()
-        server.multi(_made("/w", "/w/a"), 0)
-        client.come_back()
-        await store.get("/w")
-        await store.get("/w")
-        assert picture.known == {"/w": b"1", "/w/a": b"1"}
-
-    with_fake(scenario)
+    client.get_async = read  # type: ignore[method-assign]
+    client.drop()
+    client.come_back()
+    await store.get("/config")
+    await store.get("/config")
+    assert picture.known == {"/config/topics/t": b"1"}
 
 
-def test_a_notification_whose_read_was_lost_is_read_again() -> None:
-    async def scenario(server: FakeZooKeeper, store: ZooKeeperStore) -> None:
-        (client,) = server.clients
-        picture = Picture(server, "")
-        store.watch("/config/topics", picture)
-        await store.get("/config/topics")
-        read = client.get_async
-
-        def held(path: str, watch: Any = None) -> Any:
-            client.hold()
-            return read(path, watch)
-
-        client.get_async = held  # type: ignore[method-assign]
-        server.multi(_made("/config/topics/t", "/config/changes/config_change_0000000000"), 0)
-        server.nodes[
-            "/config/changes/config_change_0000000000"
-        ].value = b'{"version":2,"entity_path":"topics/t"}'
-        while not client._held:
-            await sleep(0)
-        client.get_async = read  # type: ignore[method-assign]
-        client.drop()
-        client.come_back()
-        await store.get("/config")
-        await store.get("/config")
-        assert picture.known == {"/config/topics/t": b"1"}
-
-    with_fake(scenario)
-
-
-def test_events_of_a_child_that_is_made_again_between_two_looks() -> None:
-    async def scenario(server: FakeZooKeeper, store: ZooKeeperStore) -> None:
-        (client,) = server.clients
-        heard: list[NodeEvent] = []
-        await store.create("/w/a", b"1")
-        store.watch("/w", heard.extend)
-        await store.get("/w")
-        client.drop()
-        server.multi(_recreate("/w/a"), 0)
-        client.come_back()
-        await store.get("/w")
-        await store.get("/w")
-        assert [event.change for event in heard if event.path == "/w/a"] == [NodeChange.CHANGED]
-
-    with_fake(scenario)
+@with_fake
+async def test_events_of_a_child_that_is_made_again_between_two_looks(
+    server: FakeZooKeeper, client: FakeClient, store: ZooKeeperStore
+) -> None:
+    heard: list[NodeEvent] = []
+    await store.create("/w/a", b"1")
+    store.watch("/w", heard.extend)
+    await store.get("/w")
+    client.drop()
+    server.multi(_recreate("/w/a"), 0)
+    client.come_back()
+    await store.get("/w")
+    await store.get("/w")
+    assert [event.change for event in heard if event.path == "/w/a"] == [NodeChange.CHANGED]
 
 
 def _made(*paths: str) -> list[Any]:

@@ -9,15 +9,15 @@ from config.definition import ConfigError, ConfigType
 from config.listener import Listener
 
 
-def refused(**props: str) -> str:
-    with pytest.raises(ConfigError) as caught:
-        BrokerConfig.parse({key.replace("__", "."): value for key, value in props.items()})
-    assert "\n" not in caught.value.message
-    return caught.value.message
-
-
 def parse(**props: str) -> BrokerConfig:
     return BrokerConfig.parse({key.replace("__", "."): value for key, value in props.items()})
+
+
+def refused(**props: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse(**props)
+    assert "\n" not in caught.value.message
+    return caught.value.message
 
 
 def test_the_defaults_are_kafkas() -> None:
@@ -94,12 +94,8 @@ def test_s_ret_9_milliseconds_go_before_minutes_before_hours() -> None:
     assert parse(log__roll__ms="5", log__roll__hours="2").log_roll_ms == 5
     assert parse(log__roll__jitter__hours="1").log_roll_jitter_ms == 3600000
     assert parse(log__flush__scheduler__interval__ms="9").log_flush_interval_ms == 9
-    assert (
-        parse(
-            log__flush__interval__ms="4", log__flush__scheduler__interval__ms="9"
-        ).log_flush_interval_ms
-        == 4
-    )
+    both = parse(log__flush__interval__ms="4", log__flush__scheduler__interval__ms="9")
+    assert both.log_flush_interval_ms == 4
 
 
 def test_the_old_timestamp_limit_stands_for_both_new_ones() -> None:
@@ -252,9 +248,7 @@ def test_s_cfg_6_keys_for_one_listener() -> None:
     ],
 )
 def test_start_up_checks_are_worded_as_kafkas(props: dict[str, str], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        BrokerConfig.parse(props)
-    assert caught.value.message == message
+    assert refused(**props) == message
 
 
 def test_what_asks_for_protection_that_is_not_there_stops_the_start() -> None:

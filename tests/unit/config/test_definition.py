@@ -44,50 +44,26 @@ def test_values_are_parsed_by_type(kind: ConfigType, text: str, value: object) -
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "message"),
+    ("kind", "text", "reason"),
     [
-        (
-            ConfigType.INT,
-            "abc",
-            "Invalid value abc for configuration k: Not a number of type INT",
-        ),
-        (
-            ConfigType.INT,
-            "2147483648",
-            "Invalid value 2147483648 for configuration k: Not a number of type INT",
-        ),
-        (
-            ConfigType.SHORT,
-            "40000",
-            "Invalid value 40000 for configuration k: Not a number of type SHORT",
-        ),
-        (
-            ConfigType.LONG,
-            "1_000",
-            "Invalid value 1_000 for configuration k: Not a number of type LONG",
-        ),
-        (
-            ConfigType.INT,
-            "١",
-            "Invalid value ١ for configuration k: Not a number of type INT",
-        ),
-        (
-            ConfigType.BOOLEAN,
-            "yes",
-            "Invalid value yes for configuration k: Expected value to be either true or false",
-        ),
-        (
-            ConfigType.DOUBLE,
-            "1,5",
-            "Invalid value 1,5 for configuration k: Not a number of type DOUBLE",
-        ),
+        (ConfigType.INT, "abc", "Not a number of type INT"),
+        (ConfigType.INT, "2147483648", "Not a number of type INT"),
+        (ConfigType.INT, "١", "Not a number of type INT"),
+        (ConfigType.SHORT, "40000", "Not a number of type SHORT"),
+        (ConfigType.LONG, "1_000", "Not a number of type LONG"),
+        (ConfigType.LONG, "9" * 20, "Not a number of type LONG"),
+        (ConfigType.LONG, "9" * 5000, "Not a number of type LONG"),
+        (ConfigType.DOUBLE, "1,5", "Not a number of type DOUBLE"),
+        (ConfigType.BOOLEAN, "yes", "Expected value to be either true or false"),
     ],
+    ids=lambda value: value[:20] if isinstance(value, str) else None,
 )
 def test_bad_values_are_worded_as_kafka_words_them(
-    kind: ConfigType, text: str, message: str
+    kind: ConfigType, text: str, reason: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_value("k", kind, text)
+    message = f"Invalid value {text} for configuration k: {reason}"
     assert caught.value.message == str(caught.value) == message
 
 
@@ -177,12 +153,6 @@ def test_a_list_has_each_entry_once_and_none_that_is_empty(key: ConfigKey) -> No
     for empty in (f"{entry},", f",{entry}", f"{entry},,{entry}", ","):
         with pytest.raises(ConfigError, match=f"^Configuration '{key.name}' values must not be"):
             key.parse(empty)
-
-
-@pytest.mark.parametrize("digits", [20, 5000])
-def test_a_number_of_very_many_digits_is_none(digits: int) -> None:
-    with pytest.raises(ConfigError, match="Not a number of type LONG"):
-        parse_value("k", ConfigType.LONG, "9" * digits)
 
 
 def test_replicas_to_throttle_are_kept_as_they_are_written() -> None:

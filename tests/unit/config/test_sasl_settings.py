@@ -12,17 +12,20 @@ from config.sasl_settings import (
     UnsecuredTokens,
 )
 
+MECHANISMS = "sasl.enabled.mechanisms"
+CHECK = "sasl.server.callback.handler.class"
 JAAS = "listener.name.in.plain.sasl.jaas.config"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+ONE_USER = f'{PLAIN} user_a="b";'
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
-OAUTH_CHECK = "listener.name.in.oauthbearer.sasl.server.callback.handler.class"
+OAUTH_CHECK = f"listener.name.in.oauthbearer.{CHECK}"
 UNSECURED = (
     "org.apache.kafka.common.security.oauthbearer.internals.unsecured."
     "OAuthBearerUnsecuredValidatorCallbackHandler"
 )
 SIGNED = {
-    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    MECHANISMS: "OAUTHBEARER",
     "sasl.oauthbearer.jwks.endpoint.url": "file:/keys.json",
     "sasl.oauthbearer.expected.audience": "kafka",
     "sasl.oauthbearer.expected.issuer": "https://issuer",
@@ -57,7 +60,7 @@ def test_a_broker_without_sasl_has_no_settings_of_it() -> None:
 def test_mechanisms_of_a_listener_replace_those_of_all_and_keep_their_order() -> None:
     found = settings(
         {
-            "sasl.enabled.mechanisms": "GSSAPI",
+            MECHANISMS: "GSSAPI",
             "listener.name.in.sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN,SCRAM-SHA-512",
             JAAS: f'{PLAIN} username="admin" password="x" user_alice="1" user_bob="2";',
             "listener.name.in.scram-sha-512.sasl.jaas.config": SCRAM,
@@ -80,7 +83,7 @@ def test_mechanisms_of_a_listener_replace_those_of_all_and_keep_their_order() ->
 
 def test_the_most_specific_key_wins() -> None:
     name = "connections.max.reauth.ms"
-    props = {"sasl.enabled.mechanisms": "SCRAM-SHA-256", name: "1"}
+    props = {MECHANISMS: "SCRAM-SHA-256", name: "1"}
     assert settings(props).mechanisms[0].max_reauth_ms == 1
     props[f"listener.name.in.{name}"] = "2"
     assert settings(props).mechanisms[0].max_reauth_ms == 2
@@ -89,10 +92,7 @@ def test_the_most_specific_key_wins() -> None:
 
 
 def test_plain_takes_a_check_in_python_instead_of_users() -> None:
-    props = {
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.in.plain.sasl.server.callback.handler.class": "my.check:password_is_right",
-    }
+    props = {MECHANISMS: "PLAIN", f"listener.name.in.plain.{CHECK}": "my.check:password_is_right"}
     (mechanism,) = settings(props).mechanisms
     assert mechanism.how == PlainSettings(users={}, check="my.check:password_is_right")
 
@@ -122,7 +122,7 @@ def test_signed_tokens() -> None:
 
 def test_unsecured_tokens_only_when_they_are_named() -> None:
     props = {
-        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        MECHANISMS: "OAUTHBEARER",
         OAUTH_CHECK: UNSECURED,
         "listener.name.in.oauthbearer.sasl.jaas.config": f"{OAUTH} unsecuredValidatorPrincipalClaim"
         'Name="user" unsecuredValidatorRequiredScope="a b" '
@@ -136,10 +136,10 @@ def test_unsecured_tokens_only_when_they_are_named() -> None:
     assert "listener.name.in.oauthbearer.sasl.oauthbearer.jwks.endpoint.url" in refusal(props)
 
 
-@pytest.mark.parametrize("mechanisms", [{}, {"sasl.enabled.mechanisms": "PLAIN,GSSAPI"}])
+@pytest.mark.parametrize("mechanisms", [{}, {MECHANISMS: "PLAIN,GSSAPI"}])
 def test_kerberos_is_refused_with_what_to_set(mechanisms: dict[str, str]) -> None:
     """S-SEC-1: it is Kafka's default."""
-    assert refusal({**mechanisms, JAAS: f'{PLAIN} user_a="b";'}) == (
+    assert refusal({**mechanisms, JAAS: ONE_USER}) == (
         "Listener IN://:9093 would offer the SASL mechanism GSSAPI (Kerberos), Kafka's default,"
         " which this broker does not have: set listener.name.in.sasl.enabled.mechanisms to some of"
         " PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"
@@ -149,27 +149,18 @@ def test_kerberos_is_refused_with_what_to_set(mechanisms: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     ("props", "words"),
     [
-        ({"sasl.enabled.mechanisms": ""}, "offers no SASL mechanism"),
-        ({"sasl.enabled.mechanisms": "plain"}, "mechanism plain, which this broker does not have"),
-        ({"sasl.enabled.mechanisms": "PLAIN"}, f"set {JAAS}={PLAIN} user_NAME"),
+        ({MECHANISMS: ""}, "offers no SASL mechanism"),
+        ({MECHANISMS: "plain"}, "mechanism plain, which this broker does not have"),
+        ({MECHANISMS: "PLAIN"}, f"set {JAAS}={PLAIN} user_NAME"),
+        ({MECHANISMS: "PLAIN", "sasl.jaas.config": ONE_USER}, f"set {JAAS}={PLAIN} user_NAME"),
+        ({MECHANISMS: "PLAIN", JAAS: "x"}, "control flag not specified"),
+        ({MECHANISMS: "PLAIN", JAAS: SCRAM}, "the login module of PLAIN is"),
         (
-            {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": f'{PLAIN} user_a="b";'},
-            f"set {JAAS}={PLAIN} user_NAME",
-        ),
-        ({"sasl.enabled.mechanisms": "PLAIN", JAAS: "x"}, "control flag not specified"),
-        ({"sasl.enabled.mechanisms": "PLAIN", JAAS: SCRAM}, "the login module of PLAIN is"),
-        (
-            {
-                "sasl.enabled.mechanisms": "PLAIN",
-                "listener.name.in.plain.sasl.server.callback.handler.class": "com.acme.Check",
-            },
+            {MECHANISMS: "PLAIN", f"listener.name.in.plain.{CHECK}": "com.acme.Check"},
             "runs no Java classes",
         ),
         (
-            {
-                "sasl.enabled.mechanisms": "SCRAM-SHA-256",
-                "listener.name.in.scram-sha-256.sasl.server.callback.handler.class": "a:b",
-            },
+            {MECHANISMS: "SCRAM-SHA-256", f"listener.name.in.scram-sha-256.{CHECK}": "a:b"},
             "runs no Java classes",
         ),
         ({**SIGNED, OAUTH_CHECK: "com.acme.Check"}, "runs no Java classes"),
@@ -179,7 +170,7 @@ def test_kerberos_is_refused_with_what_to_set(mechanisms: dict[str, str]) -> Non
         ({**SIGNED, "sasl.oauthbearer.expected.issuer": ""}, "whatever their claim iss is"),
         (
             {
-                "sasl.enabled.mechanisms": "OAUTHBEARER",
+                MECHANISMS: "OAUTHBEARER",
                 OAUTH_CHECK: UNSECURED,
                 "listener.name.in.oauthbearer.sasl.jaas.config": f"{OAUTH} "
                 'unsecuredValidatorAllowableClockSkewMs="-1";',
@@ -200,23 +191,21 @@ def test_an_unverified_claim_must_be_allowed(claim: str) -> None:
 
 
 def test_a_password_is_not_shown_in_a_refusal() -> None:
-    assert "secret" not in refusal(
-        {"sasl.enabled.mechanisms": "PLAIN", JAAS: f'{SCRAM[:-1]} user_a="secret";'}
-    )
+    assert "secret" not in refusal({MECHANISMS: "PLAIN", JAAS: f'{SCRAM[:-1]} user_a="secret";'})
 
 
 def test_keys_that_are_not_read_are_told() -> None:
     read = {
         "listener.name.in.sasl.enabled.mechanisms": "PLAIN",
-        JAAS: f'{PLAIN} user_a="b";',
+        JAAS: ONE_USER,
         "listener.name.in.connections.max.reauth.ms": "1",
         "listener.name.in.plain.connections.max.reauth.ms": "1",
     }
     unread = {
-        "sasl.jaas.config": f'{PLAIN} user_a="b";',
-        "listener.name.in.sasl.jaas.config": f'{PLAIN} user_a="b";',
+        "sasl.jaas.config": ONE_USER,
+        "listener.name.in.sasl.jaas.config": ONE_USER,
         "listener.name.in.scram-sha-256.sasl.jaas.config": SCRAM,
-        "listener.name.plaintext.plain.sasl.jaas.config": f'{PLAIN} user_a="b";',
+        "listener.name.plaintext.plain.sasl.jaas.config": ONE_USER,
         "listener.name.in.oauthbearer.sasl.login.class": "a.B",
     }
     assert without_effect(config({**read, **unread})) == sorted(unread)

@@ -1,7 +1,9 @@
 """Certificates of the tests, valid now: one authority, brokers and clients that it signed."""
 
 import functools
+import ssl
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -106,3 +108,20 @@ def write_rsa(path: Path, bits: int = 2048) -> None:
     )
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path.write_bytes(pem + certificate.public_bytes(Encoding.PEM))
+
+
+def shaken(
+    of_server: ssl.SSLContext, of_client: ssl.SSLContext, host: str = "localhost"
+) -> tuple[ssl.SSLObject, ssl.SSLObject]:
+    """Both ends after the handshake. Raises the first error of either."""
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = (
+        of_client.wrap_bio(down, up, server_hostname=host),
+        of_server.wrap_bio(up, down, server_side=True),
+    )
+    for _ in range(6):
+        for end in ends:
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    ends[1].getpeercert()  # raises if the handshake is not over
+    return ends[1], ends[0]

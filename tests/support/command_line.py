@@ -1,10 +1,24 @@
 """Runs `pykafkalog …` as a process of its own, of the installation under test (`installation`)."""
 
 import subprocess
+from typing import NamedTuple, Protocol
 
 from tests.support.installation import Installation, under_test
 
 TIMEOUT_S = 120
+
+
+class Printed(NamedTuple):
+    """What a command printed."""
+
+    out: str
+    err: str
+
+
+class Command(Protocol):
+    """Runs a command in this process: the fixture `command` of `tests/unit/tools`."""
+
+    def __call__(self, *words: object, code: int = 0) -> Printed: ...
 
 
 def pykafkalog(

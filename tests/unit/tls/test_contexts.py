@@ -1,6 +1,5 @@
 """Contexts serve TLS 1.2 and 1.3 with what the settings say, and nothing weaker."""
 
-import contextlib
 import os
 import ssl
 import time
@@ -15,6 +14,7 @@ from tests.support.certificates import (
     ca_pem,
     client_identity,
     expired,
+    shaken,
 )
 from tls.authority import Authority, Identity
 from tls.contexts import ServerContext, client_context, server_context
@@ -47,23 +47,6 @@ def server(**changes: object) -> ServerContext:
 def client(**changes: object) -> ssl.SSLContext:
     values = {"keys": KeyStoreSettings(), "trust": trusting(), **changes}
     return client_context(ClientSettings(**values), no_file)  # type: ignore[arg-type]
-
-
-def shaken(
-    of_server: ssl.SSLContext, of_client: ssl.SSLContext, host: str = "localhost"
-) -> tuple[ssl.SSLObject, ssl.SSLObject]:
-    """Both ends after the handshake. Raises the first error of either."""
-    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = (
-        of_client.wrap_bio(down, up, server_hostname=host),
-        of_server.wrap_bio(up, down, server_side=True),
-    )
-    for _ in range(6):
-        for end in ends:
-            with contextlib.suppress(ssl.SSLWantReadError):
-                end.do_handshake()
-    ends[1].getpeercert()  # raises if the handshake is not over
-    return ends[1], ends[0]
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])

@@ -1,5 +1,7 @@
 """Stores of every type are read, and what is wrong with one is said in a line that helps."""
 
+from collections.abc import Callable
+
 import jks
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -57,6 +59,10 @@ def jks_store(password: str, key_password: str | None = None, *, with_key: bool 
     return content
 
 
+def inline(key: str = KEY, *, chain: str = CERTIFICATE, **more: str | None) -> KeyStoreSettings:
+    return KeyStoreSettings(type="PEM", key=key, chain=chain, **more)
+
+
 def keys(content: bytes, kind: str, **more: str) -> KeyStoreSettings:
     reading[f"/{kind}"] = content
     return KeyStoreSettings(type=kind, location=f"/{kind}", **more)
@@ -85,11 +91,9 @@ PEM_FILE = (KEY + CERTIFICATE + CA.certificate_pem().decode()).encode()
     [
         keys(PEM_FILE, "PEM"),
         keys(CERTIFICATE.encode() + b"between\n" + KEY.encode(), "pem"),
-        KeyStoreSettings(type="PEM", key=KEY, chain=CERTIFICATE),
-        KeyStoreSettings(
-            type="PEM", key=KEY.replace("\n", " "), chain=CERTIFICATE.replace("\n", "")
-        ),
-        KeyStoreSettings(type="PEM", key=encrypted_key("s"), chain=CERTIFICATE, key_password="s"),
+        inline(),
+        inline(KEY.replace("\n", " "), chain=CERTIFICATE.replace("\n", "")),
+        inline(encrypted_key("s"), key_password="s"),
     ],
     ids=["file", "certificate first", "inline", "in one line", "encrypted"],
 )
@@ -110,17 +114,14 @@ def test_keys_in_openssls_older_forms_are_read() -> None:
             text = kind.private_bytes(
                 Encoding.PEM, PrivateFormat.TraditionalOpenSSL, protection
             ).decode()
-            settings = KeyStoreSettings(
-                type="PEM", key=text, chain=CERTIFICATE, key_password=password
-            )
             with pytest.raises(TlsProblem, match="is for another private key"):
-                load_key_store(settings, read)
+                load_key_store(inline(text, key_password=password), read)
 
 
 def test_the_chain_is_sent_in_order_without_what_does_not_belong_to_it() -> None:
     other = client_identity().certificate_pem().decode()
     text = CA.certificate_pem().decode() + other + CERTIFICATE
-    found = load_key_store(KeyStoreSettings(type="PEM", key=KEY, chain=text), read)
+    found = load_key_store(inline(chain=text), read)
     assert found.chain == (OWN.certificate, CA.certificate)
 
 
@@ -150,7 +151,8 @@ def test_trusted_certificates_are_read_from_pem_and_none_is_none() -> None:
     assert load_trust_store(TrustStoreSettings(), read) == ()
 
 
-PROBLEMS = {
+Made = Callable[[], KeyStoreSettings | TrustStoreSettings]
+PROBLEMS: dict[str, tuple[Made, str]] = {
     "no keys": (lambda: KeyStoreSettings(), "there is no certificate: set ssl.keystore.location"),
     "no file": (
         lambda: KeyStoreSettings(type="PEM", location="/absent"),
@@ -170,11 +172,11 @@ PROBLEMS = {
         "SSL certificate chain is specified, but private key is not specified",
     ),
     "both": (
-        lambda: KeyStoreSettings(type="PEM", key=KEY, chain=CERTIFICATE, location="/x"),
+        lambda: inline(location="/x"),
         "Both SSL key store location and separate private key are specified.",
     ),
     "password inline": (
-        lambda: KeyStoreSettings(type="PEM", key=KEY, chain=CERTIFICATE, password="x"),
+        lambda: inline(password="x"),
         "SSL key store password cannot be specified with PEM format",
     ),
     "password of PEM": (
@@ -205,10 +207,7 @@ PROBLEMS = {
         lambda: keys(pkcs12("s"), "PKCS12", password="s", key_password="k"),
         "a PKCS12 store has one password",
     ),
-    "damaged": (
-        lambda: keys(jks_store("s")[:200], "JKS", password="s"),
-        "cannot be",
-    ),
+    "damaged": (lambda: keys(jks_store("s")[:200], "JKS", password="s"), "cannot be"),
     "no store": (lambda: keys(b"hello", "JKS", password="s"), "is no key store"),
     "PEM as JKS": (
         lambda: keys(PEM_FILE, "JKS", password="s"),
@@ -235,96 +234,81 @@ PROBLEMS = {
         "no certificate is in it (BEGIN CERTIFICATE)",
     ),
     "encrypted": (
-        lambda: KeyStoreSettings(type="PEM", key=encrypted_key("s"), chain=CERTIFICATE),
+        lambda: inline(encrypted_key("s")),
         "the private key is encrypted: set ssl.key.password",
     ),
     "wrong password of PEM": (
-        lambda: KeyStoreSettings(
-            type="PEM", key=encrypted_key("s"), chain=CERTIFICATE, key_password="x"
-        ),
+        lambda: inline(encrypted_key("s"), key_password="x"),
         "ssl.key.password is wrong, or it is damaged",
     ),
     "damaged key": (
-        lambda: KeyStoreSettings(type="PEM", key=KEY[:60] + KEY[90:], chain=CERTIFICATE),
+        lambda: inline(KEY[:60] + KEY[90:]),
         "the private key cannot be read: it is damaged",
     ),
     "damaged certificate": (
-        lambda: KeyStoreSettings(type="PEM", key=KEY, chain=CERTIFICATE[:99] + CERTIFICATE[120:]),
+        lambda: inline(chain=CERTIFICATE[:99] + CERTIFICATE[120:]),
         "a certificate cannot be read",
     ),
     "another key": (
-        lambda: KeyStoreSettings(
-            type="PEM", key=client_identity().key_pem().decode(), chain=CERTIFICATE
-        ),
+        lambda: inline(client_identity().key_pem().decode()),
         "the certificate is for another private key",
     ),
     "no text": (lambda: keys(b"\xff-----BEGIN X", "PEM"), "is not text, as PEM is"),
-}
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_s_tls_3_what_is_wrong_with_a_key_store_is_said_in_a_line(name: str) -> None:
-    make, text = PROBLEMS[name]
-    settings = make()
-    with pytest.raises(TlsProblem) as caught:
-        load_key_store(settings, read)
-    assert text in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert "Traceback" not in str(caught.value)
-
-
-TRUST_PROBLEMS = {
-    "no file": (
+    "no file of trust": (
         lambda: TrustStoreSettings(type="PEM", location="/absent"),
         "ssl.truststore.location=/absent cannot be read: No such file or directory",
     ),
-    "type": (lambda: TrustStoreSettings(type="X", location="/x"), "ssl.truststore.type=X"),
-    "inline for JKS": (
+    "type of trust": (lambda: TrustStoreSettings(type="X", location="/x"), "ssl.truststore.type=X"),
+    "trust for JKS": (
         lambda: TrustStoreSettings(certificates=CERTIFICATE),
         "SSL trust store certs can be specified only for PEM, but trust store type is JKS",
     ),
-    "both": (
+    "both of trust": (
         lambda: TrustStoreSettings(type="PEM", certificates=CERTIFICATE, location="/x"),
         "Both SSL trust store location and separate trust certificates are specified.",
     ),
-    "password inline": (
+    "password inline of trust": (
         lambda: TrustStoreSettings(type="PEM", certificates=CERTIFICATE, password="x"),
         "SSL trust store password cannot be specified for PEM format.",
     ),
-    "password of PEM": (
+    "password of PEM of trust": (
         lambda: trust(CERTIFICATE.encode(), "PEM", password="x"),
         "SSL trust store password cannot be specified for PEM format.",
     ),
-    "password alone": (
+    "password alone of trust": (
         lambda: TrustStoreSettings(password="x"),
         "SSL trust store is not specified, but trust store password is specified.",
     ),
-    "no password": (
+    "no password of trust": (
         lambda: trust(jks_store("s", with_key=False), "JKS"),
         "a JKS store is read with its password: set ssl.truststore.password",
     ),
-    "no password of PKCS12": (
+    "no password of trust in PKCS12": (
         lambda: trust(pkcs12("s", with_key=False), "PKCS12"),
         "it is encrypted: set ssl.truststore.password",
     ),
-    "wrong password": (
+    "wrong password of trust": (
         lambda: trust(pkcs12("s", with_key=False), "PKCS12", password="x"),
         "ssl.truststore.password is wrong",
     ),
-    "empty": (
+    "no trust": (
         lambda: trust(jks_store("s"), "JKS", password="s"),
         "holds no trusted certificate",
     ),
 }
 
 
-@pytest.mark.parametrize("name", TRUST_PROBLEMS)
-def test_s_tls_3_what_is_wrong_with_a_trust_store_is_said_in_a_line(name: str) -> None:
-    make, text = TRUST_PROBLEMS[name]
+@pytest.mark.parametrize(("make", "text"), PROBLEMS.values(), ids=PROBLEMS)
+def test_s_tls_3_what_is_wrong_with_a_store_is_said_in_a_line(make: Made, text: str) -> None:
     settings = make()
     with pytest.raises(TlsProblem) as caught:
-        load_trust_store(settings, read)
+        if isinstance(settings, KeyStoreSettings):
+            load_key_store(settings, read)
+        else:
+            load_trust_store(settings, read)
     assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "Traceback" not in str(caught.value)
 
 
 def test_without_the_extra_a_jks_store_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
 from tests.support.certificates import authority, client_identity, write_files
-from tools.__main__ import main
+from tests.support.command_line import Command
 from tools.client_properties import _OFTEN_SET, for_librdkafka, require_known
 from tools.dialing import client_context_of, dialer
 from tools.errors import CommandError
@@ -83,7 +83,7 @@ def test_settings_that_no_client_knows_are_refused(settings: dict[str, str], sai
 
 
 @pytest.mark.parametrize(
-    "command",
+    "words",
     [
         *("topics", "cluster", "transactions", "consume t", "produce t", "get-offsets t", "groups"),
         *("users", "acls", "quotas", "log-dirs", "perf produce t", "explain-cleaner t"),
@@ -91,13 +91,13 @@ def test_settings_that_no_client_knows_are_refused(settings: dict[str, str], sai
     ],
 )
 def test_every_command_refuses_an_unknown_setting_before_it_connects(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str, tmp_path: Path, command: Command
 ) -> None:
     file = tmp_path / "client.properties"
     file.write_text("default.api.timeout.ms=1\nclient.idd=x\n")
     for option in (["-X", "client.idd=x"], ["-F", str(file)]):
-        assert main([*command.split(), "-b", "127.0.0.1:1", *option]) == 1
-        assert "client.idd is no setting of a client; did you mean" in capsys.readouterr().err
+        told = command(*words.split(), "-b", "127.0.0.1:1", *option, code=1).err
+        assert "client.idd is no setting of a client; did you mean" in told
 
 
 def test_settings_of_either_client_are_taken() -> None:

@@ -20,8 +20,8 @@ from storage.cleaner.planner import (
     Uncleanable,
 )
 from storage.waits import at_once
+from tests.support.command_line import Command
 from tests.support.compacted_log import DIRECTORY, CompactedLog
-from tools.__main__ import main
 from tools.explain_cleaner import sentence
 
 NOW = 10_000_000
@@ -76,30 +76,26 @@ def log_dir(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def explained(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, object]]:
-    assert main(["explain-cleaner", "--json", "--config", "cleanup.policy=compact", *words]) == 0
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+def explained(command: Command, *words: str) -> list[dict[str, object]]:
+    policy = ("--config", "cleanup.policy=compact")
+    printed = command("explain-cleaner", "--json", *policy, *words)
+    return [json.loads(line) for line in printed.out.splitlines()]
 
 
-def test_a_directory_is_due_or_tells_why_not(
-    log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (found,) = explained(capsys, str(log_dir))
+def test_a_directory_is_due_or_tells_why_not(log_dir: Path, command: Command) -> None:
+    (found,) = explained(command, str(log_dir))
     assert (found["partition"], found["is_due"]) == ("t-0", True)
     assert (found["first_dirty_offset"], found["first_uncleanable_offset"]) == (0, 4)
     (log_dir / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 4\n")
-    (found,) = explained(capsys, str(log_dir))
+    (found,) = explained(command, str(log_dir))
     assert (found["is_due"], found["cleaner_checkpoint"]) == (False, 4)
     assert [reason["kind"] for reason in found["reasons"]] == ["ActiveSegmentOnly"]
-    assert main(["explain-cleaner", str(log_dir)]) == 0
-    assert "cleanup.policy=delete has no compact" in capsys.readouterr().out
+    assert "cleanup.policy=delete has no compact" in command("explain-cleaner", log_dir).out
 
 
-def test_the_dry_run_counts_and_names_each_record(
-    log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_dry_run_counts_and_names_each_record(log_dir: Path, command: Command) -> None:
     before = sorted(path.name for path in (log_dir / "t-0").iterdir())
-    *records, found = explained(capsys, "--records", str(log_dir))
+    *records, found = explained(command, "--records", str(log_dir))
     assert [(one["offset"], one["key"], one["fate"]) for one in records] == [
         (0, "a", "DROPPED_OLDER"),
         (1, "b", "DROPPED_OLDER"),
@@ -112,8 +108,7 @@ def test_the_dry_run_counts_and_names_each_record(
         "DROPPED_OLDER": 2,
     }
     policy = ("--config", "cleanup.policy=compact")
-    assert main(["explain-cleaner", "--dry-run", *policy, str(log_dir)]) == 0
-    shown = capsys.readouterr().out
+    shown = command("explain-cleaner", "--dry-run", *policy, log_dir).out
     assert "100% of it are dirty" in shown
     assert "there is a later record of its key" in shown
     assert sorted(path.name for path in (log_dir / "t-0").iterdir()) == before

@@ -11,8 +11,8 @@ from storage.explain.retention import Kept, RetentionVerdict
 from storage.log.results import DeletionReason
 from storage.log_dir import LogDir
 from storage.os_filesystem import OsFileSystem
+from tests.support.command_line import Command
 from tests.support.readable_directory import write_log_dir
-from tools.__main__ import main
 from tools.explain_retention import sentence
 from tools.magnitudes import duration, size_of
 
@@ -46,17 +46,13 @@ def test_magnitudes() -> None:
     assert [duration(ms) for ms in times] == ["0 ms", "12 ms", "1 s", "1 min 1 s", "1 h", "1 d 2 h"]
 
 
-def test_names_that_are_nothing_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_that_are_nothing_are_told(tmp_path: Path, command: Command) -> None:
     (tmp_path / "no-1").mkdir()
-    assert main(["explain-retention", str(tmp_path / "missing")]) == 1
-    assert "No such file" in capsys.readouterr().err
-    assert main(["explain-retention", str(tmp_path)]) == 1
-    assert "holds no partitions" in capsys.readouterr().err
+    assert "No such file" in command("explain-retention", tmp_path / "missing", code=1).err
+    assert "holds no partitions" in command("explain-retention", tmp_path, code=1).err
 
 
-def test_a_directory_with_its_configs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_with_its_configs(tmp_path: Path, command: Command) -> None:
     write_log_dir(tmp_path)
     medium = SqliteMedia().open(str(tmp_path / SqliteMedia.file_name))
     topic = b'{"version":1,"config":{"retention.ms":"1000"}}'
@@ -65,8 +61,8 @@ def test_a_directory_with_its_configs(tmp_path: Path, capsys: pytest.CaptureFixt
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "orders-0").iterdir()}
 
     def told(*words: str) -> list[dict[str, object]]:
-        assert main(["explain-retention", "--json", *words]) == 0
-        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        printed = command("explain-retention", "--json", *words)
+        return [json.loads(line) for line in printed.out.splitlines()]
 
     (only,) = told(str(tmp_path))
     assert (only["partition"], only["end_offset"]) == ("orders-0", 3)
@@ -77,8 +73,7 @@ def test_a_directory_with_its_configs(tmp_path: Path, capsys: pytest.CaptureFixt
     file.write_text(f"log.dirs={tmp_path}\nlog.retention.bytes=0\n")
     (only,) = told(str(tmp_path), "--properties", str(file))
     assert only["taken_by"] == "retention.bytes"
-    assert main(["explain-retention", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out
+    shown = command("explain-retention", tmp_path).out
     assert "metadata.sqlite" in shown
     assert "The next run takes 1 segment," in shown
     assert before == {
@@ -86,23 +81,21 @@ def test_a_directory_with_its_configs(tmp_path: Path, capsys: pytest.CaptureFixt
     }
 
 
-@pytest.mark.parametrize("command", ["explain-retention", "explain-cleaner"])
+@pytest.mark.parametrize("name", ["explain-retention", "explain-cleaner"])
 def test_the_allocated_end_of_a_running_brokers_log_is_named(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, command: Command
 ) -> None:
     write_log_dir(tmp_path)
     with (tmp_path / "orders-0" / f"{0:020}.log").open("ab") as file:
         file.truncate(file.tell() + 500_000)
     broker = LogDir(OsFileSystem(), str(tmp_path))
     broker.lock()
-    assert main([command, str(tmp_path / "orders-0")]) == 0
-    said = capsys.readouterr()
+    said = command(name, tmp_path / "orders-0")
     assert "offsets 0 to 3" in said.out
     assert "500.0 KB more allocated" in said.out
     assert not said.err
     broker.unlock()
-    assert main([command, str(tmp_path / "orders-0")]) == 0
-    said = capsys.readouterr()
+    said = command(name, tmp_path / "orders-0")
     assert "500.0 KB more allocated" in said.out
     assert "A restart would find: " in said.err
     assert "the 500000 bytes behind them are zeros" in said.err

@@ -2,9 +2,8 @@
 
 import socket
 import struct
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -15,6 +14,7 @@ from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, Describe
 from protocol.messages.describe_producers import DescribeProducersResponse
 from protocol.messages.registry import response_codec
 from protocol.sasl.conversations import LoginError
+from tests.support.serving import serving
 from tools.errors import CommandError, LoginRefused
 from tools.link import MAX_ANSWER, Link
 
@@ -22,29 +22,22 @@ Answer = Callable[[int, int], bytes | None]
 """To an API key and a version: the response's body, None to hang up."""
 
 
-@contextmanager
-def broker(answer: Answer) -> Iterator[tuple[str, int]]:
+def broker(answer: Answer) -> AbstractContextManager[tuple[str, int]]:
     """Answers one connection."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def serve() -> None:
-            connection, _ = server.accept()
-            with connection, connection.makefile("rb") as file:
-                while size := file.read(4):
-                    frame = file.read(int.from_bytes(size, "big"))
-                    key, version, correlation = struct.unpack_from(">hhi", frame)
-                    body = answer(key, version)
-                    if body is None:
-                        return
-                    head = struct.pack(">i", correlation)
-                    connection.sendall(struct.pack(">i", len(head + body)) + head + body)
+    def serve(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection, connection.makefile("rb") as file:
+            while size := file.read(4):
+                frame = file.read(int.from_bytes(size, "big"))
+                key, version, correlation = struct.unpack_from(">hhi", frame)
+                body = answer(key, version)
+                if body is None:
+                    return
+                head = struct.pack(">i", correlation)
+                connection.sendall(struct.pack(">i", len(head + body)) + head + body)
 
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield server.getsockname()
-        finally:
-            thread.join(5)
+    return serving(serve)
 
 
 def versions(served: dict[int, tuple[int, int]], version: int, error: int = 0) -> bytes:
@@ -59,6 +52,12 @@ def versions(served: dict[int, tuple[int, int]], version: int, error: int = 0) -
     return body
 
 
+def no_directories(version: int) -> bytes:
+    codec = response_codec(ApiKey.DESCRIBE_LOG_DIRS, version)
+    body: bytes = codec.build(DescribeLogDirsResponse(results=[]))
+    return body
+
+
 def test_an_older_broker_is_spoken_to_in_what_it_knows() -> None:
     served = {ApiKey.API_VERSIONS: (0, 2), ApiKey.DESCRIBE_LOG_DIRS: (0, 1)}
     asked: list[tuple[int, int]] = []
@@ -69,10 +68,7 @@ def test_an_older_broker_is_spoken_to_in_what_it_knows() -> None:
             if version > 2:
                 return versions(served, 0, ErrorCode.UNSUPPORTED_VERSION)
             return versions(served, version)
-        body: bytes = response_codec(ApiKey.DESCRIBE_LOG_DIRS, version).build(
-            DescribeLogDirsResponse(results=[])
-        )
-        return body
+        return no_directories(version)
 
     with broker(answer) as address:
         link = Link(address)
@@ -95,24 +91,17 @@ def test_one_that_hangs_up_or_is_not_there_is_named() -> None:
         Link(("127.0.0.1", 1))
 
 
-@contextmanager
-def saying(frame: bytes) -> Iterator[tuple[str, int]]:
+def saying(frame: bytes) -> AbstractContextManager[tuple[str, int]]:
     """Answers the first request of one connection with these bytes, whatever it asks."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def serve() -> None:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(4096)
-                connection.sendall(frame)
-                connection.recv(1)  # until the other side hangs up
+    def serve(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(4096)
+            connection.sendall(frame)
+            connection.recv(1)  # until the other side hangs up
 
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield server.getsockname()
-        finally:
-            thread.join(5)
+    return serving(serve)
 
 
 @pytest.mark.parametrize("size", [0xFFFFFFFF, 0x80000000, 0, 3, MAX_ANSWER + 1, 0x7FFFFFFF])
@@ -161,8 +150,7 @@ def test_a_session_that_ends_is_renewed_before_a_request(again_s: float | None, 
     def answer(key: int, version: int) -> bytes:
         if key == ApiKey.API_VERSIONS:
             return versions({ApiKey.DESCRIBE_LOG_DIRS: (1, 1)}, version)
-        body: bytes = response_codec(key, version).build(DescribeLogDirsResponse(results=[]))
-        return body
+        return no_directories(version)
 
     login = CountedLogin(again_s)
     with broker(answer) as address:

@@ -2,40 +2,34 @@
 
 import socket
 import struct
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from tests.support.command_line import Command
 from tests.support.ports import free_port
-from tools.__main__ import main
+from tests.support.serving import serving
 from tools.errors import CommandError
 from tools.reachability import require_broker
+
+API_VERSIONS = struct.pack(">iihi", 10, 1, 0, 0)
 
 
 @contextmanager
 def listening(answer: bytes | None) -> Iterator[str]:
     """Something at a port: it sends `answer` to whoever writes, or ends the connection."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(5)
 
-        def serve() -> None:
-            try:
-                while True:
-                    client, _ = server.accept()
-                    with client:
-                        client.settimeout(5)
-                        if answer is not None and client.recv(4096):
-                            client.sendall(answer)
-            except OSError:
-                return
+    def serve(server: socket.socket) -> None:
+        while True:
+            client, _ = server.accept()
+            with client:
+                client.settimeout(5)
+                if answer is not None and client.recv(4096):
+                    client.sendall(answer)
 
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        server.shutdown(socket.SHUT_RDWR)
-    thread.join()
+    with serving(serve) as (host, port):
+        yield f"{host}:{port}"
 
 
 def reason(servers: str, **settings: str) -> str:
@@ -63,38 +57,29 @@ def test_something_else_listens() -> None:
 
 
 def test_one_of_several_is_enough() -> None:
-    api_versions = b"\x00\x00\x00\x0a\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00"
-    with listening(api_versions) as address:
+    with listening(API_VERSIONS) as address:
         require_broker({"bootstrap.servers": f"127.0.0.1:{free_port()}, PLAINTEXT://{address}"})
-
-
-API_VERSIONS = struct.pack(">iihi", 10, 1, 0, 0)
 
 
 def served(*answers: bytes, log_in: dict[str, str] | None = None) -> str | None:
     """Ask a broker that gives these answers in turn; return why it cannot be reached."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def serve() -> None:
-            server.accept()[0].close()  # whether it can be connected to is tried first
-            client, _ = server.accept()
-            with client:
-                for answer in answers:
-                    client.recv(4096)
-                    client.sendall(answer)
-                client.shutdown(socket.SHUT_WR)
-                while client.recv(4096):
-                    pass  # closing with unread bytes would be a reset, and no end
+    def serve(server: socket.socket) -> None:
+        server.accept()[0].close()  # whether it can be connected to is tried first
+        client, _ = server.accept()
+        with client:
+            for answer in answers:
+                client.recv(4096)
+                client.sendall(answer)
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(4096):
+                pass  # closing with unread bytes would be a reset, and no end
 
-        thread = threading.Thread(target=serve)
-        thread.start()
-        address = f"127.0.0.1:{server.getsockname()[1]}"
+    with serving(serve) as (host, port):
         try:
-            require_broker({"bootstrap.servers": address, **(log_in or {})})
+            require_broker({"bootstrap.servers": f"{host}:{port}", **(log_in or {})})
         except CommandError as error:
-            return str(error).replace(address, "HOST:PORT")
-        finally:
-            thread.join()
+            return str(error).replace(f"{host}:{port}", "HOST:PORT")
     return None
 
 
@@ -142,19 +127,11 @@ def test_a_login_that_is_refused_is_reason_enough() -> None:
     assert silent.endswith("is --bootstrap-server right?")
 
 
-def test_a_command_ends_with_one_line_and_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_ends_with_one_line_and_1(command: Command) -> None:
     port = free_port()
-    assert main(["topics", "-b", f"127.0.0.1:{port}"]) == 1
-    told = capsys.readouterr().err
+    told = command("topics", "-b", f"127.0.0.1:{port}", code=1).err
     assert told.startswith(f"pykafkalog topics: cannot connect to 127.0.0.1:{port}")
     assert told.count("\n") == 1
-
-
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--version"])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("pykafkalog ")
 
 
 def test_a_host_without_an_address_is_told_as_such() -> None:
@@ -163,7 +140,7 @@ def test_a_host_without_an_address_is_told_as_such() -> None:
 
 
 def test_the_environment_stands_for_the_argument(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In every command that speaks to a broker, and an argument goes before it."""
     address, other = (f"127.0.0.1:{free_port()}" for _ in range(2))
@@ -178,7 +155,6 @@ def test_the_environment_stands_for_the_argument(
         ["explain-cleaner", "t"],
         ["explain-retention", "t"],
     ):
-        assert main(words) == 1
-        assert f"PYKAFKALOG_BOOTSTRAP={address} right?" in capsys.readouterr().err
-        assert main([*words, "-b", other]) == 1
-        assert f"cannot connect to {other}: Connection refused" in capsys.readouterr().err
+        assert f"PYKAFKALOG_BOOTSTRAP={address} right?" in command(*words, code=1).err
+        refused = command(*words, "-b", other, code=1).err
+        assert f"cannot connect to {other}: Connection refused" in refused

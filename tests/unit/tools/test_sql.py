@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,13 @@ import pytest
 from protocol.records.builder import build_batch
 from storage.os_filesystem import OsFile
 from storage.waits import at_once
+from tests.support.command_line import Command, Printed
 from tests.support.log_builder import DIRECTORY, LogBuilder
-from tools.__main__ import main
 from tools.sql.engine import columns_quoted
 
 pytest.importorskip("duckdb")
 
+Sql = Callable[..., Printed]
 BEGIN = 1_700_000_000_000
 
 
@@ -45,36 +47,33 @@ def written(tmp_path: Path, misdated: int = -1) -> Path:
     return tmp_path
 
 
-def asked(query: str, log_dir: Path, *options: str) -> int:
-    return main(["sql", query, "--log-dirs", str(log_dir), *options])
+@pytest.fixture
+def sql(command: Command) -> Sql:
+    return lambda query, log_dir, *options, code=0: command(
+        "sql", query, "--log-dirs", log_dir, *options, code=code
+    )
 
 
-def test_records_below_the_high_watermark_in_three_formats(
-    log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_below_the_high_watermark_in_three_formats(log_dir: Path, sql: Sql) -> None:
     query = 'select count(*) as n, max(offset) as last from "web-orders"'
-    assert asked(query, log_dir, "--format", "csv") == 0
-    assert capsys.readouterr().out == "n,last\n118,117\n"
+    assert sql(query, log_dir, "--format", "csv").out == "n,last\n118,117\n"
     query = """select key, timestamp, headers, (decode(value)->>'$.minute')::int as minute
         from "web-orders" order by offset limit 1 offset 6"""
-    assert asked(query, log_dir, "--format", "json") == 0
-    assert json.loads(capsys.readouterr().out) == {
+    assert json.loads(sql(query, log_dir, "--format", "json").out) == {
         "key": "k3",
         "timestamp": "2023-11-14T22:16:20+00:00",
         "headers": None,
         "minute": 3,
     }
-    assert asked(query, log_dir, "--quiet") == 0
-    printed = capsys.readouterr()
+    printed = sql(query, log_dir, "--quiet")
     assert "\nk3   2023-11-14 22:16:20+00:00  -             3\n" in printed.out
     assert printed.err == ""
 
 
-def test_conditions_decide_what_is_read(log_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conditions_decide_what_is_read(log_dir: Path, sql: Sql) -> None:
     def left_out(condition: str, *options: str) -> tuple[str, str]:
         query = f'select count(*) from "web-orders" where {condition}'
-        assert asked(query, log_dir, "--format", "csv", *options) == 0
-        printed = capsys.readouterr()
+        printed = sql(query, log_dir, "--format", "csv", *options)
         return printed.out.split()[1], printed.err
 
     count, said = left_out("timestamp >= timestamptz '2023-11-14 23:10:00Z'")
@@ -91,27 +90,22 @@ def test_conditions_decide_what_is_read(log_dir: Path, capsys: pytest.CaptureFix
 
 
 def test_a_record_dated_in_the_future_does_not_hide_those_behind_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, sql: Sql
 ) -> None:
     """By that record, all later ones are more than `--lateness` late."""
     query = """select count(*) from "web-orders" where timestamp
         between timestamptz '2023-11-14 22:20:00Z' and timestamptz '2023-11-14 23:10:00Z'"""
-    assert asked(query, written(tmp_path, misdated=20), "--format", "csv") == 0
-    assert capsys.readouterr().out.split()[1] == "98"
+    assert sql(query, written(tmp_path, misdated=20), "--format", "csv").out.split()[1] == "98"
 
 
-def test_pre_sized_indexes_are_not_told_as_read(
-    log_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pre_sized_indexes_are_not_told_as_read(log_dir: Path, sql: Sql) -> None:
     """Those of a segment that a broker is writing: some entries, and zeros up to 10 MB."""
     query = 'select sum(octet_length(value)) from "web-orders"'
-    assert asked(query, log_dir) == 0
-    trimmed = capsys.readouterr().err
+    trimmed = sql(query, log_dir).err
     *_, last = sorted((log_dir / "web-orders-0").glob("*.index"))
     for path in (last, last.with_suffix(".timeindex")):
         os.truncate(path, 10_485_756 // 12 * 12)
-    assert asked(query, log_dir) == 0
-    padded = capsys.readouterr().err
+    padded = sql(query, log_dir).err
 
     def kilobytes(said: str) -> float:
         found = re.match(r"Read ([\d.]+) KB in ", said)
@@ -124,7 +118,7 @@ def test_pre_sized_indexes_are_not_told_as_read(
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 @pytest.mark.parametrize("condition", ["partition = 0", "partition < 1 and offset > 3"])
 def test_the_logs_of_partitions_that_a_query_excludes_are_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str, condition: str
+    tmp_path: Path, sql: Sql, monkeypatch: pytest.MonkeyPatch, isolation: str, condition: str
 ) -> None:
     """Neither for records nor, in a committed read, for transactions."""
     builder = LogBuilder()
@@ -149,15 +143,14 @@ def test_the_logs_of_partitions_that_a_query_excludes_are_not_read(
 
     monkeypatch.setattr(OsFile, "pread", noted)
     query = f"select count(*) from orders where {condition}"
-    assert asked(query, tmp_path, "--isolation-level", isolation) == 0
+    sql(query, tmp_path, "--isolation-level", isolation)
     assert read["orders-0"] > 2_000_000
     assert read["orders-1"] < 200_000
 
 
-def test_what_is_wrong_is_one_sentence(log_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_is_one_sentence(log_dir: Path, sql: Sql, command: Command) -> None:
     def fails(query: str, *options: str) -> str:
-        assert asked(query, log_dir, *options) == 1
-        said = capsys.readouterr().err
+        said = sql(query, log_dir, *options, code=1).err
         assert said.startswith("pykafkalog sql: ") and said.count("\n") == 1
         return said
 
@@ -165,8 +158,7 @@ def test_what_is_wrong_is_one_sentence(log_dir: Path, capsys: pytest.CaptureFixt
     assert "nope" in fails('select nope from "web-orders"')
     assert "syntax error" in fails("selec 1")
     assert "--lateness: 1y" in fails("select 1", "--lateness", "1y")
-    assert main(["sql", "select 1"]) == 1
-    assert "which logs?" in capsys.readouterr().err
+    assert "which logs?" in command("sql", "select 1", code=1).err
     (segment, *_) = sorted((log_dir / "web-orders-0").glob("*.log"))
     content = bytearray(segment.read_bytes())
     content[100] ^= 1

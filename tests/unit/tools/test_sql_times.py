@@ -1,6 +1,7 @@
 """`pykafkalog sql` and times that Python's `datetime`, or no timestamp, can hold."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from protocol.records.builder import build_batch
-from tools.__main__ import main
+from tests.support.command_line import Command, Printed
 from tools.sql.values import python_values
 
 pytest.importorskip("duckdb")
@@ -26,8 +27,11 @@ def log_dir(directory: Path, *times: int) -> str:
     return str(directory)
 
 
-def asked(query: str, directory: str, form: str = "json") -> int:
-    return main(["sql", query, "--log-dirs", directory, "--format", form, "--quiet"])
+@pytest.fixture
+def sql(command: Command) -> Callable[..., Printed]:
+    return lambda query, directory, form="json", code=0: command(
+        "sql", query, "--log-dirs", directory, "--format", form, "--quiet", code=code
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,22 +71,20 @@ def test_texts_stand_where_the_times_stood() -> None:
 
 
 def test_years_after_9999_are_shown_in_all_formats(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, sql: Callable[..., Printed]
 ) -> None:
     directory = log_dir(tmp_path, MICROS, 0)
     query = "select timestamp, timestamp::date as day, timestampMs from orders order by offset"
-    assert asked(query, directory) == 0
-    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
+    assert [json.loads(line) for line in sql(query, directory).out.splitlines()] == [
         {"timestamp": "58876-09-28 08:51:01+00:00", "day": "58876-09-28", "timestampMs": MICROS},
         {"timestamp": "1970-01-01T00:00:00+00:00", "day": "1970-01-01", "timestampMs": 0},
     ]
     for form in ("csv", "table"):
-        assert asked(query, directory, form) == 0
-        assert "58876-09-28 08:51:01+00:00" in capsys.readouterr().out
+        assert "58876-09-28 08:51:01+00:00" in sql(query, directory, form).out
 
 
 def test_a_time_that_no_timestamp_holds_names_its_record(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, sql: Callable[..., Printed]
 ) -> None:
     nanos = MICROS * 1000
     directory = log_dir(tmp_path, 1, nanos, 2)
@@ -90,10 +92,8 @@ def test_a_time_that_no_timestamp_holds_names_its_record(
         "select * from orders",
         "select count(*) from orders where timestamp > '2026-01-01'",
     ):
-        assert asked(query, directory) == 1
-        said = capsys.readouterr().err
+        said = sql(query, directory, code=1).err
         assert said.startswith(f"pykafkalog sql: orders-0, offset 1: its timestamp, {nanos} ms,")
         assert said.count("\n") == 1
     query = "select offset from orders where timestampMs > 2 and key is not null"
-    assert asked(query, directory) == 0
-    assert json.loads(capsys.readouterr().out) == {"offset": 1}
+    assert json.loads(sql(query, directory).out) == {"offset": 1}

@@ -1,7 +1,7 @@
 """Wrong arguments are told in a sentence of the command that was meant."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType
 
 import pytest
@@ -9,18 +9,26 @@ import pytest
 from tools.__main__ import build_parser, main
 from tools.whole_numbers import whole
 
+Refused = Callable[..., list[str]]
 
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == 2
-    return capsys.readouterr().err.splitlines()
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Runs a command that is used wrongly; returns the lines that say so."""
+
+    def run(*words: str) -> list[str]:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 2
+        return capsys.readouterr().err.splitlines()
+
+    return run
 
 
 def test_an_unknown_option_is_told_by_the_command_that_does_not_have_it(
-    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
 ) -> None:
-    assert refused(capsys, "topics", "--nope", "--list") == [
+    assert refused("topics", "--nope", "--list") == [
         "pykafkalog topics: unknown arguments: --nope",
         "`pykafkalog topics --help` tells more.",
     ]
@@ -40,34 +48,28 @@ def test_an_unknown_option_is_told_by_the_command_that_does_not_have_it(
         ("perf prodce", "produce"),
     ],
 )
-def test_what_was_probably_meant(
-    words: str, meant: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    reason, _ = refused(capsys, *words.split())
+def test_what_was_probably_meant(words: str, meant: str, refused: Refused) -> None:
+    reason, _ = refused(*words.split())
     assert reason.endswith(f"; did you mean {meant}?")
 
 
 @pytest.mark.parametrize("words", ["frob", "perf frob"])
-def test_what_there_is_where_nothing_is_like_it(
-    words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    reason, _ = refused(capsys, *words.split())
+def test_what_there_is_where_nothing_is_like_it(words: str, refused: Refused) -> None:
+    reason, _ = refused(*words.split())
     assert "'frob'; there are " in reason
     assert "consume" in reason
 
 
 @pytest.mark.parametrize("words", ["groups --describe g --members", "consume x -z", "topics x"])
-def test_nothing_is_guessed_from_afar(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    reason, _ = refused(capsys, *words.split())
+def test_nothing_is_guessed_from_afar(words: str, refused: Refused) -> None:
+    reason, _ = refused(*words.split())
     assert "did you mean" not in reason
 
 
 @pytest.mark.parametrize("words", [["frob"], ["topics", "--partitions", "x"], ["completion"]])
-def test_every_wrong_use_says_where_to_read_on(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_wrong_use_says_where_to_read_on(words: list[str], refused: Refused) -> None:
     meant = " ".join(["pykafkalog", *words[:1]]) if words != ["frob"] else "pykafkalog"
-    said = refused(capsys, *words)
+    said = refused(*words)
     assert len(said) == 2
     assert said[-1] == f"`{meant} --help` tells more."
 

@@ -1,7 +1,6 @@
 """`pykafkalog certificates` makes files that a broker and clients take, and never replaces one."""
 
 import os
-import ssl
 import time
 from pathlib import Path
 
@@ -10,13 +9,10 @@ from cryptography import x509
 
 from config.broker_config import BrokerConfig
 from config.properties import load_properties
-from tools.__main__ import main
+from tests.support.certificates import shaken
+from tests.support.command_line import Command
 from tools.client_properties import for_librdkafka
 from tools.dialing import client_context_of
-
-
-def made(directory: Path, *words: str) -> int:
-    return main(["certificates", str(directory), *words])
 
 
 def lines_of(printed: str, heading: str) -> dict[str, str]:
@@ -30,10 +26,12 @@ def certificate(path: Path) -> x509.Certificate:
 
 
 def test_files_are_their_owners_and_signed_by_the_authority(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, command: Command
 ) -> None:
     directory = tmp_path / "new" / "tls"
-    assert made(directory, "--client", "alice", "--client", "bob", "--host", "a.example") == 0
+    command(
+        "certificates", directory, "--client", "alice", "--client", "bob", "--host", "a.example"
+    )
     names = {"ca.pem", "ca.key", "broker.pem", "alice.pem", "bob.pem"}
     assert {path.name for path in directory.iterdir()} == names
     for name in names - {"ca.pem"}:
@@ -41,16 +39,12 @@ def test_files_are_their_owners_and_signed_by_the_authority(
     authority = certificate(directory / "ca.pem")
     for name in ("broker", "alice", "bob"):
         certificate(directory / f"{name}.pem").verify_directly_issued_by(authority)
-    capsys.readouterr()
 
 
-def test_run_again_it_adds_and_replaces_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made(tmp_path)
+def test_run_again_it_adds_and_replaces_nothing(tmp_path: Path, command: Command) -> None:
+    command("certificates", tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert made(tmp_path, "--client", "carol") == 0
-    printed = capsys.readouterr().out
+    printed = command("certificates", tmp_path, "--client", "carol").out
     assert f"kept  {tmp_path / 'broker.pem'}" in printed
     assert f"wrote {tmp_path / 'carol.pem'}" in printed
     after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -58,31 +52,21 @@ def test_run_again_it_adds_and_replaces_nothing(
     certificate(tmp_path / "carol.pem").verify_directly_issued_by(certificate(tmp_path / "ca.pem"))
 
 
-def test_the_printed_lines_do_for_a_broker_and_a_client(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_printed_lines_do_for_a_broker_and_a_client(tmp_path: Path, command: Command) -> None:
     from broker.network.tls_listeners import tls_settings
     from tls.contexts import server_context
     from tls.store_files import read_store_file
 
-    made(tmp_path, "--client", "alice", "--port", "7777", "--days", "5")
-    printed = capsys.readouterr().out
+    printed = command(
+        "certificates", tmp_path, "--client", "alice", "--port", "7777", "--days", "5"
+    ).out
     config = BrokerConfig.parse(lines_of(printed, "server.properties"))
     assert str(config.advertised_listeners[0]) == "SSL://localhost:7777"
     settings = tls_settings(config, config.listeners[0])
     served = server_context(settings, read_store_file, round(time.time() * 1000))
     client = client_context_of(for_librdkafka(lines_of(printed, "client.properties")))
-    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = (
-        client.wrap_bio(down, up, server_hostname="localhost"),
-        served.context.wrap_bio(up, down, server_side=True),
-    )
-    for end in (*ends, *ends, *ends):
-        try:
-            end.do_handshake()
-        except ssl.SSLWantReadError:
-            continue
-    assert ends[1].getpeercert(True)
+    end, _ = shaken(served.context, client)
+    assert end.getpeercert(True)
     assert config.ssl_principal_mapping_rules.startswith("RULE:^CN=([^,]+),.*$/$1/")
     assert str(tmp_path / "alice.pem") in printed.partition("# kafka-python")[2]
 
@@ -97,17 +81,14 @@ def test_the_printed_lines_do_for_a_broker_and_a_client(
     ],
 )
 def test_what_cannot_be_made_is_told(
-    words: list[str], text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], text: str, tmp_path: Path, command: Command
 ) -> None:
-    assert made(tmp_path / "x", *words) == 1
-    assert text in capsys.readouterr().err
+    assert text in command("certificates", tmp_path / "x", *words, code=1).err
 
 
-def test_half_an_authority_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made(tmp_path)
+def test_half_an_authority_is_none(tmp_path: Path, command: Command) -> None:
+    command("certificates", tmp_path)
     (tmp_path / "ca.key").unlink()
-    assert made(tmp_path) == 1
-    assert "one is missing" in capsys.readouterr().err
+    assert "one is missing" in command("certificates", tmp_path, code=1).err
     (tmp_path / "ca.key").write_text("nonsense")
-    assert made(tmp_path) == 1
-    assert "are no authority" in capsys.readouterr().err
+    assert "are no authority" in command("certificates", tmp_path, code=1).err

@@ -1,43 +1,15 @@
 """A batch of messages is printed as its records are, one by one."""
 
 import argparse
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.client_messages import FakeMessage
 from tools.consume.lines import line_format
 from tools.errors import CommandError
 from tools.records.record import Record
-
-
-@dataclass
-class Message:
-    """What the client library hands out, as far as text and records need it."""
-
-    its_key: bytes | None
-    its_value: bytes | None
-
-    def key(self) -> bytes | None:
-        return self.its_key
-
-    def value(self) -> bytes | None:
-        return self.its_value
-
-    def topic(self) -> str:
-        return "t"
-
-    def partition(self) -> int:
-        return 0
-
-    offset = partition
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 5
-
-    def headers(self) -> None:
-        return None
 
 
 def arguments(**given: object) -> argparse.Namespace:
@@ -69,22 +41,22 @@ def test_a_batch_is_printed_as_its_records_are(
             topic="t",
             partition=0,
             offset=0,
-            timestamp=5,
+            timestamp=1000,
             timestamp_type="create",
             key=key,
             value=value,
         )
         for key, value in pairs
     ]
-    assert made.block([Message(*pair) for pair in pairs]) == b"".join(map(made.line, records))
+    assert made.block([FakeMessage(*pair) for pair in pairs]) == b"".join(map(made.line, records))
 
 
 def test_halves_of_a_character_are_no_text() -> None:
     made = line_format(arguments(key_separator=""))
-    assert made.block([Message(b"\xc3", b"\xa9")]) == b"base64:ww==base64:qQ==\n"
-    assert line_format(arguments()).block([Message(None, b"\xc3"), Message(None, b"\xa9")]) == (
-        b"base64:ww==\nbase64:qQ==\n"
-    )
+    assert made.block([FakeMessage(b"\xc3", b"\xa9")]) == b"base64:ww==base64:qQ==\n"
+    assert line_format(arguments()).block(
+        [FakeMessage(None, b"\xc3"), FakeMessage(None, b"\xa9")]
+    ) == (b"base64:ww==\nbase64:qQ==\n")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +72,7 @@ def test_halves_of_a_character_are_no_text() -> None:
 )
 def test_escapes_of_a_separator(separator: str, printed: bytes) -> None:
     made = line_format(arguments(key_separator=separator))
-    assert made.block([Message(b"k", b"v")]) == printed
+    assert made.block([FakeMessage(b"k", b"v")]) == printed
 
 
 @pytest.mark.parametrize("separator", [r"\q", "\\", r"\x1", r"a\x"])

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+from tests.support.client_messages import FakeMessage
 from tools.consume.member import Member
 from tools.consume.polling import Polling
 from tools.presence import Presence
@@ -22,10 +23,8 @@ def places(*partitions: int) -> list[Any]:
     return [SimpleNamespace(topic="t", partition=partition) for partition in partitions]
 
 
-def message(partition: int, offset: int) -> Any:
-    return SimpleNamespace(
-        topic=lambda: "t", partition=lambda: partition, offset=lambda: offset, error=lambda: None
-    )
+def message(partition: int, offset: int) -> FakeMessage:
+    return FakeMessage(place=("t", partition), its_offset=offset)
 
 
 def test_a_partition_that_comes_back_is_read_to_its_end_again() -> None:

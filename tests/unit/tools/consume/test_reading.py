@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from tests.support.client_messages import FakeMessage
 from tools.consume.bounds import Range
 from tools.consume.last import last_records
 from tools.consume.partitions import read_ranges
@@ -17,31 +18,6 @@ from tools.presence import AWAY_S, Presence
 from tools.records.record import Record
 
 A, B = ("t", 0), ("t", 1)
-
-
-class FakeMessage:
-    def __init__(self, place: Place, offset: int, error: int | None = None) -> None:
-        self._place, self._offset, self._error = place, offset, error
-
-    def error(self) -> KafkaError | None:
-        return None if self._error is None else KafkaError(self._error)
-
-    def topic(self) -> str:
-        return self._place[0]
-
-    def partition(self) -> int:
-        return self._place[1]
-
-    def offset(self) -> int:
-        return self._offset
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1000 + self._offset
-
-    def key(self) -> None:
-        return None
-
-    value = headers = key
 
 
 class FakeConsumer:
@@ -59,9 +35,11 @@ class FakeConsumer:
     def _messages(self, partition: Any) -> Iterator[FakeMessage]:
         place = (partition.topic, partition.partition)
         offsets, end = self.logs[place]
-        yield from (FakeMessage(place, o) for o in offsets if o >= partition.offset)
+        yield from (
+            FakeMessage(place=place, its_offset=o) for o in offsets if o >= partition.offset
+        )
         if end is not None:
-            yield FakeMessage(place, end, KafkaError._PARTITION_EOF)
+            yield FakeMessage(place=place, its_offset=end, code=KafkaError._PARTITION_EOF)
 
     def poll(self, timeout: float) -> FakeMessage | None:
         self.read += 1
@@ -139,7 +117,7 @@ def test_a_topic_that_is_deleted_ends_it() -> None:
 
 def test_what_the_client_says_of_a_topic_ends_it_too() -> None:
     consumer = FakeConsumer({})
-    consumer.queue = iter([FakeMessage(A, -1, KafkaError.UNKNOWN_TOPIC_OR_PART)])
+    consumer.queue = iter([FakeMessage(code=KafkaError.UNKNOWN_TOPIC_OR_PART)])
     with pytest.raises(CommandError, match="topic t is gone"):
         next(polling(consumer).batches())
 

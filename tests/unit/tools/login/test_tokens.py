@@ -2,15 +2,13 @@
 
 import base64
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
 
+from tests.support.serving import serving_http
 from tools.errors import CommandError
 from tools.login.tokens import token_of
 
@@ -44,40 +42,30 @@ def test_without_a_source_of_tokens_both_are_named() -> None:
         token_of({}, 0.0)
 
 
-class Issuer(BaseHTTPRequestHandler):
-    asked: tuple[str, dict[str, list[str]]] | None = None
-    status = 200
-    answer = b'{"access_token": "a.b.c", "expires_in": 60}'
+class Issuer:
+    """Answers whoever asks for a token, and keeps who asked last and for what."""
 
-    def do_POST(self) -> None:
-        size = int(self.headers["Content-Length"])
-        type(self).asked = self.headers["Authorization"], parse_qs(self.rfile.read(size).decode())
-        self.send_response(self.status)
-        self.end_headers()
-        self.wfile.write(self.answer)
+    def __init__(
+        self, status: int = 200, answer: bytes = b'{"access_token": "a.b.c", "expires_in": 60}'
+    ) -> None:
+        self.status, self.answer = status, answer
+        self.credentials = ""
+        self.form: dict[str, list[str]] = {}
 
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@contextmanager
-def issuer(status: int = 200, answer: bytes = Issuer.answer) -> Iterator[tuple[str, type[Issuer]]]:
-    handler = type("_Issuer", (Issuer,), {"status": status, "answer": answer})
-    server = HTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/token", handler
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    def __call__(self, request: BaseHTTPRequestHandler) -> None:
+        assert request.path == "/token"
+        size = int(request.headers["Content-Length"])
+        self.credentials = request.headers["Authorization"]
+        self.form = parse_qs(request.rfile.read(size).decode())
+        request.send_response(self.status)
+        request.end_headers()
+        request.wfile.write(self.answer)
 
 
 def oidc(url: str, **more: str) -> dict[str, str]:
     return {
         "sasl.oauthbearer.method": "oidc",
-        "sasl.oauthbearer.token.endpoint.url": url,
+        "sasl.oauthbearer.token.endpoint.url": f"{url}/token",
         "sasl.oauthbearer.client.id": "me",
         "sasl.oauthbearer.client.secret": "se:cret",
         **{f"sasl.oauthbearer.{name}": value for name, value in more.items()},
@@ -85,15 +73,14 @@ def oidc(url: str, **more: str) -> dict[str, str]:
 
 
 def test_an_issuer_gives_a_token_for_the_clients_secret() -> None:
-    with issuer() as (url, seen):
+    issuer = Issuer()
+    with serving_http(issuer) as url:
         settings = oidc(url, scope="kafka", extensions="cluster=one,pool=two")
         assert token_of(settings, 0.0) == ("a.b.c", {"cluster": "one", "pool": "two"})
-        assert seen.asked is not None
-        credentials, form = seen.asked
-        assert base64.b64decode(credentials.removeprefix("Basic ")) == b"me:se%3Acret"
-        assert form == {"grant_type": ["client_credentials"], "scope": ["kafka"]}
+        assert base64.b64decode(issuer.credentials.removeprefix("Basic ")) == b"me:se%3Acret"
+        assert issuer.form == {"grant_type": ["client_credentials"], "scope": ["kafka"]}
         token_of(oidc(url), 0.0)
-        assert seen.asked[1] == {"grant_type": ["client_credentials"]}
+        assert issuer.form == {"grant_type": ["client_credentials"]}
 
 
 @pytest.mark.parametrize(
@@ -105,12 +92,12 @@ def test_an_issuer_gives_a_token_for_the_clients_secret() -> None:
     ],
 )
 def test_an_issuer_that_gives_none(status: int, answer: bytes, told: str) -> None:
-    with issuer(status, answer) as (url, _), pytest.raises(CommandError, match=told):
+    with serving_http(Issuer(status, answer)) as url, pytest.raises(CommandError, match=told):
         token_of(oidc(url), 0.0)
 
 
 def test_an_issuer_that_is_not_there() -> None:
-    with issuer() as (url, _):
+    with serving_http(Issuer()) as url:
         pass
     with pytest.raises(CommandError, match=r"cannot be asked for a token: .*refused"):
         token_of(oidc(url), 0.0)

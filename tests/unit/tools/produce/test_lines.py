@@ -89,18 +89,9 @@ def test_what_holds_for_every_record() -> None:
 )
 def test_what_consume_writes_is_read_as_the_same_records(records: list[Record]) -> None:
     lines = "".join(to_json(record) + "\n" for record in records).encode()
-
-    def kept(record: Record) -> tuple[Any, ...]:
-        return (
-            record.topic,
-            record.partition,
-            record.timestamp,
-            record.key,
-            record.value,
-            record.headers,
-        )
-
-    assert list(map(kept, read(lines, json=True))) == list(map(kept, records))
+    written = [record._replace(offset=None, timestamp_type=None) for record in records]
+    found = read(lines, json=True)
+    assert [record._replace(offset=None, timestamp_type=None) for record in found] == written
 
 
 def test_json_lines_name_topic_and_partition_unless_told_otherwise() -> None:

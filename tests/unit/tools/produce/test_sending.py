@@ -7,25 +7,13 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from tests.support.client_messages import FakeMessage
 from tools.errors import CommandError
 from tools.presence import Presence
 from tools.produce.delivery import CHUNK, Delivery, send_all
 from tools.produce.lines import BadInput, Line
 from tools.produce.transactions import send_in_transactions
 from tools.records.record import Record
-
-
-class FakeMessage:
-    """What a report names."""
-
-    def __init__(self, key: bytes | None, value: bytes | None) -> None:
-        self._key, self._value = key, value
-
-    def key(self) -> bytes | None:
-        return self._key
-
-    def value(self) -> bytes | None:
-        return self._value
 
 
 class FakeProducer:

@@ -1,9 +1,7 @@
 """What the arguments of `pykafkalog quotas` mean, and who is throttled by a broker's metrics."""
 
-import http.server
 import json
-import threading
-from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from protocol.messages.describe_client_quotas import (
     QuotaValue,
 )
 from tests.support.quota_calls import description, entity
+from tests.support.serving import serving_http
 from tools.__main__ import build_parser
 from tools.errors import CommandError
 from tools.quotas import command, entities, listing
@@ -39,23 +38,10 @@ kafka_log_log_size{topic="t",partition="0"} 5
 """
 
 
-@pytest.fixture
-def metrics() -> Iterator[str]:
-    class Serve(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/metrics" else 404)
-            self.end_headers()
-            self.wfile.write(METRICS.encode())
-
-        def log_message(self, *_args: Any) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Serve) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+def answer_metrics(request: BaseHTTPRequestHandler) -> None:
+    request.send_response(200 if request.path == "/metrics" else 404)
+    request.end_headers()
+    request.wfile.write(METRICS.encode())
 
 
 def run(*words: str) -> None:
@@ -154,8 +140,14 @@ def test_a_change_as_it_is_sent() -> None:
     ]
 
 
-def test_who_is_throttled_by_the_metrics(metrics: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = list(takers("7", metrics))
+def test_who_is_throttled_by_the_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+    with serving_http(answer_metrics) as url:
+        metrics = url.removeprefix("http://")
+        found = list(takers("7", metrics))
+        run("--throttled", "--metrics", metrics, "--json")
+        told = json.loads(capsys.readouterr().out)
+        run("--throttled", "--all", "--metrics", metrics)
+        lines = capsys.readouterr().out.splitlines()
     assert found[1] == Taker(
         broker="7",
         key="consumer_byte_rate",
@@ -166,14 +158,10 @@ def test_who_is_throttled_by_the_metrics(metrics: str, capsys: pytest.CaptureFix
         throttled_ms=0,
     )
     assert [each.client_id for each in found] == ['a "b"', "", "c"]
-    run("--throttled", "--metrics", metrics, "--json")
-    told = json.loads(capsys.readouterr().out)
     assert [(each["quota"], each["throttled_ms"]) for each in told] == [
         ("producer_byte_rate", 900),
         ("request_percentage", 1000),
     ]
-    run("--throttled", "--all", "--metrics", metrics)
-    lines = capsys.readouterr().out.splitlines()
     assert [line.split()[-1] for line in lines] == ["ms", "1000", "900", "0"]
     assert "12.2 " in lines[1]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.__main__ import main
+from tests.support.command_line import Command
 from tools.users.listing import Users, show
 
 
@@ -20,10 +20,9 @@ from tools.users.listing import Users, show
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_asked(
-    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], told: str, command: Command
 ) -> None:
-    assert main(["users", "-b", "127.0.0.1:1", *words]) == 1
-    assert told in capsys.readouterr().err
+    assert told in command("users", "-b", "127.0.0.1:1", *words, code=1).err
 
 
 BOTH = {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 8192}

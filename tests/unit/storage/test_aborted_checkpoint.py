@@ -22,13 +22,6 @@ TOPIC_ID, OTHER_ID = bytes(range(16)), bytes(16)
 SUM = (68, 1234567)
 
 
-@pytest.fixture
-def fs() -> FaultyFileSystem:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
-    return fs
-
-
 def written(fs: FaultyFileSystem, *lines: str) -> bytes:
     content = encode_aborted(lines)
     fs.write_bytes(PATH, content)

@@ -14,13 +14,6 @@ PATH = "/d/recovery-point-offset-checkpoint"
 OFFSETS = {TopicPartition("a.b-c", 0): 0, TopicPartition("topic", 17): 9007199254740993}
 
 
-@pytest.fixture
-def fs() -> FaultyFileSystem:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
-    return fs
-
-
 def test_bytes_are_those_of_kafka(fs: FaultyFileSystem) -> None:
     OffsetCheckpoint(fs, PATH).write(OFFSETS)
     golden = (GOLDEN / "recovery-point-offset-checkpoint").read_bytes()

@@ -27,9 +27,9 @@ SEGMENT = f"{0:020}.log"
         (["app.log", "2026.log"], DirectoryKind.FOREIGN),
     ],
 )
-def test_a_directory_is_known_by_its_files(files: list[str], kind: DirectoryKind) -> None:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
+def test_a_directory_is_known_by_its_files(
+    fs: FaultyFileSystem, files: list[str], kind: DirectoryKind
+) -> None:
     for name in files:
         path = f"/d/{name}"
         fs.make_dirs(path.rpartition("/")[0])

@@ -1,4 +1,4 @@
-"""Leader epochs: S-READ-12, S-REC-6, and what is durable when."""
+"""Leader epochs: what `test_kafka_scripts` does not reach, and what is durable when."""
 
 from random import Random
 
@@ -8,14 +8,7 @@ from storage.epochs import EpochEntry, LeaderEpochCache
 from storage.errors import CheckpointError
 from tests.support.faulty_filesystem import FaultyFileSystem
 
-PATH = "/p/leader-epoch-checkpoint"
-
-
-@pytest.fixture
-def fs() -> FaultyFileSystem:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/p")
-    return fs
+PATH = "/d/leader-epoch-checkpoint"
 
 
 @pytest.fixture
@@ -31,24 +24,30 @@ def starts(cache: LeaderEpochCache) -> list[tuple[int, int]]:
     return [tuple(entry) for entry in cache.entries]
 
 
-@pytest.mark.parametrize(
-    ("asked", "answer"),
-    [
-        (-1, (-1, -1)),
-        (7, (7, 999)),
-        (8, (-1, -1)),
-        (1, (1, 10)),
-        (0, (0, 10)),
-        (2, (2, 20)),
-        (3, (2, 20)),
-        (4, (4, 50)),
-        (6, (4, 50)),
-    ],
-)
-def test_s_read_12_end_offset_of_an_epoch(
-    cache: LeaderEpochCache, asked: int, answer: tuple[int, int]
+def test_s_read_12_the_latest_epoch_ends_with_the_log(cache: LeaderEpochCache) -> None:
+    assert cache.end_offset_for(7, 999) == (7, 999)
+    assert cache.epoch_for_offset(10**9) == 7
+    assert cache.earliest_entry == EpochEntry(2, 10)
+
+
+def test_s_rec_6_a_truncation_says_whether_it_dropped_an_entry(cache: LeaderEpochCache) -> None:
+    assert not cache.truncate_from_end(51)
+    assert not cache.truncate_from_end(-1)
+    assert not cache.truncate_from_start(10)
+    assert starts(cache) == [(2, 10), (4, 20), (7, 50)]
+    assert cache.truncate_from_end(50)
+    assert cache.truncate_from_start(20)
+    assert starts(cache) == [(4, 20)]
+    assert cache.truncate_from_end(20)
+    assert starts(cache) == []
+
+
+@pytest.mark.parametrize(("epoch", "start"), [(-1, 5), (5, -1)])
+def test_an_epoch_or_offset_below_zero_is_refused(
+    cache: LeaderEpochCache, epoch: int, start: int
 ) -> None:
-    assert cache.end_offset_for(asked, 999) == answer
+    with pytest.raises(ValueError, match="invalid leader epoch"):
+        cache.assign(epoch, start)
 
 
 def test_s_read_12_without_epochs_everything_is_undefined(fs: FaultyFileSystem) -> None:
@@ -59,13 +58,6 @@ def test_s_read_12_without_epochs_everything_is_undefined(fs: FaultyFileSystem) 
     assert cache.earliest_entry is None
     assert cache.epoch_for_offset(3) is None
     assert not fs.exists(PATH)
-
-
-def test_the_epoch_of_an_offset(cache: LeaderEpochCache) -> None:
-    assert [cache.epoch_for_offset(o) for o in (9, 10, 19, 20, 49, 50, 10**9)] == [
-        *(None, 2, 2, 4, 4, 7, 7),
-    ]
-    assert cache.earliest_entry == EpochEntry(2, 10)
 
 
 def test_assigning_what_is_known_writes_nothing(
@@ -87,56 +79,6 @@ def test_a_new_epoch_is_durable_when_flushed_and_no_append_waits_for_it(
     cache.flush()
     after = LeaderEpochCache(fs.crash(forget_names=True), PATH, Random(1))
     assert starts(after) == [(3, 5)]
-
-
-def test_entries_that_contradict_a_new_one_are_dropped(cache: LeaderEpochCache) -> None:
-    cache.assign(5, 15)
-    assert starts(cache) == [(2, 10), (5, 15)]
-    cache.assign(9, 15)
-    assert starts(cache) == [(2, 10), (9, 15)]
-    cache.assign(9, 12)
-    assert starts(cache) == [(2, 10), (9, 12)]
-    cache.assign(1, 100)
-    assert starts(cache) == [(1, 100)]
-    with pytest.raises(ValueError, match="invalid leader epoch"):
-        cache.assign(-1, 5)
-    with pytest.raises(ValueError, match="invalid leader epoch"):
-        cache.assign(5, -1)
-
-
-@pytest.mark.parametrize(
-    ("end", "left"),
-    [
-        (51, [(2, 10), (4, 20), (7, 50)]),
-        (50, [(2, 10), (4, 20)]),
-        (11, [(2, 10)]),
-        (10, []),
-        (-1, [(2, 10), (4, 20), (7, 50)]),
-    ],
-)
-def test_s_rec_6_truncation_from_the_end(
-    cache: LeaderEpochCache, end: int, left: list[tuple[int, int]]
-) -> None:
-    assert cache.truncate_from_end(end) == (len(left) < 3)
-    assert starts(cache) == left
-
-
-@pytest.mark.parametrize(
-    ("start", "left"),
-    [
-        (5, [(2, 10), (4, 20), (7, 50)]),
-        (10, [(2, 10), (4, 20), (7, 50)]),
-        (15, [(2, 15), (4, 20), (7, 50)]),
-        (20, [(4, 20), (7, 50)]),
-        (30, [(4, 30), (7, 50)]),
-        (1000, [(7, 1000)]),
-    ],
-)
-def test_s_rec_6_truncation_from_the_start(
-    cache: LeaderEpochCache, start: int, left: list[tuple[int, int]]
-) -> None:
-    assert cache.truncate_from_start(start) == (start > 10)
-    assert starts(cache) == left
 
 
 def test_truncation_is_written_by_flush(fs: FaultyFileSystem, cache: LeaderEpochCache) -> None:

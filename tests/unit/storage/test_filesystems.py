@@ -285,9 +285,7 @@ def test_a_mapping_is_backed_by_a_real_mmap(tmp_path: Path) -> None:
 # --- only the twin
 
 
-def test_touching_what_was_cut_under_a_mapping_is_told() -> None:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
+def test_touching_what_was_cut_under_a_mapping_is_told(fs: FaultyFileSystem) -> None:
     file = fs.open("/d/f", create=True)
     file.pwrite(bytes(100), 0)
     mapping = file.map(100)
@@ -296,36 +294,7 @@ def test_touching_what_was_cut_under_a_mapping_is_told() -> None:
         mapping[40:60]
 
 
-def test_injected_failure_strikes_the_nth_match_only() -> None:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
-    file = fs.open("/d/0.log", create=True)
-    other = fs.open("/d/0.index", create=True)
-    rule = fs.fail("pwrite", "*.log", nth=2, errno=errno.ENOSPC, partial=2)
-    file.pwrite(b"aaaa", 0)
-    other.pwrite(b"zzzz", 0)
-    with pytest.raises(OSError, match="No space"):
-        file.pwrite(b"bbbb", 4)
-    file.pwrite(b"cc", 6)
-    assert fs.read_bytes("/d/0.log") == b"aaaabbcc"
-    assert rule.hits == 1
-
-
-def test_failure_without_end_stops_when_healed() -> None:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
-    file = fs.open("/d/f", create=True)
-    fs.fail("fsync", times=None)
-    for _ in range(3):
-        with pytest.raises(OSError):
-            file.fsync()
-    fs.heal()
-    file.fsync()
-
-
-def test_crash_forgets_what_was_not_synced() -> None:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
+def test_crash_forgets_what_was_not_synced(fs: FaultyFileSystem) -> None:
     file = fs.open("/d/f", create=True)
     file.pwrite(b"safe", 0)
     file.fsync()
@@ -336,9 +305,7 @@ def test_crash_forgets_what_was_not_synced() -> None:
     assert torn.read_bytes("/d/f") == b"salos"
 
 
-def test_crash_may_forget_names_that_were_not_synced() -> None:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
+def test_crash_may_forget_names_that_were_not_synced(fs: FaultyFileSystem) -> None:
     fs.write_atomic("/d/kept", (b"1",))
     fs.open("/d/new", create=True).fsync()
     fs.rename("/d/kept", "/d/renamed")
@@ -347,9 +314,7 @@ def test_crash_may_forget_names_that_were_not_synced() -> None:
 
 
 @pytest.mark.parametrize("step", ["pwritev", "fsync", "rename"])
-def test_atomic_write_that_fails_leaves_the_old_content(step: str) -> None:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
+def test_atomic_write_that_fails_leaves_the_old_content(fs: FaultyFileSystem, step: str) -> None:
     fs.write_atomic("/d/f", (b"old",))
     fs.fail(step)
     with pytest.raises(OSError):
@@ -358,9 +323,7 @@ def test_atomic_write_that_fails_leaves_the_old_content(step: str) -> None:
     assert fs.crash().read_bytes("/d/f") == b"old"
 
 
-def test_big_sparse_files_do_not_fill_memory_and_read_as_zeros() -> None:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
+def test_big_sparse_files_do_not_fill_memory_and_read_as_zeros(fs: FaultyFileSystem) -> None:
     files = [fs.open(f"/d/{n}", create=True) for n in range(200)]
     for file in files:
         file.truncate(10 * 1024 * 1024)

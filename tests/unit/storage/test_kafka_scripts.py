@@ -48,7 +48,7 @@ def script(name: str) -> Iterator[tuple[int, list[str], str]]:
         yield number, operation.split(), answer.strip()
 
 
-def test_indexes_answer_and_store_as_kafka(tmp_path: Path) -> None:
+def test_s_idx_3_and_s_idx_5_indexes_answer_and_store_as_kafka(tmp_path: Path) -> None:
     """S-IDX-1 to S-IDX-5, S-ROLL-4: 3000 entries, 1200 lookups, truncations, closed files."""
     fs = OsFileSystem()
     offsets = OffsetIndex(fs, str(tmp_path / "offsets"), 1000, 30000)
@@ -84,7 +84,7 @@ def test_indexes_answer_and_store_as_kafka(tmp_path: Path) -> None:
     assert (tmp_path / "times").read_bytes() == kafka.with_suffix(".timeindex").read_bytes()
 
 
-def test_transaction_index_answers_and_stores_as_kafka() -> None:
+def test_s_read_5_transaction_index_answers_and_stores_as_kafka() -> None:
     fs = FaultyFileSystem()
     fs.make_dirs("/log")
     index = TransactionIndex(fs, "/log/i", 50)
@@ -234,8 +234,7 @@ def test_snapshot_of_kafka_is_read_and_written_back_unchanged() -> None:
     assert encode_snapshot(entries) == data
 
 
-def test_leader_epochs_answer_and_store_as_kafka() -> None:
-    """S-READ-12, S-REC-6."""
+def test_s_read_12_and_s_rec_6_leader_epochs_answer_and_store_as_kafka() -> None:
     fs = FaultyFileSystem()
     fs.make_dirs("/p")
     cache = LeaderEpochCache(fs, "/p/leader-epoch-checkpoint", Random(1))

@@ -28,13 +28,6 @@ ID = "gSVbeKkLQpiGvDWDZ7tFzA"
 CLUSTER = "A" * 22
 
 
-@pytest.fixture
-def fs() -> FaultyFileSystem:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
-    return fs
-
-
 V0 = MetaProperties(version=0, node_id=3, cluster_id="odd=clus:ter #1")
 V1 = MetaProperties(version=1, node_id=7, cluster_id=CLUSTER, directory_id=ID)
 
@@ -174,9 +167,7 @@ def test_malformed_partition_metadata_names_the_line(
     assert caught.value.line == line
 
 
-def test_the_epoch_in_a_kraft_brokers_marker_is_handed_on() -> None:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
+def test_the_epoch_in_a_kraft_brokers_marker_is_handed_on(fs: FaultyFileSystem) -> None:
     for found, left in (
         (b'{"version":0,"brokerEpoch":12}', b'{"version":0,"brokerEpoch":12}'),
         (b"", b'{"version":0,"brokerEpoch":-1}'),

@@ -1,4 +1,4 @@
-"""The index of aborted transactions: S-TXN-3, S-READ-5, torn tails."""
+"""The index of aborted transactions: S-TXN-3, torn tails (`test_kafka_scripts` searches it)."""
 
 import errno
 
@@ -27,13 +27,6 @@ C = aborted(1, 40, 50, 51)
 
 
 @pytest.fixture
-def fs() -> FaultyFileSystem:
-    fs = FaultyFileSystem()
-    fs.make_dirs("/d")
-    return fs
-
-
-@pytest.fixture
 def index(fs: FaultyFileSystem) -> TransactionIndex:
     return TransactionIndex(fs, "/d/x", 5)
 
@@ -51,17 +44,6 @@ def test_s_txn_3_the_file_is_made_by_the_first_append(
     assert fs.read_bytes("/d/x")[:10] == b"\0\0" + (1).to_bytes(8, "big")
     assert not index.is_empty
     assert index.last_offset == 20
-
-
-def test_s_read_5_aborted_transactions_of_a_range(index: TransactionIndex) -> None:
-    for txn in (A, B, C):
-        index.append(txn)
-    assert index.collect_aborted(0, 100) == ([A, B, C], False)
-    assert index.collect_aborted(0, 32) == ([A, B], True)
-    assert index.collect_aborted(21, 30) == ([B], True)
-    assert index.collect_aborted(31, 41) == ([C], True)
-    assert index.collect_aborted(51, 60) == ([], False)
-    assert index.collect_aborted(0, 10) == ([], True)
 
 
 def test_markers_must_rise(index: TransactionIndex) -> None:

@@ -12,28 +12,27 @@ and leader epoch in a batch's header. A damaged end of the active segment is the
 import random
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 
 import pytest
 
-from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import LOG_OVERHEAD, iter_batches, verify_crc
 from protocol.records.builder import build_batch
-from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.records.control import ControlType
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_records
 from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.errors import BeingRepaired
 from storage.log.log import Log
-from storage.log.results import AppendOrigin, FetchIsolation, FileSlice, StartOffsetReason
+from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason
 from storage.paths import LOG_START_OFFSET_CHECKPOINT, META_PROPERTIES
 from storage.waits import at_once
-from tests.support.faulty_filesystem import FaultyFileSystem
-from tests.support.log_managers import log_manager
+from tests.support.log_builder import end_transaction
 from tests.support.log_tasks import run_task
-from tests.support.manual_clock import ManualClock
+from tests.support.managed_logs import Managed
 
 CONFIG = TopicConfig(segment_bytes=1600, index_interval_bytes=200, segment_index_bytes=1200)
 PARTITIONS = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)]
@@ -41,22 +40,18 @@ Seen = dict[int, bytes]
 """Values by offset."""
 
 
-class Directory:
+class Directory(Managed):
     """Three partitions in one log directory, and what was written to them."""
 
     def __init__(self) -> None:
-        self.fs = FaultyFileSystem()
-        self.clock = ManualClock()
-        self.offline: list[str] = []
-        self.start()
+        super().__init__("/d", CONFIG)
         for tp in PARTITIONS:
-            log = self.manager.get_or_create_log(tp, bytes(range(16)), CONFIG, is_new=True)
-            self.fill(log)
+            self.populate(self.log(*tp))
         run_task(self.manager, log_tasks.FLUSH_ROLLED)
         run_task(self.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
         run_task(self.manager, log_tasks.LOG_START_CHECKPOINT)
 
-    def fill(self, log: Log) -> None:
+    def populate(self, log: Log) -> None:
         def add(number: int, **fields: int | bool) -> None:
             stamp = self.clock.wall_ms()
             values = [(stamp, b"k", b"%s %d" % (str(log.topic_partition).encode(), number), ())]
@@ -73,28 +68,10 @@ class Directory:
                     transactional=True,
                 )
                 kind = ControlType.ABORT if number % 12 else ControlType.COMMIT
-                marker = build_end_transaction_marker(
-                    kind,
-                    producer_id=5,
-                    producer_epoch=0,
-                    coordinator_epoch=0,
-                    timestamp=self.clock.wall_ms(),
-                )
-                log.append_as_leader(
-                    marker, leader_epoch=number // 12, origin=AppendOrigin.COORDINATOR
-                )
+                end_transaction(log, self.clock, 5, kind)
             add(number)
         log.update_high_watermark(log.log_end_offset)
         log.maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
-
-    def start(self) -> None:
-        self.manager = log_manager(
-            BrokerConfig.parse({"log.dirs": "/d"}),
-            self.clock,
-            self.fs,
-            on_offline=self.offline.append,
-        )
-        self.manager.startup(lambda _: CONFIG)
 
     def files(self) -> Iterator[str]:
         for name in self.fs.list_dir("/d"):
@@ -224,8 +201,8 @@ def run(bits: int, seed: int, *, clean: bool, step: int = 1) -> int:
     for path in list(template.files())[seed % step :: step]:
         data = template.fs.read_bytes(path)
         for content in damages(path, data, chance, bits):
-            directory = Directory.__new__(Directory)
-            directory.clock, directory.offline = template.clock, []
+            directory = copy(template)
+            directory.offline = []
             directory.fs = template.fs.crash(keep_unsynced=True)
             if content is None:
                 directory.fs.unlink(path)

@@ -97,15 +97,9 @@ def test_s_rec_1_a_crash_while_loading_is_followed_by_recovery() -> None:
     managed = Managed()
     managed.fill(managed.log())
     at_once(managed.manager.shutdown())
-    config = BrokerConfig.parse(managed.properties)
-    manager = log_manager(config, managed.clock, managed.fs)
-    manager.directories.lock_and_check()
-    jobs = manager.load_jobs(lambda topic: CONFIG)
-    assert [job.clean for job in jobs] == [True]
+    assert [job.clean for job in managed.loading()[1]] == [True]
     managed.fs = managed.fs.crash(keep_unsynced=True)
-    again = log_manager(config, managed.clock, managed.fs)
-    again.directories.lock_and_check()
-    assert [job.clean for job in again.load_jobs(lambda topic: CONFIG)] == [False]
+    assert [job.clean for job in managed.loading()[1]] == [False]
 
 
 def test_loading_tells_its_progress() -> None:
@@ -113,8 +107,7 @@ def test_loading_tells_its_progress() -> None:
     for partition in range(3):
         managed.log(partition=partition)
     at_once(managed.manager.shutdown())
-    config = BrokerConfig.parse(managed.properties)
-    manager = log_manager(config, managed.clock, managed.fs)
+    manager = managed.unloaded()
     manager.directories.lock_and_check()
     seen: list[tuple[int, int]] = []
     manager.load_logs(lambda topic: CONFIG, lambda done, total: seen.append((done, total)))
@@ -130,8 +123,7 @@ def test_s_rec_10_how_far_a_start_has_come_is_written_down_for_the_next_one() ->
     at_once(logs[1].flush())
     run_task(managed.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
     managed.fs = managed.fs.crash(keep_unsynced=True)
-    config = BrokerConfig.parse(managed.properties)
-    manager = log_manager(config, managed.clock, managed.fs, on_offline=managed.offline.append)
+    manager = managed.unloaded()
     manager.directories.lock_and_check()
     at_once(manager.checkpoint_loading())  # nothing is known yet, and nothing is forgotten
     for job in manager.load_jobs(lambda topic: CONFIG):
@@ -156,15 +148,6 @@ def test_s_fl_1_flusher_goes_by_flush_ms() -> None:
     managed.clock.advance(1)
     run_task(managed.manager, log_tasks.FLUSHER)
     assert (eager.recovery_point, lazy.recovery_point) == (2, 0)
-
-
-def test_s_roll_4_rolled_segments_are_flushed_soon() -> None:
-    managed = Managed()
-    log = managed.log()
-    managed.fill(log)
-    assert log.recovery_point == 0
-    run_task(managed.manager, log_tasks.FLUSH_ROLLED)
-    assert log.recovery_point == log.segments.active.base_offset > 0
 
 
 def test_s_fl_3_checkpoints() -> None:
@@ -202,10 +185,7 @@ def test_s_cfg_5_a_configuration_that_changes_while_a_log_is_opened_wins() -> No
     managed = Managed()
     managed.fill(managed.log())
     at_once(managed.manager.shutdown())
-    config = BrokerConfig.parse(managed.properties)
-    manager = log_manager(config, managed.clock, managed.fs)
-    manager.directories.lock_and_check()
-    (job,) = manager.load_jobs(lambda topic: CONFIG)
+    manager, (job,) = managed.loading()
     outcome = job.run()
     changed = TopicConfig(retention_ms=5)
     manager.update_topic_config("t", changed)
@@ -246,9 +226,7 @@ def test_s_time_1_tasks_by_name_delay_and_period() -> None:
 def test_s_idem_2_silent_producers_are_forgotten() -> None:
     managed = Managed(**{"producer.id.expiration.ms": "1000"})
     log = managed.log()
-    now = managed.clock.wall_ms()
-    batch = build_batch([(now, b"", b"", ())], producer_id=1, producer_epoch=0, base_sequence=0)
-    log.append_as_leader(batch, leader_epoch=0)
+    managed.append(log, producer_id=1, producer_epoch=0, base_sequence=0)
     run_task(managed.manager, log_tasks.PRODUCER_EXPIRATION)
     assert log.producers.entry(1) is not None
     managed.clock.advance(1)
@@ -313,18 +291,6 @@ def test_s_rec_8_many_logs_are_closed_in_threads_and_all_are_clean(tmp_path: Pat
     ends = [(log.log_end_offset, log.recovery_point) for log in manager.all_logs()]
     assert ends == [(1, 1)] * 80
     at_once(manager.shutdown())
-
-
-def test_a_flush_of_what_was_deleted_meanwhile_is_no_fault_of_the_disk() -> None:
-    managed = Managed("/a", **{"log.segment.delete.delay.ms": "0"})
-    log = managed.log()
-    managed.fill(log)
-    managed.manager.async_delete(log.topic_partition)
-    run_task(managed.manager, log_tasks.DELETE_LOGS)
-    assert managed.manager._flusher.rolled == 0
-    run_task(managed.manager, log_tasks.FLUSH_ROLLED)
-    at_once(log.flush())
-    assert managed.offline == []
 
 
 def test_syncs_are_timed() -> None:

@@ -67,18 +67,6 @@ def test_s_ret_8_offsets_of_a_deleted_topic_do_not_haunt_its_successor(written_b
     assert managed.log().log_end_offset == 2
 
 
-def test_a_log_start_that_was_checkpointed_does_not_outlive_its_topic() -> None:
-    managed = Managed("/a")
-    log = managed.log()
-    managed.fill(log)
-    log.maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
-    run_task(managed.manager, log_tasks.LOG_START_CHECKPOINT)
-    managed.manager.async_delete(TopicPartition("t", 0))
-    managed.fill(managed.log(), 1)
-    managed.kill()
-    assert (managed.log().log_start_offset, managed.log().log_end_offset) == (0, 2)
-
-
 def test_s_ret_1_retention_follows_the_cleanup_policy() -> None:
     managed = Managed()
 

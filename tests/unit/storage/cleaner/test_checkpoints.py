@@ -10,7 +10,7 @@ from storage.checkpoint import OffsetCheckpoint
 from storage.errors import OutOfResources
 from storage.paths import CLEANER_CHECKPOINT, join, parent_dir
 from storage.waits import at_once
-from tests.support.compacted_logs import CompactedLogs, compacted
+from tests.support.compacted_logs import CompactedLogs
 from tests.support.log_tasks import run_task
 
 TP = TopicPartition("t", 0)
@@ -132,7 +132,7 @@ def test_s_cmp_14_what_was_cleaned_while_a_copy_was_made_is_not_clean_in_the_cop
     logs = CompactedLogs()
     log = logs.filled()
     end = logs.clean(log)
-    logs.fill(log, 9)
+    logs.extend(log, 9)
     logs.manager.moves.create_future_log(TP, "/b")
     assert logs.clean(log) > end
     moved(logs)
@@ -142,8 +142,7 @@ def test_s_cmp_14_what_was_cleaned_while_a_copy_was_made_is_not_clean_in_the_cop
 def test_s_cmp_14_a_cleaning_of_the_log_that_is_moved_away_ends_and_none_begins_meanwhile() -> None:
     logs = CompactedLogs()
     logs.filled()
-    work = logs.grab()
-    assert work is not None
+    work = logs.grabbed()
     logs.manager.moves.create_future_log(TP, "/b")
     assert logs.cleaner.is_wanted(work)
     logs.manager.moves.retire_source(TP)
@@ -166,8 +165,7 @@ def test_s_cmp_14_a_failed_directory_is_forgotten_and_the_others_go_on() -> None
     logs = CompactedLogs()
     one, two = logs.filled("one"), logs.filled("two")
     assert (parent_dir(one.dir), parent_dir(two.dir)) == ("/a", "/b")
-    work = logs.grab()
-    assert work is not None
+    work = logs.grabbed()
     failing = parent_dir(work.log.dir)
     logs.cleaner.checkpoints.set(work.log, 3)
     logs.manager.report_failure(failing, OSError(errno.EIO, "gone"))
@@ -175,8 +173,7 @@ def test_s_cmp_14_a_failed_directory_is_forgotten_and_the_others_go_on() -> None
     logs.cleaner.done_cleaning(work, 10)
     flush(logs)
     assert not logs.fs.exists(join(failing, CLEANER_CHECKPOINT))
-    other = logs.grab()
-    assert other is not None
+    other = logs.grabbed()
     assert other.log is not work.log
 
 
@@ -189,7 +186,7 @@ def test_s_cmp_14_a_disk_that_refuses_the_file_goes_offline() -> None:
 
 
 def test_s_cmp_14_a_shortage_of_descriptors_does_not_take_the_disk_and_is_tried_again() -> None:
-    logs = CompactedLogs(compacted())
+    logs = CompactedLogs()
     end = logs.clean(logs.filled())
     logs.fs.fail("open", "/a/cleaner-offset-checkpoint*", errno=errno.EMFILE)
     with pytest.raises(OutOfResources):

@@ -12,7 +12,7 @@ from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.cleaner.manager import FRESH_S
-from storage.cleaner.planner import Due, NotDue, OpenTransaction, RatioBelow
+from storage.cleaner.planner import Due, NotDue, RatioBelow
 from storage.cleaner.states import LogCleaningAborted, LogCleaningInProgress, LogCleaningPaused
 from storage.errors import BeingRepaired
 from storage.log.log import Log
@@ -30,9 +30,8 @@ def test_s_cmp_1_the_filthiest_log_comes_first_and_then_the_next() -> None:
     for topic, cleaned in (("one", 4), ("two", 2), ("three", 3)):
         log = logs.filled(topic, cleaned)
         logs.clean(log)
-        logs.fill(log, 5)
-    first = logs.grab()
-    assert first is not None
+        logs.extend(log, 5)
+    first = logs.grabbed()
     assert first.log.topic_partition.topic == "two"
     order = [logs.cleaner.grab_filthiest() for _ in range(3)]
     assert [one and one.log.topic_partition.topic for one in order] == ["three", "one", None]
@@ -49,8 +48,7 @@ def test_s_cmp_1_a_log_without_anything_new_is_not_read(monkeypatch: pytest.Monk
         return real(log)
 
     monkeypatch.setattr(logs.cleaner, "facts_of", noting)
-    work = logs.grab()
-    assert work is not None
+    work = logs.grabbed()
     assert read
     read.clear()
     logs.cleaner.done_cleaning(work, log.segments.active.base_offset)
@@ -63,8 +61,7 @@ def test_s_cmp_1_a_log_without_anything_new_is_not_read(monkeypatch: pytest.Monk
 def test_s_cmp_1_a_log_that_is_being_cleaned_is_not_given_to_another_cleaner() -> None:
     logs = CompactedLogs()
     logs.filled()
-    work = logs.grab()
-    assert work is not None
+    work = logs.grabbed()
     assert logs.cleaner.state_of(TP) == LogCleaningInProgress()
     assert logs.grab() is None
     logs.cleaner.done_cleaning(work, None)
@@ -111,31 +108,11 @@ def test_s_cmp_2_the_checkpoint_is_corrected_when_it_is_below_the_log_start(capl
     logs.cleaner.checkpoints.set(log, 1)
     log.maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
     with caplog.at_level(logging.WARNING):
-        work = logs.grab()
-    assert work is not None
+        work = logs.grabbed()
     assert work.due.extent.first_dirty_offset == 3
     assert "Resetting first dirty offset of" in caplog.text
     run_task(logs.manager, log_tasks.FLUSH_ROLLED)
     assert logs.written() == {TP: 3}
-
-
-def test_s_cmp_2_an_open_transaction_is_told_with_its_producer() -> None:
-    from protocol.records.builder import build_batch
-
-    logs = CompactedLogs()
-    log = logs.log()
-    batch = build_batch(
-        [(logs.clock.wall_ms(), b"k", b"v", ())],
-        producer_id=77,
-        producer_epoch=0,
-        base_sequence=0,
-        transactional=True,
-    )
-    log.append_as_leader(batch, leader_epoch=0)
-    logs.fill(log, 3)
-    verdict = logs.cleaner.verdict_of(log)
-    assert isinstance(verdict, NotDue)
-    assert verdict.reasons == (OpenTransaction(producer_id=77, first_offset=0),)
 
 
 # ---- S-CMP-11: aborted, paused, uncleanable
@@ -145,11 +122,10 @@ def test_s_cmp_11_truncation_ends_a_cleaning_and_lowers_the_checkpoint_on_the_di
     logs = CompactedLogs()
     log = logs.filled()
     end = logs.clean(log)
-    logs.fill(log, 8)
+    logs.extend(log, 8)
     run_task(logs.manager, log_tasks.FLUSH_ROLLED)
     assert logs.written() == {TP: end}
-    work = logs.grab()
-    assert work is not None
+    work = logs.grabbed()
     logs.manager.truncate_to({TP: 7})
     assert not logs.cleaner.is_wanted(work)
     assert logs.written() == {TP: log.segments.active.base_offset}
@@ -180,8 +156,7 @@ def test_s_cmp_11_deletion_ends_a_cleaning_and_the_next_log_of_that_name_waits_f
 ):
     logs = CompactedLogs()
     log = logs.filled()
-    work = logs.grab()
-    assert work is not None
+    work = logs.grabbed()
     logs.manager.async_delete(TP)
     assert logs.cleaner.state_of(TP) == LogCleaningAborted()
     again = logs.filled()
@@ -217,8 +192,7 @@ def test_s_cmp_11_who_was_paused_and_deleted_is_resumed_in_vain() -> None:
 def test_s_cmp_11_an_uncleanable_partition_is_left_alone_until_the_next_start(caplog) -> None:
     logs = CompactedLogs()
     log = logs.filled()
-    work = logs.grab()
-    assert work is not None
+    work = logs.grabbed()
     logs.cleaner.mark_uncleanable(log, "corrupt batch: at 7")
     logs.cleaner.done_cleaning(work, None)
     assert "Marking partition" in caplog.text
@@ -275,8 +249,7 @@ def test_an_index_that_is_being_rebuilt_puts_a_log_off(monkeypatch) -> None:
 def test_s_cmp_13_a_topic_that_is_compacted_no_more_is_let_go_of() -> None:
     logs = CompactedLogs()
     logs.filled()
-    work = logs.grab()
-    assert work is not None
+    work = logs.grabbed()
     assert logs.cleaner.is_wanted(work)
     logs.manager.update_topic_config(
         "t", replace(logs.config, cleanup_policy=frozenset({"delete"}))
@@ -294,43 +267,18 @@ def test_s_cmp_13_what_came_while_a_topic_was_not_compacted_is_dirty() -> None:
     log = logs.filled()
     end = logs.clean(log)
     logs.manager.update_topic_config("t", TopicConfig(segment_bytes=400))
-    logs.fill(log, 9)
+    logs.extend(log, 9)
     logs.manager.update_topic_config("t", logs.config)
     verdict = logs.cleaner.verdict_of(log)
     assert isinstance(verdict, Due)
     assert verdict.extent.first_dirty_offset == end
 
 
-def retention(logs: CompactedLogs) -> None:
-    run_task(logs.manager, log_tasks.RETENTION)
-
-
-def test_s_cmp_13_retention_of_compacted_logs_is_the_cleaners() -> None:
-    logs = CompactedLogs(compacted("delete", retention_ms=1000))
-    log = logs.filled()
-    logs.clock.advance(2)
-    retention(logs)
-    assert len(log.segments) == 4
-    at_once(logs.manager.apply_retention_to_compacted())
-    assert (len(log.segments), log.log_start_offset) == (1, log.log_end_offset)
-
-
-def test_s_cmp_13_a_log_that_is_only_compacted_loses_what_lies_below_its_start() -> None:
-    logs = CompactedLogs(compacted(retention_ms=1000))
-    log = logs.filled()
-    second = log.segments.base_offsets[1]
-    log.maybe_increment_log_start_offset(second, StartOffsetReason.CLIENT_RECORD_DELETION)
-    logs.clock.advance(2)
-    at_once(logs.manager.apply_retention_to_compacted())
-    assert log.segments.base_offsets[0] == second
-    assert len(log.segments) == 3
-
-
 def test_s_cmp_13_nothing_is_deleted_from_a_log_that_is_being_cleaned_or_cannot_be() -> None:
     logs = CompactedLogs(compacted("delete", retention_ms=1000))
     log = logs.filled()
-    work = logs.grab()
-    assert work is not None
+    plain = logs.filled("plain", config=TopicConfig(segment_bytes=400, retention_ms=1000))
+    work = logs.grabbed()
     logs.clock.advance(2)
     at_once(logs.manager.apply_retention_to_compacted())
     assert len(log.segments) == 4
@@ -338,16 +286,7 @@ def test_s_cmp_13_nothing_is_deleted_from_a_log_that_is_being_cleaned_or_cannot_
     logs.cleaner.done_cleaning(work, None)
     at_once(logs.manager.apply_retention_to_compacted())
     assert len(log.segments) == 4
-
-
-def test_s_cmp_13_without_compact_the_retention_task_does_it() -> None:
-    logs = CompactedLogs(TopicConfig(segment_bytes=400, retention_ms=1000))
-    log = logs.filled()
-    logs.clock.advance(2)
-    at_once(logs.manager.apply_retention_to_compacted())
-    assert len(log.segments) == 4
-    retention(logs)
-    assert len(log.segments) == 1
+    assert len(plain.segments) == 4, "the retention task does that"
 
 
 def test_what_a_look_has_found_is_told() -> None:

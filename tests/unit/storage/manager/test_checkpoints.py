@@ -4,20 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
-from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
-from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage import log_tasks
-from storage.log.log import Log
 from storage.log.results import StartOffsetReason
+from storage.paths import temporary_file
 from storage.waits import PAUSE, Work, at_once
 from tests.support.beside import Moment, at_every_moment
 from tests.support.calls import Calls
-from tests.support.faulty_filesystem import FaultyFileSystem
-from tests.support.log_managers import log_manager
-from tests.support.log_tasks import run_task
-from tests.support.manual_clock import ManualClock
+from tests.support.log_tasks import begin_task, run_task
+from tests.support.managed_logs import Managed
 
 TP = TopicPartition("t", 0)
 CONFIG = TopicConfig(file_delete_delay_ms=0)
@@ -25,58 +21,39 @@ POINTS, STARTS = "/a/recovery-point-offset-checkpoint", "/a/log-start-offset-che
 TASKS = (log_tasks.RECOVERY_POINT_CHECKPOINT, log_tasks.LOG_START_CHECKPOINT)
 
 
-class Broker:
+class Broker(Managed):
     """One directory, one partition: [3, 8), all flushed."""
 
-    def __init__(self, fs: FaultyFileSystem | None = None) -> None:
-        self.fs = fs or FaultyFileSystem()
-        self.failed: list[object] = []
-        self.manager = log_manager(
-            BrokerConfig.parse({"log.dirs": "/a"}),
-            ManualClock(),
-            self.fs,
-            on_offline=self.failed.append,
-        )
-        self.manager.startup(lambda topic: CONFIG)
-        if fs is None:
-            self.fill(8)
-            self.log.maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
-            at_once(self.log.flush())
+    def __init__(self) -> None:
+        super().__init__("/a", CONFIG)
+        self.grow(8)
+        self.log().maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
+        at_once(self.log().flush())
 
-    @property
-    def log(self) -> Log:
-        return self.manager.get_or_create_log(TP, bytes(16), CONFIG, is_new=True)
-
-    def fill(self, count: int) -> None:
+    def grow(self, count: int) -> None:
         for _ in range(count):
-            self.log.append_as_leader(build_batch([(1, b"k", b"v", ())]), leader_epoch=0)
-        self.log.update_high_watermark(self.log.log_end_offset)
+            self.append(self.log())
 
-    def work(self, name: str) -> Work[object]:
-        """A run of the task of that name."""
-        (task,) = [task for task in self.manager.tasks() if task.name == name]
-        return task.run()
-
-    def killed(self) -> "Broker":
-        return Broker(self.fs.crash(keep_unsynced=True))
+    def work(self, name: str) -> Work[int | None]:
+        return begin_task(self.manager, name)
 
     # What may happen beside a checkpoint.
 
     def delete_and_make_anew(self) -> None:
         self.manager.async_delete(TP)
-        self.fill(2)
-        self.log.roll()
-        self.fill(1)
+        self.grow(2)
+        self.log().roll()
+        self.grow(1)
 
     def truncate_below_the_start(self) -> None:
         self.manager.truncate_to({TP: 1})
-        self.fill(1)
-        self.log.roll()
+        self.grow(1)
+        self.log().roll()
 
     def start_over_lower(self) -> None:
         self.manager.truncate_fully_and_start_at(TP, 1)
-        self.fill(2)
-        self.log.roll()
+        self.grow(2)
+        self.log().roll()
 
 
 INTERLOPERS = [
@@ -96,46 +73,37 @@ def test_offsets_of_before_do_not_haunt_what_comes_after(
         moment.perform(broker.work(name), lambda: interloper(broker))
         if not moment.came:
             return
-        log = broker.log
-        found = broker.killed().log
+        log = broker.log()
+        assert not [name for name in broker.fs.list_dir("/a") if name.endswith(".tmp")]
+        broker.kill()
+        found = broker.log()
         assert found.log_end_offset == log.log_end_offset
         assert found.log_start_offset == log.log_start_offset
         assert found.recovery_point <= log.recovery_point
-        assert broker.failed == []
-        assert not [name for name in broker.fs.list_dir("/a") if name.endswith(".tmp")]
+        assert broker.offline == []
 
     assert at_every_moment(scenario) > 10
 
 
 def test_a_partition_that_went_while_the_checkpoint_was_written_stays_marked() -> None:
     broker = Broker()
-    other = TopicPartition("u", 0)
-
-    def made() -> Log:
-        return broker.manager.get_or_create_log(other, bytes(16), CONFIG, is_new=True)
-
-    made().append_as_leader(build_batch([(1, b"k", b"v", ())]), leader_epoch=0)
-    at_once(made().flush())
+    broker.append(broker.log("u"))
+    at_once(broker.log("u").flush())
     checkpoint = Calls(broker.work(log_tasks.RECOVERY_POINT_CHECKPOINT))
-    broker.manager.async_delete(other)
+    broker.manager.async_delete(TopicPartition("u", 0))
     checkpoint.finish()
     assert b"u 0 1" in broker.fs.read_bytes(POINTS)
-    made()
+    broker.log("u")
     assert b"u 0" not in broker.fs.read_bytes(POINTS)
 
 
 def test_s_fl_2_a_recovery_point_that_a_truncation_makes_untrue_is_lowered_before() -> None:
+    """`test_aborted_notes` has the order of the operations."""
     broker = Broker()
     run_task(broker.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
-    for offset, cut in ((6, broker.manager.truncate_to), (4, broker.manager.truncate_to)):
-        broker.fs.operations.clear()
-        cut({TP: offset})
-        done = [f"{op} {path}" for op, path in broker.fs.operations]
-        written = next(at for at, line in enumerate(done) if line.startswith("rename /a/recovery"))
-        cut_off = done.index("truncate /a/t-0/00000000000000000000.log")
-        assert written < done.index("fsync_dir /a", written) < cut_off
-        assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 %d\n" % offset
-    broker.log.truncate_to(3)  # by whomever it is cut
+    broker.manager.truncate_to({TP: 6})
+    assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 6\n"
+    broker.log().truncate_to(3)  # by whomever it is cut
     assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 3\n"
     broker.manager.truncate_fully_and_start_at(TP, 2)
     assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 2\n"
@@ -144,25 +112,27 @@ def test_s_fl_2_a_recovery_point_that_a_truncation_makes_untrue_is_lowered_befor
 def test_recovery_points_of_partitions_that_are_not_there_are_taken_for_gone_by_a_start() -> None:
     broker = Broker()
     broker.fs.write_bytes(POINTS, b"0\n2\nt 0 8\nother 3 50\n")
-    again = broker.killed()
-    again.manager.get_or_create_log(TopicPartition("other", 3), bytes(16), CONFIG, is_new=True)
-    assert b"other" not in again.fs.read_bytes(POINTS)
+    broker.kill()
+    broker.log("other", 3)
+    assert b"other" not in broker.fs.read_bytes(POINTS)
 
 
-def test_s_ret_8_a_log_start_that_an_earlier_life_has_written_is_not_that_of_a_new_log() -> None:
+@pytest.mark.parametrize("life", ["this", "an earlier"])
+def test_s_ret_8_a_log_start_that_was_written_is_not_that_of_a_new_log(life: str) -> None:
     broker = Broker()
     run_task(broker.manager, log_tasks.LOG_START_CHECKPOINT)
-    again = broker.killed()
-    again.manager.async_delete(TP)  # before this life has written any checkpoint
-    again.fill(2)
-    assert again.killed().log.log_end_offset == 2
+    if life != "this":
+        broker.kill()
+    broker.manager.async_delete(TP)
+    broker.grow(2)
+    broker.kill()
+    assert (broker.log().log_start_offset, broker.log().log_end_offset) == (0, 2)
 
 
 def test_thousands_of_logs_are_asked_in_turns() -> None:
     broker = Broker()
     for partition in range(1, 10):
-        tp = TopicPartition("t", partition)
-        broker.manager.get_or_create_log(tp, bytes(16), CONFIG, is_new=True)
+        broker.log(partition=partition)
     work = broker.work(log_tasks.RECOVERY_POINT_CHECKPOINT)
     for _ in range(4):
         assert work.send(None) is PAUSE
@@ -183,25 +153,27 @@ def test_a_disk_that_fails_is_reported_and_the_file_stays() -> None:
     before = broker.fs.read_bytes(STARTS)
     broker.fs.fail("rename", "*/log-start-*")
     run_task(broker.manager, log_tasks.LOG_START_CHECKPOINT)
-    assert len(broker.failed) == 1
+    assert len(broker.offline) == 1
     assert broker.fs.read_bytes(STARTS) == before
 
 
 def test_s_rec_2_what_a_crash_left_of_replacements_is_removed_by_the_next_start() -> None:
     broker = Broker()
-    left = (f"{POINTS}.{7:016x}.tmp", f"/a/t-0/leader-epoch-checkpoint.{7:016x}.tmp")
+    replaced = ("leader-epoch-checkpoint", f"{0:020d}.timeindex", f"{3:020d}.snapshot")
+    left = [temporary_file(path, 7) for path in (POINTS, *(f"/a/t-0/{one}" for one in replaced))]
     for path in (*left, "/a/other.tmp"):
         broker.fs.write_bytes(path, b"half")
-    again = broker.killed()
-    assert not any(again.fs.exists(path) for path in left)
-    assert again.fs.exists("/a/other.tmp")
+    broker.kill()
+    assert not any(broker.fs.exists(path) for path in left)
+    assert broker.fs.exists("/a/other.tmp")
 
 
 def test_s_start_5_a_log_that_cannot_be_closed_costs_its_directory_the_marker() -> None:
     broker = Broker()
-    broker.fill(1)
+    broker.grow(1)
     broker.fs.fail("fsync", "/a/t-0/*.log", times=None)
     at_once(broker.manager.shutdown())
     broker.fs.heal()
     assert not broker.fs.exists("/a/.kafka_cleanshutdown")
-    assert broker.killed().log.log_end_offset == 9
+    broker.kill()
+    assert broker.log().log_end_offset == 9

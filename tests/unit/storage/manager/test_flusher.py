@@ -4,9 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
-from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.log.log import Log
@@ -14,37 +12,29 @@ from storage.log.results import FetchIsolation, FileSlice
 from storage.waits import Work, at_once
 from tests.support.beside import Moment, at_every_moment
 from tests.support.calls import Calls
-from tests.support.faulty_filesystem import FaultyFileSystem
-from tests.support.log_managers import log_manager
-from tests.support.log_tasks import run_task
-from tests.support.manual_clock import ManualClock
+from tests.support.log_tasks import begin_task, run_task
+from tests.support.managed_logs import Managed
 
-TP, OTHER = TopicPartition("t", 0), TopicPartition("u", 0)
-CONFIG = TopicConfig()
+TP = TopicPartition("t", 0)
 
 
-class Broker:
+class Broker(Managed):
     """Two directories; one partition, with segments that wait for their sync, in the first."""
 
     def __init__(self) -> None:
-        config = BrokerConfig.parse({"log.dirs": "/a,/b"})
-        self.fs = FaultyFileSystem()
-        self.failed: list[object] = []
-        self.manager = log_manager(config, ManualClock(), self.fs, on_offline=self.failed.append)
-        self.manager.startup(lambda topic: CONFIG)
-        self.log = self.made(TP)
+        super().__init__(config=TopicConfig())
+        self.source = self.made("t")
 
-    def made(self, tp: TopicPartition) -> Log:
-        log = self.manager.get_or_create_log(tp, bytes(16), CONFIG, is_new=True)
+    def made(self, topic: str) -> Log:
+        log = self.log(topic)
         for _ in range(3):
-            log.append_as_leader(build_batch([(1, b"k", b"v" * 50, ())]), leader_epoch=0)
+            self.append(log, value=b"v" * 50)
             log.roll()  # on request: the copy of a moved log has but one segment
-        log.update_high_watermark(log.log_end_offset)
         return log
 
     def move(self) -> None:
         """All of it, as the mover does it step by step."""
-        manager, source = self.manager, self.log
+        manager, source = self.manager, self.source
         future = manager.moves.create_future_log(TP, "/b")
         while future.log_end_offset < source.log_end_offset:
             found = source.read(future.log_end_offset, 1 << 20, FetchIsolation.LOG_END).records
@@ -60,10 +50,8 @@ class Broker:
     def fail(self) -> None:
         self.manager.report_failure("/a", OSError(5, "gone"))
 
-    def flush_rolled(self) -> Work[object]:
-        """A run of the task."""
-        (task,) = [t for t in self.manager.tasks() if t.name == log_tasks.FLUSH_ROLLED]
-        return task.run()
+    def flush_rolled(self) -> Work[int | None]:
+        return begin_task(self.manager, log_tasks.FLUSH_ROLLED)
 
 
 @pytest.mark.parametrize("interloper", [Broker.move, Broker.delete, Broker.fail])
@@ -72,9 +60,9 @@ def test_a_log_that_goes_away_does_not_disturb_the_flush_of_rolled_segments(
 ) -> None:
     def scenario(moment: Moment) -> None:
         broker = Broker()
-        other = broker.made(OTHER)
+        other = broker.made("u")
         moment.perform(broker.flush_rolled(), lambda: interloper(broker))
-        assert len(broker.failed) == (moment.came and interloper is Broker.fail)
+        assert len(broker.offline) == (moment.came and interloper is Broker.fail)
         assert other.recovery_point == other.segments.active.base_offset
         if moment.came:
             assert (broker.manager.get_log(TP) is None) == (interloper is not Broker.move)
@@ -86,10 +74,13 @@ def test_a_log_that_goes_away_does_not_disturb_the_flush_of_rolled_segments(
     assert at_every_moment(scenario, step=7) > 20
 
 
-def test_the_queue_may_be_emptied_between_two_flushes() -> None:
+@pytest.mark.parametrize("interloper", [Broker.move, Broker.delete])
+def test_the_queue_may_be_emptied_between_two_flushes(
+    interloper: Callable[[Broker], None],
+) -> None:
     broker = Broker()
     flushes = Calls(broker.flush_rolled())
-    broker.move()
+    interloper(broker)
     flushes.finish()
     assert broker.manager._flusher.rolled == 0
-    assert broker.failed == []
+    assert broker.offline == []

@@ -45,15 +45,3 @@ def test_s_cmp_7_those_who_wrote_last_in_the_range_or_nowhere(count: int) -> Non
         again = pickle.loads(pickle.dumps(found))
         assert dict(again) == wanted
         assert all((one in again) == (one in wanted) for one in range(-1, 100))
-
-
-def test_an_image_that_was_taken_does_not_change() -> None:
-    table = table_of(100)
-    before = expected(table, 0, 1000)
-    image = table.image()
-    for producer_id in list(table)[:50]:
-        entry = table.at_hand[producer_id]
-        entry.add_batch(entry.producer_epoch, 9, 5000, 5000, 2)
-        table.note_changed(entry)
-    table.image()
-    assert dict(last_records_in(image, 0, 1000)) == before

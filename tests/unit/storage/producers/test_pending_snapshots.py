@@ -114,16 +114,6 @@ def test_one_that_was_cut_off_is_not_written_by_a_job_under_way() -> None:
     built.log._check()
 
 
-def test_a_file_left_by_a_job_that_a_crash_has_ended_goes_at_the_next_start() -> None:
-    built = filled()
-    built.log.roll()
-    flush = Calls(built.log.flush())
-    flush.run()
-    assert [name for name in built.names() if name.endswith(".tmp")]
-    built.killed()
-    assert not [name for name in built.names() if name.endswith(".tmp")]
-
-
 def test_only_the_newest_wait_in_memory() -> None:
     built = filled()
     for sequence in range(1, 6):

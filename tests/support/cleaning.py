@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from storage.log.log import Log
+from storage.log.results import Deleted
 from storage.log.scan import Walk
 from storage.log.segment import LogSegment
 
@@ -30,3 +31,8 @@ def cleaned(
     new.become_inactive()
     new.flush()
     return new
+
+
+def replace(log: Log, old: Sequence[LogSegment], keep: Keep = keep_all) -> list[Deleted]:
+    """Let one segment with the batches that stay take the place of `old`."""
+    return log.replacer.replace([cleaned(log, old, keep)], old, generation=log.store.generation)

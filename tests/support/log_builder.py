@@ -94,6 +94,11 @@ class LogBuilder:
         self.log.update_high_watermark(self.log.log_end_offset)
         return info
 
+    def write(self, producer_id: int, sequence: int = 0, count: int = 1) -> AppendInfo:
+        """Append one transactional batch of a producer in its epoch 0."""
+        fields = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+        return self.append(count, transactional=True, **fields)
+
     def end_transaction(
         self, producer_id: int, kind: ControlType = ControlType.ABORT, *, replicated: bool = True
     ) -> AppendInfo:
@@ -111,6 +116,11 @@ class LogBuilder:
             for position, header in iter_batches(data):
                 found += iter_records(data, position)
                 offset = header.last_offset + 1
+
+    def aborted(self, offset: int = 0) -> list[tuple[int, int, int]]:
+        """Return (producer, first, last offset) of what a committed reader gets as aborted."""
+        found = self.log.read(offset, 1 << 20, FetchIsolation.TXN_COMMITTED).aborted or ()
+        return [(one.producer_id, one.first_offset, one.last_offset) for one in found]
 
     def names(self) -> list[str]:
         """Return the names of the files in the partition directory."""

@@ -23,27 +23,17 @@ def written(builder: LogBuilder, directory: Path) -> str:
     return str(partition)
 
 
-def append(builder: LogBuilder, producer: int, count: int, sequence: int = 0) -> None:
-    builder.append(
-        count,
-        producer_id=producer,
-        producer_epoch=0,
-        base_sequence=sequence,
-        transactional=True,
-    )
-
-
 def test_outcomes_are_counted_by_their_markers(tmp_path: Path) -> None:
     builder = LogBuilder()
-    append(builder, 7, 3)
-    append(builder, 8, 2)
-    append(builder, 7, 4, sequence=3)  # the same transaction
+    builder.write(7, 0, 3)
+    builder.write(8, 0, 2)
+    builder.write(7, 3, 4)  # the same transaction
     builder.append(5)  # none
     builder.end_transaction(7, ControlType.COMMIT)
-    append(builder, 9, 1)
+    builder.write(9, 0, 1)
     builder.end_transaction(8, ControlType.ABORT)
     builder.end_transaction(8, ControlType.ABORT)  # one that had no records here
-    append(builder, 7, 6, sequence=7)
+    builder.write(7, 7, 6)
     log = facts([count_partition(written(builder, tmp_path))])
     assert (log.committed, log.committed_records) == (1, 7)
     assert (log.aborted, log.aborted_records) == (1, 2)
@@ -55,8 +45,8 @@ def test_outcomes_are_counted_by_their_markers(tmp_path: Path) -> None:
 
 def test_a_transaction_may_go_on_in_the_next_segment(tmp_path: Path) -> None:
     builder = LogBuilder(segment_bytes=150)
-    append(builder, 7, 1)
-    append(builder, 7, 1, sequence=1)
+    builder.write(7, 0, 1)
+    builder.write(7, 1, 1)
     builder.end_transaction(7, ControlType.COMMIT)
     assert len([name for name in builder.names() if name.endswith(".log")]) > 1
     log = facts([count_partition(written(builder, tmp_path))])

@@ -9,7 +9,7 @@ from storage.index.transaction_index import TransactionIndex
 from storage.log.results import StartOffsetReason
 from storage.log.segment import LogSegment
 from storage.waits import at_once
-from tests.support.cleaning import cleaned
+from tests.support.cleaning import replace
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 NO_ID = uuid_to_text(ZERO_UUID)
@@ -22,9 +22,7 @@ class Transactions(LogBuilder):
     sequence = 0
 
     def end(self, kind: ControlType = ControlType.ABORT) -> None:
-        self.append(
-            producer_id=7, producer_epoch=0, base_sequence=self.sequence, transactional=True
-        )
+        self.write(7, self.sequence)
         self.sequence += 1
         self.end_transaction(7, kind)
 
@@ -176,9 +174,7 @@ def test_what_a_power_loss_may_undo_is_not_known(built: Transactions) -> None:
     built.append()
     at_once(built.log.flush())
     old = list(built.log.segments)[1:2]
-    built.log.replacer.replace(
-        [cleaned(built.log, old, lambda base: False)], old, generation=built.log.store.generation
-    )
+    replace(built.log, old, lambda base: False)
     assert built.said().split()[2] == "2:?"
     built.learn(2)
     assert built.log.segments[2].aborted.sum == (0, 0)
@@ -193,9 +189,7 @@ def test_of_segments_that_were_replaced_nothing_is_known(built: Transactions) ->
         built.log.roll()
     built.append()
     old = list(built.log.segments)[:2]
-    built.log.replacer.replace(
-        [cleaned(built.log, old)], old, generation=built.log.store.generation
-    )
+    replace(built.log, old)
     at_once(built.log.flush())
     assert built.said() == f"7 0:? {built.word(4, 1)} 6"
 

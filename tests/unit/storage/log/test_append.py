@@ -7,7 +7,7 @@ import pytest
 
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import CRC_OFFSET, read_header
+from protocol.records.batch import CRC_OFFSET, crc_of, read_header
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
@@ -31,8 +31,6 @@ def refused(built: LogBuilder, data: bytes, **options: object) -> RejectedRecord
 
 def patched(data: bytes, position: int, value: bytes) -> bytes:
     """`data` with other header bytes and a checksum that fits."""
-    from protocol.records.batch import crc_of
-
     out = bytearray(data)
     out[position : position + len(value)] = value
     out[CRC_OFFSET : CRC_OFFSET + 4] = crc_of(out, 0, len(out)).to_bytes(4, "big")
@@ -89,12 +87,15 @@ def test_more_records_than_fit_are_an_invalid_record() -> None:
 
 
 @pytest.mark.parametrize("size", [10, IN_WRITER_FROM * 2])
-def test_s_app_2_bad_crc_is_corrupt_message(size: int) -> None:
+@pytest.mark.parametrize("sequence", [-1, 0, 17], ids=["plain", "sent before", "out of order"])
+def test_s_app_2_bad_crc_is_corrupt_message_whatever_the_sequence(sequence: int, size: int) -> None:
     built = LogBuilder(max_message_bytes=4 * IN_WRITER_FROM)
-    data = built.batch(value=b"x" * size)
+    producer = {} if sequence < 0 else {"producer_id": 5, "producer_epoch": 0}
+    built.append(value=b"x" * size, base_sequence=min(sequence, 0), **producer)
+    data = built.batch(value=b"x" * size, base_sequence=sequence, **producer)
     data[-2] ^= 1
     assert refused(built, data).code is ErrorCode.CORRUPT_MESSAGE
-    assert built.append().first_offset == 0
+    assert built.append().first_offset == 1
 
 
 @pytest.mark.parametrize("magic", [3, 0x7F, 0xFF])

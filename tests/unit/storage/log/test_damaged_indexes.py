@@ -4,28 +4,22 @@ import random
 
 import pytest
 
-from config.broker_config import BrokerConfig
-from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.builder import build_batch
-from protocol.records.control import ControlType, build_end_transaction_marker
-from protocol.types import TopicPartition
-from storage import log_tasks
+from protocol.records.control import ControlType
 from storage.errors import BeingRepaired, IndexInDoubt, StorageError
 from storage.log.log import Log
-from storage.log.results import AppendOrigin, FetchIsolation, FileSlice
+from storage.log.results import FetchIsolation, FileSlice
 from storage.waits import at_once
 from tests.support.calls import Calls
-from tests.support.committed_reads import aborted_told, told_in_the_end
-from tests.support.faulty_filesystem import FaultyFileSystem
-from tests.support.log_builder import DIRECTORY, TP, LogBuilder
-from tests.support.log_managers import log_manager
-from tests.support.log_tasks import run_task
-from tests.support.manual_clock import ManualClock
+from tests.support.log_builder import DIRECTORY, LogBuilder
 from tests.support.time_lookups import max_timestamp, offset_for_timestamp
 
 BASE = f"{DIRECTORY}/{0:020d}"
 COMMITTED = FetchIsolation.TXN_COMMITTED
+
+
+def replicated(log: Log) -> None:
+    log.update_high_watermark(log.log_end_offset)
 
 
 def sealed(**config: int) -> LogBuilder:
@@ -36,8 +30,7 @@ def sealed(**config: int) -> LogBuilder:
         built.clock.advance(ms=10)
     built.log.roll()
     built.append(3)
-    built.stopped()
-    built.log.update_high_watermark(built.log.log_end_offset)
+    replicated(built.stopped())
     return built
 
 
@@ -87,23 +80,11 @@ def test_no_answer_changes_with_an_index_whatever_is_in_it(suffix: str) -> None:
     rebuilt = 0
     for damaged in damaged_in_every_way(data):
         built.fs.write_bytes(path, damaged)
-        built.open()
-        built.log.update_high_watermark(built.log.log_end_offset)
+        replicated(built.open())
         assert answers(built) == right
         rebuilt += built.fs.read_bytes(path) == data
         built.fs.write_bytes(path, data)
     assert rebuilt > 20, "the others lead to an earlier batch, which costs time only"
-
-
-@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_an_index_that_is_gone_is_made_again(suffix: str) -> None:
-    built = sealed()
-    right, data = answers(built), built.fs.read_bytes(BASE + suffix)
-    built.fs.unlink(BASE + suffix)
-    built.open()
-    built.log.update_high_watermark(built.log.log_end_offset)
-    assert answers(built) == right
-    assert built.fs.read_bytes(BASE + suffix) == data
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -192,8 +173,7 @@ def test_damaged_records_are_no_fault_of_the_index() -> None:
     data = bytearray(built.fs.read_bytes(BASE + ".log"))
     data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
     built.fs.write_bytes(BASE + ".log", bytes(data))
-    built.open()
-    built.log.update_high_watermark(built.log.log_end_offset)
+    replicated(built.open())
     assert first_offset_read(built.log, 20) == 18
     for offset in (60, 80, 60):
         with pytest.raises(KafkaError) as caught:
@@ -232,8 +212,7 @@ def broken(**config: int) -> LogBuilder:
         BASE + ".index",
         b"".join((n * 3).to_bytes(4, "big") + b"\xf0\0\0\7" for n in range(1, entries + 1)),
     )
-    built.open()
-    built.log.update_high_watermark(built.log.log_end_offset)
+    replicated(built.open())
     return built
 
 
@@ -268,8 +247,7 @@ def test_what_comes_while_the_active_segment_is_repaired_is_indexed_as_well() ->
     built.stopped()
     data = built.fs.read_bytes(BASE + ".index")
     built.fs.write_bytes(BASE + ".index", flipped(data, 5 * 64 + 62))
-    built.open()
-    built.log.update_high_watermark(90)
+    replicated(built.open())
     watched = Watched(built)
     with pytest.raises(BeingRepaired):
         for offset in range(90):
@@ -318,22 +296,10 @@ def test_a_disk_that_fails_in_a_repair_is_a_failed_disk() -> None:
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("operation", ["open", "pwrite", "fsync"])
 def test_a_repair_that_a_disk_ends_leaves_no_file_behind(operation: str, nth: int) -> None:
-    built = broken()
-    watched = Watched(built)
-    with pytest.raises(BeingRepaired):
-        built.log.read(80, 100)
+    built, watched = broken_and_read()
     built.fs.fail(operation, "*.tmp", nth=nth)
     with pytest.raises(StorageError):
         watched.repair()
-    assert not [name for name in built.names() if name.endswith(".tmp")]
-
-
-def test_an_interrupted_repair_leaves_nothing_behind() -> None:
-    built, watched = broken_and_read()
-    repair = Calls(built.log.repair_index(watched.doubts[0]))
-    repair.run()
-    assert [name for name in built.names() if name.endswith(".tmp")]
-    built.killed(recovery_point=93)
     assert not [name for name in built.names() if name.endswith(".tmp")]
 
 
@@ -362,25 +328,9 @@ def test_a_doubt_that_is_met_again_and_again_holds_no_frames() -> None:
 # --- aborted transactions
 
 
-class Transactions(LogBuilder):
-    """Producers 7 and 8 in their epoch 0."""
-
-    def write(self, producer: int, sequence: int) -> None:
-        self.append(
-            producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=True
-        )
-
-    def aborted(self, offset: int = 0) -> list[tuple[int, int, int, int]]:
-        info = self.log.read(offset, 1 << 20, COMMITTED)
-        return [
-            (one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
-            for one in info.aborted or ()
-        ]
-
-
-def with_transactions() -> Transactions:
+def with_transactions() -> LogBuilder:
     """Two segments; one transaction begins in the first and is aborted in the second."""
-    built = Transactions()
+    built = LogBuilder()
     built.write(7, 0)
     built.write(8, 0)
     built.end_transaction(7)
@@ -392,12 +342,11 @@ def with_transactions() -> Transactions:
     built.write(8, 1)
     built.end_transaction(8)
     built.append()
-    built.stopped()
-    built.log.update_high_watermark(built.log.log_end_offset)
+    replicated(built.stopped())
     return built
 
 
-ABORTED = [(7, 0, 2, 1), (7, 5, 6, 1), (8, 1, 8, 9)]
+ABORTED = [(7, 0, 2), (7, 5, 6), (8, 1, 8)]
 
 
 def test_aborted_transactions_are_shown_whatever_is_in_their_index() -> None:
@@ -408,27 +357,24 @@ def test_aborted_transactions_are_shown_whatever_is_in_their_index() -> None:
         data = built.fs.read_bytes(path)
         for damaged in damaged_in_every_way(data):
             built.fs.write_bytes(path, damaged)
-            built.open()
-            built.log.update_high_watermark(built.log.log_end_offset)
-            assert [one[:3] for one in built.aborted()] == [one[:3] for one in ABORTED]
+            replicated(built.open())
+            assert built.aborted() == ABORTED
             built.fs.write_bytes(path, data)
         built.fs.unlink(path)
-        built.open()
-        built.log.update_high_watermark(built.log.log_end_offset)
+        replicated(built.open())
         assert built.aborted() == ABORTED
         assert built.fs.read_bytes(path) == data
 
 
 def test_a_damaged_offset_index_hides_no_aborted_transaction() -> None:
     """It bounds which transactions may touch what is read."""
-    built = Transactions(index_interval_bytes=100)
+    built = LogBuilder(index_interval_bytes=100)
     for sequence in range(20):
         built.write(7, sequence)
         built.end_transaction(7)
     built.log.roll()
     built.append()
-    built.stopped()
-    built.log.update_high_watermark(built.log.log_end_offset)
+    replicated(built.stopped())
 
     def answers() -> list[list[int]]:
         reads = (built.log.read(n, 300, COMMITTED) for n in range(0, 38, 2))
@@ -437,8 +383,7 @@ def test_a_damaged_offset_index_hides_no_aborted_transaction() -> None:
     right, data = answers(), built.fs.read_bytes(f"{BASE}.index")
     for damaged in damaged_in_every_way(data):
         built.fs.write_bytes(f"{BASE}.index", damaged)
-        built.open()
-        built.log.update_high_watermark(built.log.log_end_offset)
+        replicated(built.open())
         for known, found in zip(right, answers(), strict=True):
             assert set(known[:2]) <= set(found), "the slice holds two of them at least"
         built.fs.write_bytes(f"{BASE}.index", data)
@@ -480,15 +425,14 @@ def test_a_snapshot_that_cannot_be_read_is_passed_over() -> None:
 
 
 def test_later_segments_are_not_read_where_no_transaction_is_open() -> None:
-    built = Transactions()
+    built = LogBuilder()
     built.write(7, 0)
     built.end_transaction(7)
     for _ in range(5):
         built.log.roll()
         built.append()
-    built.stopped()
-    built.log.update_high_watermark(built.log.log_end_offset)
-    assert built.aborted() == [(7, 0, 1, 2)]
+    replicated(built.stopped())
+    assert built.aborted() == [(7, 0, 1)]
     known = [segment.aborted.sum is not None for segment in built.log.segments]
     assert known == [True] + [False] * 5
 
@@ -498,7 +442,7 @@ def test_a_transaction_that_begins_in_a_segment_that_was_looked_at_is_found(
     point: int | None,
 ) -> None:
     """What was known of its end says nothing of what came after."""
-    built = Transactions()
+    built = LogBuilder()
     built.append()
     at_once(built.log.flush())
     if point is None:
@@ -512,125 +456,4 @@ def test_a_transaction_that_begins_in_a_segment_that_was_looked_at_is_found(
     built.write(7, 0)
     built.log.roll()
     built.end_transaction(7)
-    assert built.aborted(2) == [(7, 2, 3, 4)]
-
-
-class Directory:
-    """A log manager, whose aborted transactions are noted when it stops."""
-
-    def __init__(self) -> None:
-        self.fs = FaultyFileSystem()
-        self.clock = ManualClock()
-        self.start()
-        log = self.manager.get_or_create_log(TP, bytes(range(16)), TopicConfig(), is_new=True)
-        for sequence, kind in enumerate((ControlType.ABORT, ControlType.COMMIT)):
-            batch = build_batch(
-                [(1, b"k", b"v", ())],
-                producer_id=7,
-                producer_epoch=0,
-                base_sequence=sequence,
-                transactional=True,
-            )
-            log.append_as_leader(batch, leader_epoch=0)
-            self.end(log, kind)
-            log.roll()
-
-    def end(self, log: Log, kind: ControlType) -> None:
-        marker = build_end_transaction_marker(
-            kind, producer_id=7, producer_epoch=0, coordinator_epoch=0, timestamp=1
-        )
-        log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
-
-    def start(self) -> None:
-        config = BrokerConfig.parse({"log.dirs": "/logs"})
-        self.manager = log_manager(config, self.clock, self.fs)
-        self.manager.startup(lambda _: TopicConfig())
-
-    def reads(self) -> list[int]:
-        """First offsets of the aborted transactions that a committed reader is told, at once."""
-        log = self.manager.get_log(TP)
-        assert log is not None
-        return aborted_told(log)
-
-    def reads_in_the_end(self) -> list[int]:
-        """The same, after it was told to wait."""
-        return told_in_the_end(self.manager, self.reads, repairs=3)
-
-
-def test_after_an_orderly_stop_nothing_is_read_to_know_aborted_transactions() -> None:
-    directory = Directory()
-    at_once(directory.manager.shutdown())
-    directory.start()
-    assert directory.reads() == [0]
-
-
-@pytest.mark.parametrize("damaged", [None, b"", b"\0" * 34, b"\0" * 20])
-def test_what_was_noted_at_the_stop_tells_a_damaged_index(damaged: bytes | None) -> None:
-    directory = Directory()
-    at_once(directory.manager.shutdown())
-    if damaged is None:
-        directory.fs.unlink(f"{BASE}.txnindex")
-    else:
-        directory.fs.write_bytes(f"{BASE}.txnindex", damaged)
-    directory.start()
-    with pytest.raises(BeingRepaired):
-        directory.reads()
-    assert directory.manager.statistics().damaged_indexes == {}
-    run_task(directory.manager, log_tasks.REPAIR_INDEXES)
-    assert directory.manager.statistics().damaged_indexes == {"transaction": 1}
-    assert directory.reads() == [0]
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_who_waits_for_a_repair_is_woken_whatever_comes_of_it(fails: bool) -> None:
-    directory = Directory()
-    at_once(directory.manager.shutdown())
-    directory.fs.write_bytes(f"{BASE}.txnindex", b"")
-    directory.start()
-    woken: list[TopicPartition] = []
-    directory.manager.repairs.repaired = woken.append
-    with pytest.raises(BeingRepaired):
-        directory.reads()
-    assert woken == []
-    if fails:
-        directory.fs.fail("pread", "*.log", times=None)
-    run_task(directory.manager, log_tasks.REPAIR_INDEXES)
-    assert woken == [TP]
-
-
-@pytest.mark.parametrize("content", [None, b"0\n1\nt 0 4 0:34:1\n", b"\xff"])
-def test_without_a_usable_note_the_log_is_read_once(content: bytes | None) -> None:
-    directory = Directory()
-    at_once(directory.manager.shutdown())
-    path = "/logs/aborted-transactions-checkpoint"
-    if content is None:
-        directory.fs.unlink(path)
-    else:
-        directory.fs.write_bytes(path, content)
-    directory.start()
-    assert directory.reads_in_the_end() == [0]
-    assert directory.manager.statistics().damaged_indexes == {}, "it was only not known"
-
-
-def test_a_note_from_before_a_segment_grew_is_made_anew() -> None:
-    directory = Directory()
-    at_once(directory.manager.shutdown())
-    directory.start()
-    log = directory.manager.get_log(TP)
-    assert log is not None
-    batch = build_batch(
-        [(1, b"k", b"v", ())],
-        producer_id=7,
-        producer_epoch=0,
-        base_sequence=2,
-        transactional=True,
-    )
-    log.append_as_leader(batch, leader_epoch=0)
-    directory.end(log, ControlType.ABORT)
-    log.roll()
-    at_once(log.flush())
-    run_task(directory.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
-    directory.fs = directory.fs.crash(keep_unsynced=True)
-    directory.start()
-    assert directory.reads() == [0, 4]
-    assert directory.manager.statistics().damaged_indexes == {}
+    assert built.aborted(2) == [(7, 2, 3)]

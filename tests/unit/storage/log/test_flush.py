@@ -28,8 +28,10 @@ def test_s_fl_2_the_recovery_point_moves_only_after_the_sync() -> None:
     log = built.killed()
     at_once(log.flush(second))
     assert log.recovery_point == second
+    built.clock.advance(5)
     at_once(log.flush())
     assert log.recovery_point == 10
+    assert log.durability.last_flush_ms == built.clock.wall_ms()
     after = built.fs.crash(forget_names=True)
     assert [n for n in after.list_dir(DIRECTORY) if n.endswith(".log")] == [
         f"{base:020d}.log" for base in log.segments.base_offsets
@@ -37,6 +39,17 @@ def test_s_fl_2_the_recovery_point_moves_only_after_the_sync() -> None:
     assert sum(
         after.size(f"{DIRECTORY}/{base:020d}.log") for base in log.segments.base_offsets
     ) == (log.size)
+
+
+def test_s_fl_2_a_flush_syncs_the_segments_below_its_end_only() -> None:
+    built = LogBuilder()
+    built.append(3)
+    built.log.roll()
+    built.append(3)
+    at_once(built.log.flush(3))
+    assert built.log.recovery_point == 3
+    synced = {path for operation, path in built.fs.operations if operation == "fsync"}
+    assert [path for path in synced if path.endswith(".log")] == [f"{DIRECTORY}/{0:020d}.log"]
 
 
 def test_s_fl_2_a_truncation_takes_the_recovery_point_back() -> None:

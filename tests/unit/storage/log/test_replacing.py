@@ -14,7 +14,7 @@ from storage.log.results import (
     StartOffsetReason,
 )
 from storage.waits import at_once
-from tests.support.cleaning import cleaned
+from tests.support.cleaning import cleaned, replace
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 
@@ -81,8 +81,7 @@ def test_what_readers_were_handed_stays_readable_until_it_is_unlinked_and_after(
     found = log.read(0, 1 << 20, FetchIsolation.LOG_END).records
     assert isinstance(found, FileSlice)
     before = found.read()
-    old = old_of(log)
-    log.replacer.replace([cleaned(log, old, odd)], old, generation=log.store.generation)
+    replace(log, old_of(log), odd)
     assert found.read() == before
     for pending in log.store.take_pending():
         built.fs.unlink(pending.path)
@@ -95,8 +94,7 @@ def test_remembered_places_are_forgotten(built: LogBuilder) -> None:
     log.update_high_watermark(5)
     for start in (0, 3, 4):
         log.read(start, 1 << 20)  # to the high watermark: its place is remembered
-    old = old_of(log)
-    log.replacer.replace([cleaned(log, old, odd)], old, generation=log.store.generation)
+    replace(log, old_of(log), odd)
     assert [r.offset for r in built.records(4)][:1] == [5]
     for start in (0, 3, 4):
         found = log.read(start, 1 << 20).records
@@ -107,8 +105,7 @@ def test_remembered_places_are_forgotten(built: LogBuilder) -> None:
 def test_a_producer_snapshot_goes_with_a_base_that_vanishes(built: LogBuilder) -> None:
     log = built.log
     assert set(log.producers.snapshots.offsets) >= {3, 6, 9}
-    old = old_of(log)
-    log.replacer.replace([cleaned(log, old)], old, generation=log.store.generation)
+    replace(log, old_of(log))
     assert set(log.producers.snapshots.offsets) & {3, 6, 9} == {9}
     pending = {one.path.rsplit("/", 1)[1] for one in log.store.take_pending()}
     assert f"{3:020d}.snapshot.deleted" in pending
@@ -118,8 +115,7 @@ def test_a_producer_snapshot_goes_with_a_base_that_vanishes(built: LogBuilder) -
 
 def test_retention_goes_on_over_replaced_segments(built: LogBuilder) -> None:
     log = built.log
-    old = old_of(log)
-    log.replacer.replace([cleaned(log, old, odd)], old, generation=log.store.generation)
+    replace(log, old_of(log), odd)
     log.maybe_increment_log_start_offset(9, StartOffsetReason.CLIENT_RECORD_DELETION)
     assert [one.base_offset for one in log.delete_old_segments()] == [0]
     assert log.segments.base_offsets == [9]
@@ -127,9 +123,7 @@ def test_retention_goes_on_over_replaced_segments(built: LogBuilder) -> None:
 
 def test_a_segment_that_was_cleaned_until_nothing_is_left(built: LogBuilder) -> None:
     log = built.log
-    old = old_of(log)
-    empty = cleaned(log, old, lambda header: False)
-    log.replacer.replace([empty], old, generation=log.store.generation)
+    replace(log, old_of(log), lambda base: False)
     assert (log.segments[0].size, offsets(built)) == (0, [9])
     built.killed(recovery_point=10)
     assert offsets(built) == [9]
@@ -148,11 +142,8 @@ def test_aborted_transactions_are_found_in_the_new_segment() -> None:
     built = LogBuilder(index_interval_bytes=0)
     log = built.log
     aborted_transaction(built)
-    old = old_of(log, 1)
-    log.replacer.replace([cleaned(log, old)], old, generation=log.store.generation)
-    aborted = log.read(0, 1 << 20, FetchIsolation.TXN_COMMITTED).aborted
-    assert aborted is not None
-    assert [(one.producer_id, one.first_offset) for one in aborted] == [(7, 0)]
+    replace(log, old_of(log, 1))
+    assert built.aborted() == [(7, 0, 2)]
 
 
 def test_s_rec_2_what_an_empty_segment_replaces_is_gone_with_all_its_files() -> None:
@@ -178,10 +169,7 @@ def retained(built: LogBuilder) -> None:
 
 
 def replaced(built: LogBuilder) -> None:
-    old = old_of(built.log, 1)
-    built.log.replacer.replace(
-        [cleaned(built.log, old)], old, generation=built.log.store.generation
-    )
+    replace(built.log, old_of(built.log, 1))
 
 
 @pytest.mark.parametrize(
@@ -254,6 +242,6 @@ def test_an_earlier_attempt_leaves_nothing_in_the_next(built: LogBuilder) -> Non
     log = built.log
     old = old_of(log)
     cleaned(log, old).release()
-    log.replacer.replace([cleaned(log, old, odd)], old, generation=log.store.generation)
+    replace(log, old, odd)
     assert offsets(built) == [1, 3, 5, 7, 9]
     log._check()

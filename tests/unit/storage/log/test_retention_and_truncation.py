@@ -2,11 +2,9 @@
 
 import pytest
 
-from protocol.errors import ErrorCode, KafkaError
 from storage.errors import OffsetOutOfRange
 from storage.log.results import DeletionReason, FetchIsolation, FileSlice, StartOffsetReason
-from storage.waits import at_once
-from tests.support.log_builder import DIRECTORY, TP, LogBuilder
+from tests.support.log_builder import DIRECTORY, LogBuilder
 
 HOUR = 3_600_000
 DELETED = StartOffsetReason.CLIENT_RECORD_DELETION
@@ -143,16 +141,6 @@ def test_s_ret_7_files_are_renamed_at_once_and_due_later() -> None:
     assert info.records.read() == data
 
 
-def test_s_ret_7_a_crash_before_the_unlink_is_mended_at_load() -> None:
-    built = LogBuilder(retention_ms=HOUR)
-    segments_of(built, 1, 1)
-    built.log.maybe_increment_log_start_offset(1, DELETED)
-    built.log.delete_old_segments()
-    built.killed(log_start_offset=1)
-    assert not [name for name in built.names() if name.endswith(".deleted")]
-    assert [record.offset for record in built.records(1)] == [1]
-
-
 def test_truncation_drops_the_batch_that_holds_the_offset() -> None:
     built = LogBuilder(index_interval_bytes=0, segment_bytes=400)
     for epoch in range(6):
@@ -169,35 +157,17 @@ def test_truncation_drops_the_batch_that_holds_the_offset() -> None:
     assert built.append().first_offset == 10
 
 
-def test_truncation_lowers_the_recovery_point() -> None:
-    built = LogBuilder()
-    built.append(3)
-    built.append(3)
-    at_once(built.log.flush())
-    built.log.truncate_to(3)
-    assert built.log.recovery_point == 3
-
-
-def test_truncation_restores_the_producers_of_that_point() -> None:
-    built = LogBuilder(segment_bytes=300)
+@pytest.mark.parametrize("segment_bytes", [300, 10_000], ids=["snapshots", "no snapshot yet"])
+def test_truncation_restores_the_producers_of_that_point(segment_bytes: int) -> None:
+    built = LogBuilder(segment_bytes=segment_bytes)
     for at in range(8):
         built.append(1, producer_id=9, producer_epoch=0, base_sequence=at)
+    assert (built.log.producers.latest_snapshot_offset is None) == (segment_bytes > 300)
     built.log.truncate_to(5)
     entry = built.log.producers.entry(9)
     assert entry is not None
     assert entry.last_sequence == 4
     assert built.append(1, producer_id=9, producer_epoch=0, base_sequence=5).first_offset == 5
-
-
-def test_truncation_restores_the_producers_of_a_log_that_has_no_snapshot_yet() -> None:
-    built = LogBuilder()
-    for at in range(3):
-        built.append(1, producer_id=9, producer_epoch=0, base_sequence=at)
-    assert built.log.producers.snapshots.latest is None
-    built.log.truncate_to(2)
-    entry = built.log.producers.entry(9)
-    assert entry is not None
-    assert entry.last_sequence == 1
 
 
 def test_truncation_below_the_first_segment_starts_over_there() -> None:
@@ -224,14 +194,6 @@ def test_starting_over_forgets_everything() -> None:
     assert built.append().first_offset == 100
 
 
-def test_refusals_speak_kafkas_codes() -> None:
-    built = LogBuilder()
-    with pytest.raises(KafkaError) as caught:
-        built.log.read(1, 1)
-    assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
-    assert str(TP) == str(built.log.topic_partition)
-
-
 def test_watermark_rules() -> None:
     built = LogBuilder()
     built.log.append_as_leader(built.batch(5), leader_epoch=0)
@@ -241,24 +203,6 @@ def test_watermark_rules() -> None:
     assert log.high_watermark == 3
     assert log.update_high_watermark(99)
     assert log.high_watermark == 5
-
-
-def test_s_fl_1_and_2_recovery_point_moves_with_a_sync_only() -> None:
-    built = LogBuilder()
-    built.append(3)
-    assert built.log.recovery_point == 0
-    assert ("fsync", f"{DIRECTORY}/{0:020d}.log") not in built.fs.operations
-    built.log.roll()
-    built.append(3)
-    at_once(built.log.flush(3))
-    assert built.log.recovery_point == 3
-    assert ("fsync", f"{DIRECTORY}/{0:020d}.log") in built.fs.operations
-    assert ("fsync", f"{DIRECTORY}/{3:020d}.log") not in built.fs.operations
-    built.clock.advance(5)
-    at_once(built.log.flush())
-    assert built.log.recovery_point == 6
-    assert built.log.durability.last_flush_ms == built.clock.wall_ms()
-    assert ("fsync_dir", DIRECTORY) in built.fs.operations
 
 
 def test_statistics() -> None:

@@ -18,20 +18,10 @@ A, B = 7, 8
 class Transactions(LogBuilder):
     """Two producers, each in its own epoch 0."""
 
-    def write(self, producer_id: int, sequence: int = 0) -> int:
-        """A transactional batch; its offset."""
-        fields = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
-        return self.append(transactional=True, **fields).first_offset
-
     def end(self, producer_id: int, *, commit: bool, replicated: bool = True) -> int:
         """A marker; its offset."""
         kind = ControlType.COMMIT if commit else ControlType.ABORT
         return self.end_transaction(producer_id, kind, replicated=replicated).first_offset
-
-    def aborted(self) -> list[tuple[int, int]]:
-        """(producer id, first offset) of what a committed reader from the start is told."""
-        info = self.log.read(0, 1 << 20, FetchIsolation.TXN_COMMITTED)
-        return [(one.producer_id, one.first_offset) for one in info.aborted or ()]
 
 
 @pytest.fixture
@@ -41,8 +31,7 @@ def log() -> Transactions:
 
 def test_s_txn_1_the_oldest_open_transaction_holds_back_what_follows(log: Transactions) -> None:
     log.append()
-    assert log.write(A) == 1
-    assert log.write(B) == 2
+    assert [log.write(one).first_offset for one in (A, B)] == [1, 2]
     log.append()
     assert log.log.last_stable_offset == 1
     log.end(B, commit=True)
@@ -129,7 +118,7 @@ def test_s_txn_3_an_abort_is_noted_with_the_stable_offset_of_that_moment(
         AbortedTxn(producer_id=B, first_offset=1, last_offset=2, last_stable_offset=0),
         AbortedTxn(producer_id=A, first_offset=0, last_offset=3, last_stable_offset=4),
     ]
-    assert log.aborted() == [(B, 1), (A, 0)]
+    assert log.aborted() == [(B, 1, 2), (A, 0, 3)]
 
 
 def test_s_read_5_a_commit_is_not_in_the_list_of_aborted(log: Transactions) -> None:
@@ -137,7 +126,7 @@ def test_s_read_5_a_commit_is_not_in_the_list_of_aborted(log: Transactions) -> N
     log.end(A, commit=True)
     log.write(B)
     log.end(B, commit=False)
-    assert log.aborted() == [(B, 2)]
+    assert log.aborted() == [(B, 2, 3)]
 
 
 def test_s_txn_3_when_the_abort_cannot_be_noted_offsets_grow_and_the_stable_one_stays(
@@ -153,7 +142,7 @@ def test_s_txn_3_when_the_abort_cannot_be_noted_offsets_grow_and_the_stable_one_
     log.killed()
     log.log.update_high_watermark(log.log.log_end_offset)
     assert log.log.last_stable_offset == 2
-    assert log.aborted() == [(A, 0)]
+    assert log.aborted() == [(A, 0, 1)]
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -170,5 +159,5 @@ def test_s_txn_6_the_stable_offset_is_that_from_before_the_restart(
     log.write(A, sequence=1)
     log.end(A, commit=True)
     assert log.log.last_stable_offset == log.log.log_end_offset == 6
-    assert log.aborted() == [(B, 2)]
+    assert log.aborted() == [(B, 2, 3)]
     assert log.fs.exists(f"{DIRECTORY}/00000000000000000000.txnindex")

@@ -18,12 +18,13 @@ from protocol.types import TopicPartition
 from storage import log_tasks, recovery
 from storage.aborted_checkpoint import encode_aborted, read_aborted
 from storage.checkpoint import OffsetCheckpoint
-from storage.errors import OutOfResources
+from storage.errors import BeingRepaired, OutOfResources
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, StartOffsetReason
+from storage.log_loading import LoadJob
 from storage.manager.background_sync import IDLE_S
 from storage.waits import at_once
-from tests.support.cleaning import cleaned
+from tests.support.cleaning import replace as replace_segments
 from tests.support.committed_reads import aborted_told, told_in_the_end
 from tests.support.crash_lab import check_aborted_sums
 from tests.support.faulty_filesystem import FaultyFileSystem
@@ -121,6 +122,18 @@ class Broker:
             again.check()
         return again
 
+    def killed_without_index(self) -> "Broker":
+        """Start again after a kill, and after the first transaction index was emptied."""
+        again = self.killed(start=False)
+        again.fs.write_bytes(INDEX, b"")
+        return again.killed()
+
+    def loading(self) -> LoadJob:
+        """Return the job of a start that loads the log."""
+        self.manager.directories.lock_and_check()
+        (job,) = self.manager.load_jobs(lambda topic: self.config)
+        return job
+
     def stopped(self) -> "Broker":
         at_once(self.manager.shutdown())
         return self.killed()
@@ -162,9 +175,12 @@ ABORTED = [0, 2, 4, 16, 18]
 """First offsets in `busy`, whose recovery point is 17."""
 
 
-def test_after_a_kill_committed_readers_are_answered_at_once() -> None:
-    again = busy().killed()
-    assert again.log.recovery_point == 17
+@pytest.mark.parametrize("stop", [Broker.killed, Broker.stopped])
+def test_after_any_end_committed_readers_are_answered_at_once(
+    stop: Callable[[Broker], Broker],
+) -> None:
+    again = stop(busy())
+    assert again.log.recovery_point == (17 if stop is Broker.killed else 20)
     assert again.known() == [True, True]
     assert again.reads() == ABORTED
     again.abort()
@@ -210,8 +226,8 @@ def test_a_segment_that_ended_at_the_recovery_point_is_known() -> None:
 
 def test_life_after_life_it_stays_known() -> None:
     broker, first = busy(), list(ABORTED)
-    for _ in range(4):
-        broker = broker.killed()
+    for life in range(4):
+        broker = broker.stopped() if life == 2 else broker.killed()
         assert broker.reads() == first
         first.append(broker.log.log_end_offset)
         broker.abort()
@@ -221,10 +237,23 @@ def test_life_after_life_it_stays_known() -> None:
     assert broker.stopped().killed().reads() == first
 
 
+SEEN_BY_THE_START = (
+    (0, "half an entry", False),
+    (4, "half an entry", True),
+    (4, "zeros", True),
+)
+"""Base offset, damage, whether the broker was stopped: the index itself shows it."""
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["killed", "stopped"])
 @pytest.mark.parametrize("base", [0, 4])
 @pytest.mark.parametrize("damage", ["gone", "empty", "an entry less", "half an entry", "zeros"])
-def test_an_index_that_was_damaged_meanwhile_is_not_believed(base: int, damage: str) -> None:
+def test_an_index_that_was_damaged_meanwhile_is_not_believed(
+    base: int, damage: str, stopped: bool
+) -> None:
     broker = busy()
+    if stopped:
+        at_once(broker.manager.shutdown())
     broker.fs = broker.fs.crash(keep_unsynced=True)
     path = f"/a/t-0/{base:020d}.txnindex"
     data = broker.fs.read_bytes(path)
@@ -239,11 +268,26 @@ def test_an_index_that_was_damaged_meanwhile_is_not_believed(base: int, damage: 
         }[damage]
         broker.fs.write_bytes(path, content)
     again = broker.killed()
-    if (base, damage) == (0, "half an entry"):
-        assert again.reads() == ABORTED, "its size has shown it"
+    if (base, damage, stopped) in SEEN_BY_THE_START:
+        assert again.reads() == ABORTED
         return
+    assert again.manager.statistics().damaged_indexes == {}
     assert again.reads_in_the_end() == ABORTED
     assert again.manager.statistics().damaged_indexes == {"transaction": 1}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_wait_for_a_repair_ends_whatever_comes_of_it(fails: bool) -> None:
+    again = busy().killed_without_index()
+    woken: list[TopicPartition] = []
+    again.manager.repairs.repaired = woken.append
+    with pytest.raises(BeingRepaired):
+        again.reads()
+    assert woken == []
+    if fails:
+        again.fs.fail("pread", "*.log", times=None)
+    run_task(again.manager, log_tasks.REPAIR_INDEXES)
+    assert woken == [TP]
 
 
 def test_entries_that_nobody_has_noted_are_not_believed_either() -> None:
@@ -303,15 +347,11 @@ def test_of_what_came_in_the_place_of_what_was_cut_off_nothing_old_is_believed()
     broker.log.roll()
     broker.append(4)
     for _ in range(2):
-        again = broker.killed(start=False)
-        again.fs.write_bytes(INDEX, b"")
-        again = again.killed()
+        again = broker.killed_without_index()
         assert again.reads() == [2], "all above the cut was read"
         at_once(broker.log.flush())
     broker.write_down()
-    again = broker.killed(start=False)
-    again.fs.write_bytes(INDEX, b"")
-    assert again.killed().reads_in_the_end() == [2]
+    assert broker.killed_without_index().reads_in_the_end() == [2]
 
 
 def test_recovery_points_are_not_written_without_the_notes() -> None:
@@ -358,9 +398,7 @@ def test_a_topic_of_the_same_name_is_another_log(written: bool, same_id: bool) -
     else:
         # Somebody else writes its recovery point down.
         OffsetCheckpoint(broker.fs, POINTS).write({TP: 4})
-    again = broker.killed(start=False)
-    again.fs.write_bytes(INDEX, b"")
-    assert again.killed().reads_in_the_end() == [0, 2]
+    assert broker.killed_without_index().reads_in_the_end() == [0, 2]
 
 
 def test_the_notes_of_another_topic_are_not_believed() -> None:
@@ -441,9 +479,12 @@ def test_a_log_that_does_not_end_where_it_was_stopped_is_not_what_was_noted() ->
     assert again.reads_in_the_end() == [2]
 
 
+@pytest.mark.parametrize("stopped", [False, True], ids=["killed", "stopped"])
 @pytest.mark.parametrize("content", [None, b"", b"0\n1\nt 0 20 0 4\n", b"\xff"])
-def test_without_a_usable_file_the_log_is_read_once(content: bytes | None) -> None:
+def test_without_a_usable_file_the_log_is_read_once(content: bytes | None, stopped: bool) -> None:
     broker = busy()
+    if stopped:
+        at_once(broker.manager.shutdown())
     if content is None:
         broker.fs.unlink(NOTES)
     else:
@@ -517,12 +558,8 @@ def test_of_segments_that_were_replaced_nothing_old_is_believed(merged: bool) ->
     broker.append()
     broker.settle()
     old = list(broker.log.segments)[: 2 if merged else 1]
-    broker.log.replacer.replace(
-        [cleaned(broker.log, old)], old, generation=broker.log.store.generation
-    )
-    again = broker.killed(start=False)
-    again.fs.write_bytes(INDEX, b"")
-    again = again.killed()
+    replace_segments(broker.log, old)
+    again = broker.killed_without_index()
     # With the same beginning and end it can only have less than was noted.
     assert again.reads_in_the_end() == [2] if merged else again.reads() == [2]
     broker.settle()
@@ -563,8 +600,7 @@ def test_a_start_that_is_killed_leaves_notes_of_what_it_has_recovered(
         broker.log.roll()
     broker.append()
     again = broker.killed(start=False)
-    again.manager.directories.lock_and_check()
-    (job,) = again.manager.load_jobs(lambda topic: CONFIG)
+    job = again.loading()
     synced: list[int] = []
     told = job._synced
 
@@ -590,8 +626,7 @@ def test_a_start_that_is_killed_leaves_notes_of_what_it_has_recovered(
 def test_what_was_not_come_to_yet_keeps_its_notes() -> None:
     broker = busy()
     again = broker.killed(start=False)
-    again.manager.directories.lock_and_check()
-    (job,) = again.manager.load_jobs(lambda topic: CONFIG)
+    job = again.loading()
     before = again.fs.read_bytes(NOTES)
     at_once(again.manager.checkpoint_loading())
     assert again.fs.read_bytes(NOTES) == before
@@ -603,8 +638,7 @@ def test_what_was_not_come_to_yet_keeps_its_notes() -> None:
 
 def test_what_is_loaded_is_noted_as_it_is_then() -> None:
     again = busy().killed(start=False)
-    again.manager.directories.lock_and_check()
-    (job,) = again.manager.load_jobs(lambda topic: CONFIG)
+    job = again.loading()
     job.sync_above_s = 0.0
     job.complete(job.run())
     at_once(again.manager.checkpoint_loading())

@@ -150,10 +150,6 @@ def bad_crc_in_the_middle(b: Bench) -> None:
     flip(b.file(1), 100)
 
 
-def empty_log(b: Bench) -> None:
-    b.file(-1).write_bytes(b"")
-
-
 def no_index(b: Bench) -> None:
     b.file(1, ".index").unlink()
 
@@ -190,10 +186,6 @@ def snapshot_beyond(b: Bench) -> None:
 
 def bad_epochs(b: Bench) -> None:
     (b.directory / "leader-epoch-checkpoint").write_text("0\n2\n0 0\nrubbish\n")
-
-
-def epochs_of_another_log(b: Bench) -> None:
-    (b.directory / "leader-epoch-checkpoint").write_text("0\n1\n7 0\n")
 
 
 def lost_epochs(b: Bench) -> None:

@@ -15,12 +15,15 @@ from tests.support.log_builder import LogBuilder
 CONFIG = {"segment_bytes": 300, "index_interval_bytes": 0, "segment_index_bytes": 4096}
 
 
+def connect(builder: LogBuilder, openings: OpenFiles) -> LogBuilder:
+    builder.log.connect(failed=lambda *_: None, rolled=lambda *_: None, openings=openings)
+    return builder
+
+
 def connected(most: int, appends: int = 0) -> tuple[LogBuilder, OpenFiles]:
     builder = LogBuilder(**CONFIG)
     openings = OpenFiles(most * FILES_OF_A_SEGMENT)
-    builder.log.connect(
-        failed=lambda *_: None, rolled=lambda *_: None, lowered=None, openings=openings
-    )
+    connect(builder, openings)
     for number in range(appends):
         builder.append(value=b"%d" % number * 60)
     return builder, openings
@@ -70,9 +73,7 @@ def test_an_active_segment_that_grows_is_spared_once() -> None:
     others = [LogBuilder(**CONFIG) for _ in range(2)]
     first.append(value=b"more")
     for other in others:
-        other.log.connect(
-            failed=lambda *_: None, rolled=lambda *_: None, lowered=None, openings=openings
-        )
+        connect(other, openings)
         assert other.log.segments.active.file
     assert first.log.segments.active.files.opened is not None
     assert others[0].log.segments.active.files.opened is None
@@ -91,11 +92,9 @@ def test_indexes_are_as_after_a_clean_stop_when_an_active_segment_lets_go() -> N
 
 def test_trouble_with_a_closed_one_is_not_the_trouble_of_the_opened_one() -> None:
     builder, openings = connected(2, appends=1)
-    other = LogBuilder(**CONFIG)
-    other.log.connect(failed=lambda *_: None, rolled=lambda *_: None, openings=openings)
+    other = connect(LogBuilder(**CONFIG), openings)
     builder.fs.fail("truncate", "*index", times=None, errno=errno.EIO)
-    third = LogBuilder(**CONFIG)
-    third.log.connect(failed=lambda *_: None, rolled=lambda *_: None, openings=openings)
+    third = connect(LogBuilder(**CONFIG), openings)
     for each in (other, third):
         each.append(value=b"x")
     assert builder.log.segments.active.files.opened is None

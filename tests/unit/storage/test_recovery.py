@@ -9,20 +9,21 @@ from storage.errors import NoMoreOffsets
 from storage.leftovers import finish_swaps, remove_leftovers
 from storage.log.scan import Ended
 from storage.os_filesystem import OsFileSystem
-from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
 from tests.support.recovering import filled, offsets, path
 from tests.support.time_lookups import offset_for_timestamp
 
 
-def test_s_rec_1_a_clean_stop_is_believed_without_reading_the_log() -> None:
+@pytest.mark.parametrize("clean", [True, False])
+def test_s_rec_1_and_s_rec_3_no_file_of_a_segment_below_the_recovery_point_is_opened(
+    clean: bool,
+) -> None:
     built = filled()
     built.stopped()
-    before = len(built.fs.operations)
-    built.open(clean=True)
-    touched = {name for _, name in built.fs.operations[before:] if name.endswith(".log")}
-    assert path(0) not in {name for op, name in built.fs.operations[before:] if op == "open"}
-    assert path(8) in touched
+    built.fs = built.fs.crash(keep_unsynced=True)
+    built.open(clean=clean, recovery_point=24)
+    opened = {name for op, name in built.fs.operations if op == "open"}
+    assert not [name for name in opened if f"{0:020d}" in name or f"{8:020d}" in name]
     log = built.log
     assert (log.log_end_offset, log.recovery_point) == (24, 24)
     assert offsets(built) == list(range(24))
@@ -151,33 +152,13 @@ def test_s_rec_9_missing_index_files_are_rebuilt(kind: str, base: int, clean: bo
     built.stopped()
     wanted = built.fs.read_bytes(path(base, kind))
     built.fs.unlink(path(base, kind))
-    log = built.open(clean=clean)
+    log = built.open(clean=clean, recovery_point=24)
+    if base == 0:
+        assert built.fs.crash().read_bytes(path(base, kind)) == wanted, "it is synced at once"
     assert offsets(built) == list(range(24))
     for segment in log.segments:
         segment.close()
     assert built.fs.read_bytes(path(base, kind)) == wanted
-
-
-def test_s_idx_8_an_empty_time_index_below_the_recovery_point_is_rebuilt() -> None:
-    built = filled()
-    built.stopped()
-    wanted = built.fs.read_bytes(path(0, "timeindex"))
-    built.fs.write_bytes(path(0, "timeindex"), b"")
-    built.killed(recovery_point=24)
-    assert built.fs.read_bytes(path(0, "timeindex")) == wanted
-
-
-def test_s_idx_8_and_6_a_padded_index_below_the_recovery_point_is_rebuilt() -> None:
-    built = filled()
-    at_once(built.log.flush())
-    at_once(built.log.close())
-    wanted = built.fs.read_bytes(path(0, "index"))
-    built.fs.write_bytes(path(0, "index"), wanted[:8] + bytes(800))
-    log = built.killed(recovery_point=24)
-    assert log.log_end_offset == 24
-    assert list(log.segments.first.indexes.offset.as_array()["position"]) == [
-        int.from_bytes(wanted[at + 4 : at + 8], "big") for at in range(0, len(wanted), 8)
-    ]
 
 
 @pytest.mark.parametrize("clean", [False, True])
@@ -319,16 +300,6 @@ def test_a_log_refuses_a_batch_that_the_offsets_do_not_suffice_for() -> None:
     assert built.stopped().log_end_offset == last
 
 
-def test_s_rec_4_a_log_start_beyond_the_end_starts_over() -> None:
-    built = filled()
-    log = built.killed(log_start_offset=100)
-    assert (log.log_start_offset, log.log_end_offset) == (100, 100)
-    assert log.segments.base_offsets == [100]
-    assert log.producers.is_empty
-    assert log.leader_epochs.is_empty
-    assert built.append().first_offset == 100
-
-
 @pytest.mark.parametrize("clean", [False, True])
 @pytest.mark.parametrize(("start", "bases"), [(23, [0, 8, 16]), (24, [0, 8, 16]), (25, [25])])
 def test_s_rec_4_only_a_log_start_beyond_the_end_starts_over(
@@ -339,6 +310,9 @@ def test_s_rec_4_only_a_log_start_beyond_the_end_starts_over(
     log = built.open(clean=clean, log_start_offset=start)
     assert log.segments.base_offsets == bases
     assert (log.log_start_offset, log.log_end_offset) == (start, max(24, start))
+    starts_over = start > 24
+    assert (log.producers.is_empty, log.leader_epochs.is_empty) == (starts_over, starts_over)
+    assert built.append().first_offset == max(24, start)
 
 
 def test_log_start_from_the_checkpoint_or_the_first_segment() -> None:

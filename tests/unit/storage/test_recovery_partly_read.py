@@ -8,7 +8,7 @@ from protocol.records.builder import build_batch
 from storage.log.results import FetchIsolation
 from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, LogBuilder
-from tests.support.recovering import filled, flip, path, state_of, tail
+from tests.support.recovering import flip, path, state_of, tail
 
 
 def test_s_rec_3_below_the_recovery_point_a_segment_is_not_read() -> None:
@@ -217,8 +217,10 @@ def test_s_txn_6_of_the_transaction_index_only_what_is_true_below_the_point_is_k
     [
         ("index", lambda good: good[:-3]),
         ("index", lambda good: good + bytes(8 * 40)),
+        ("index", lambda good: good[:8] + bytes(8 * 40)),
         ("timeindex", lambda good: good[:-3]),
         ("timeindex", lambda good: good + bytes(12 * 40)),
+        ("timeindex", lambda good: b""),
         ("txnindex", lambda good: bytes(20)),
     ],
 )
@@ -238,15 +240,6 @@ def test_s_idx_8_below_the_recovery_point_sizes_tell_what_was_not_finished(
     assert {suffix: built.fs.read_bytes(path(0, suffix)) for suffix in good} == good
     if kind == "txnindex":
         assert built.fs.size(path(0, kind)) == 0
-
-
-def test_a_start_opens_no_file_of_a_segment_below_the_recovery_point() -> None:
-    built = filled()
-    built.stopped()
-    built.fs = built.fs.crash(keep_unsynced=True)
-    built.open(clean=False, recovery_point=24)
-    opened = {name for op, name in built.fs.operations if op == "open"}
-    assert not [name for name in opened if f"{0:020d}" in name or f"{8:020d}" in name]
 
 
 @pytest.mark.parametrize("interval", [0, 10**6])

@@ -7,7 +7,6 @@ import pytest
 from config.topic_config import TopicConfig
 from storage import recovery
 from storage.errors import StorageError
-from storage.log.results import FetchIsolation
 from storage.recovery import LoadOptions, load_log
 from storage.waits import at_once
 from tests.support.log_builder import DIRECTORY, TP, LogBuilder
@@ -29,17 +28,6 @@ def test_s_rec_10_a_crash_during_recovery_is_recoverable() -> None:
     built.fs = damaged
     for killed_at in built.interrupted_starts("open", "truncate", "pwrite", "rename", "unlink"):
         assert offsets(built) == wanted, killed_at
-
-
-def test_power_loss_keeps_what_was_flushed() -> None:
-    built = filled()
-    at_once(built.log.flush())
-    built.append(2, producer_id=7, producer_epoch=0, base_sequence=24)
-    built.fs = built.fs.crash()
-    log = built.open(clean=False, recovery_point=24)
-    assert log.log_end_offset == 24
-    assert offsets(built) == list(range(24))
-    assert log.read(0, 100, FetchIsolation.LOG_END).records
 
 
 def test_s_fl_1_what_a_kill_leaves_unsynced_is_synced_before_it_is_relied_on() -> None:
@@ -83,16 +71,6 @@ def test_s_roll_4_the_last_time_entry_of_a_segment_rolled_after_its_sync_is_sync
     assert found.offset == 0
 
 
-@pytest.mark.parametrize("clean", [False, True])
-def test_s_rec_9_an_index_rebuilt_below_the_recovery_point_is_synced_at_once(clean: bool) -> None:
-    built = filled()
-    built.stopped()
-    wanted = built.fs.read_bytes(path(0, "index"))
-    built.fs.unlink(path(0, "index"))
-    built.open(clean=clean, recovery_point=24)
-    assert built.fs.crash().read_bytes(path(0, "index")) == wanted
-
-
 def test_s_fl_2_what_a_start_claims_of_a_checkpoint() -> None:
     built = filled()
     assert built.killed(recovery_point=14).recovery_point == 14
@@ -103,29 +81,10 @@ def test_s_fl_2_what_a_start_claims_of_a_checkpoint() -> None:
     assert built.killed(recovery_point=13).recovery_point == 8
 
 
-def test_s_rec_10_recovery_tells_how_far_it_has_synced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "_SYNC_EVERY_S", 0)
-    built = filled()
-    built.fs = built.fs.crash(keep_unsynced=True)
-    told: list[int] = []
-
-    def synced(offset: int, _: str) -> None:
-        told.append(offset)
-        # A power loss now takes nothing below.
-        disk = built.fs.crash()
-        options = LoadOptions(config=built.config, clean=False, recovery_point=offset)
-        log = load_log(disk, built.clock, DIRECTORY, TP, options, Random(0))
-        assert log.log_end_offset >= offset
-        assert log.recovery_point == offset
-
-    options = LoadOptions(config=built.config, clean=False, synced=synced)
-    load_log(built.fs, built.clock, DIRECTORY, TP, options, Random(0))
-    assert told == [8, 16, 24]
-
-
-def test_s_rec_10_epochs_are_on_the_disk_before_a_recovery_point_above_them_is_told(
+def test_s_rec_10_batches_and_epochs_are_on_the_disk_before_a_recovery_point_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A power loss then takes nothing below."""
     monkeypatch.setattr(recovery, "_SYNC_EVERY_S", 0)
     built = LogBuilder()
     for epochs in ((0, 1), (3, 4), (4, 7)):
@@ -142,6 +101,8 @@ def test_s_rec_10_epochs_are_on_the_disk_before_a_recovery_point_above_them_is_t
         told.append(offset)
         options = LoadOptions(config=built.config, clean=False, recovery_point=offset)
         log = load_log(built.fs.crash(), built.clock, DIRECTORY, TP, options, Random(0))
+        assert log.log_end_offset >= offset
+        assert log.recovery_point == offset
         found = [entry for entry in log.leader_epochs.entries if entry.start_offset < offset]
         assert found == [entry for entry in wanted if entry.start_offset < offset]
 
@@ -150,18 +111,24 @@ def test_s_rec_10_epochs_are_on_the_disk_before_a_recovery_point_above_them_is_t
     assert told[:3] == [4, 8, 12]
 
 
+class SlowClock(ManualClock):
+    """Each look takes so many seconds: at the begin, at each segment that is read, at the end."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def monotonic(self) -> float:
+        self.advance(self.seconds)
+        return super().monotonic()
+
+
 def test_s_rec_10_what_took_long_to_recover_is_synced_to_its_end() -> None:
     built = filled()
     built.fs = built.fs.crash(keep_unsynced=True)
     told: list[int] = []
-
-    class SlowClock(ManualClock):
-        def monotonic(self) -> float:
-            self.advance(2)
-            return super().monotonic()
-
     options = LoadOptions(config=built.config, clean=False, synced=lambda at, _: told.append(at))
-    log = load_log(built.fs, SlowClock(), DIRECTORY, TP, options, Random(0))
+    log = load_log(built.fs, SlowClock(2), DIRECTORY, TP, options, Random(0))
     assert told == [16]
     assert (log.recovery_point, log.durability.is_synced) == (24, True)
 
@@ -170,14 +137,6 @@ def test_s_rec_10_what_took_long_to_recover_is_synced_to_its_end() -> None:
 def test_s_rec_10_a_start_may_sync_what_took_long_to_recover(above_s: float, point: int) -> None:
     built = filled()
     built.fs = built.fs.crash(keep_unsynced=True)
-
-    class Clock(ManualClock):
-        """Each look takes a second: at the begin, at the one segment and at the end."""
-
-        def monotonic(self) -> float:
-            self.advance(1)
-            return super().monotonic()
-
     options = LoadOptions(config=built.config, clean=False, recovery_point=16, sync_above_s=above_s)
-    log = load_log(built.fs, Clock(), DIRECTORY, TP, options, Random(0))
+    log = load_log(built.fs, SlowClock(1), DIRECTORY, TP, options, Random(0))
     assert (log.recovery_point, log.durability.is_synced) == (point, point == 24)

@@ -10,13 +10,10 @@ from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.records.message_set import build_message_set
 from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.log.results import FetchIsolation
-from tests.support.log_builder import DIRECTORY, LogBuilder
+from tests.support.log_builder import LogBuilder
+from tests.support.recovering import path
 
 FAR = 2**31 + 5
-
-
-def path(base: int, kind: str = "log") -> str:
-    return f"{DIRECTORY}/{base:020d}.{kind}"
 
 
 def offsets(built: LogBuilder) -> list[int]:

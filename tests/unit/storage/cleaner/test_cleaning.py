@@ -113,13 +113,6 @@ def test_s_cmp_9_a_group_is_installed_as_soon_as_it_is_written() -> None:
     assert log.offsets() == [6, 7, 8, 9]
 
 
-def test_s_cmp_9_snapshots_of_vanished_segments_go() -> None:
-    log = three_segments()
-    assert {3, 6, 9} <= set(log.log.producers.snapshots.offsets)
-    log.clean(roll=False)
-    assert set(log.log.producers.snapshots.offsets) == {9}
-
-
 @pytest.mark.parametrize("at", ["map_some", "begin_group", "rewrite_some"])
 def test_s_cmp_11_a_cleaning_that_is_closed_leaves_nothing(at: str) -> None:
     log = three_segments()
@@ -189,20 +182,6 @@ def test_s_cmp_12_a_wrong_checksum_is_not_given_a_right_one() -> None:
     log = three_segments()
     damage(log, 70, b"\xff")
     assert refused(log).reason is UncleanableReason.CORRUPT_BATCH
-
-
-def test_s_cmp_12_records_that_do_not_fill_their_batch() -> None:
-    log = CompactedLog()
-    for codec in (CompressionType.NONE, CompressionType.LZ4):
-        log = CompactedLog()
-        log.keys(1, 2, codec=codec)
-        log.log.roll()
-        segment = log.log.segments.first
-        data = bytearray(segment.file.pread(segment.size, 0))
-        struct.pack_into(">i", data, 57, 3)
-        struct.pack_into(">I", data, 17, crc_of(data, 0, len(data)))
-        damage(log, 0, bytes(data))
-        assert refused(log).reason is UncleanableReason.CORRUPT_RECORDS
 
 
 def test_s_cmp_12_an_unknown_codec() -> None:

@@ -9,7 +9,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.record import Record, iter_records
 from storage.cleaner import opening
-from storage.cleaner.errors import UncleanableLog
+from storage.cleaner.errors import UncleanableLog, UncleanableReason
 from storage.cleaner.opening import OpenedBatches, chunks_of, open_records
 from storage.reader.columns import batch_columns
 from storage.reader.frames import Frames
@@ -98,12 +98,13 @@ def test_a_group_has_not_many_more_records_than_enough(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
 @pytest.mark.parametrize("count", [10, 100])
-def test_records_that_do_not_fill_their_batch_are_no_log(
+def test_s_cmp_12_records_that_do_not_fill_their_batch_are_no_log(
     codec: CompressionType, count: int
 ) -> None:
     good = build_batch([(0, b"k", b"v", ())] * count, codec=codec)
     frames = frames_of([good, good])
     batches = batch_columns(frames)
     batches["record_count"] = batches["record_count"] + np.array([0, 1], np.int32)
-    with pytest.raises(UncleanableLog):
+    with pytest.raises(UncleanableLog) as caught:
         list(open_records(frames, batches, np.ones(2, np.bool_)))
+    assert caught.value.reason is UncleanableReason.CORRUPT_RECORDS

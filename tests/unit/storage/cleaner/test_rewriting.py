@@ -145,30 +145,24 @@ def test_s_cmp_7_offsets_sequences_epochs_codecs_and_times_stay(codec: Compressi
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_s_cmp_7_a_batch_too_large_to_be_opened_at_once_is_gone_through_in_chunks(
-    codec: CompressionType, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"_LARGE_PLAIN": 300, "_LARGE_INFLATED": 300, "_ENOUGH_RECORDS": 7},
+        {"_ENOUGH": 100, "_ENOUGH_RECORDS": 5, "_PIECE": 700},
+    ],
+    ids=["a large batch in chunks", "many batches in parts"],
+)
+def test_s_cmp_7_what_is_opened_in_pieces_becomes_the_same(
+    limits: dict[str, int], codec: CompressionType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logs = [random_log(random.Random(8), spread=30, codec=codec) for _ in range(2)]
     logs[0].clean()
-    monkeypatch.setattr(opening, "_LARGE_PLAIN", 300)
-    monkeypatch.setattr(opening, "_LARGE_INFLATED", 300)
-    monkeypatch.setattr(opening, "_ENOUGH_RECORDS", 7)
-    stats = logs[1].clean()
+    for name, limit in limits.items():
+        monkeypatch.setattr(walking if name == "_PIECE" else opening, name, limit)
+    stats = logs[1].clean(**({"io_buffer_bytes": 1} if "_PIECE" in limits else {}))
     assert [data for _, data in raw_batches(logs[0])] == [data for _, data in raw_batches(logs[1])]
     assert stats.messages_written == len(logs[1].offsets())
-
-
-@pytest.mark.parametrize("codec", CODECS)
-def test_s_cmp_7_many_batches_are_opened_in_parts(
-    codec: CompressionType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    logs = [random_log(random.Random(9), spread=30, codec=codec) for _ in range(2)]
-    logs[0].clean()
-    monkeypatch.setattr(opening, "_ENOUGH", 100)
-    monkeypatch.setattr(opening, "_ENOUGH_RECORDS", 5)
-    monkeypatch.setattr(walking, "_PIECE", 700)
-    logs[1].clean(io_buffer_bytes=1)
-    assert [data for _, data in raw_batches(logs[0])] == [data for _, data in raw_batches(logs[1])]
 
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4, CompressionType.GZIP])

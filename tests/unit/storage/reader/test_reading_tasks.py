@@ -11,6 +11,7 @@ from protocol.records.batch import BATCH_OVERHEAD
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.records.errors import RecordsError
 from protocol.records.message_set import build_message_set
 from protocol.types import TopicPartition
 from storage.reader import PartitionView
@@ -65,8 +66,11 @@ def test_a_chunk_of_plain_and_packed_batches(tmp_path: Path, codec: CompressionT
         build_batch(ROWS, base_offset=4, codec=codec),
         build_batch(ROWS[1:2], base_offset=8),
     )
-    everything = plain_records(PartitionView(tmp_path / "t-0"))
+    view = PartitionView(tmp_path / "t-0")
+    everything = plain_records(view)
     assert scanned(request) == [row_of(one, "t", 0) for one in everything]
+    assert list(view.records()) == [one.record for one in everything]
+    assert [record.offset for record in view.records(6)] == [6, 7, 8]
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -76,7 +80,9 @@ def test_old_formats(tmp_path: Path, magic: int, codec: CompressionType) -> None
         [(0, 10, b"k", b"v"), (1, 11, None, b"w"), (2, 9, b"", None)], magic=magic, codec=codec
     )
     request = written(tmp_path, old, build_batch(ROWS, base_offset=3))
-    everything = plain_records(PartitionView(tmp_path / "t-0"))
+    view = PartitionView(tmp_path / "t-0")
+    everything = plain_records(view)
+    assert list(view.records()) == [one.record for one in everything]
     rows = scanned(request)
     assert rows == [row_of(one, "t", 0) for one in everything]
     assert [row.timestamp_type for row in rows[:4]] == [-1 if magic == 0 else 0] * 3 + [0]
@@ -137,6 +143,11 @@ def test_a_corrupt_batch_is_named(tmp_path: Path, codec: CompressionType, damage
     assert error.position == len(good)
     assert str(error).startswith("orders-3, offset 9: ")
     assert str(error).endswith(f"00000005.log, byte {len(good)})")
+    if damage == "record":
+        values = PartitionView(tmp_path / "orders-3").records()
+        assert [next(values).offset for _ in ROWS] == [5, 6, 7, 8]
+        with pytest.raises(RecordsError):
+            next(values)
 
 
 def test_a_torn_batch_is_no_record_of_a_copy_and_damage_below_the_watermark(tmp_path: Path) -> None:

@@ -8,11 +8,7 @@ from pyspark.sql.types import (
     ArrayType,
     DataType,
     IntegerType,
-    LongType,
     MapType,
-    StringType,
-    StructField,
-    StructType,
     TimestampType,
 )
 
@@ -21,15 +17,12 @@ from pipeline.archive.schemas import Given, _schema_in, with_given, with_schemas
 from pipeline.archive.tables.delta import DeltaTable
 from pipeline.archive.values import Decoding, declared_schema
 from pipeline.errors import PipelineError
+from tests.unit.pipeline.archive.test_growth import LONG, TEXT, struct
 
 TABLE: Any = DeltaTable.__new__(DeltaTable)
 
 
-def struct(**fields: DataType) -> StructType:
-    return StructType([StructField(name, kind) for name, kind in fields.items()])
-
-
-LONG, TEXT, INT = LongType(), StringType(), IntegerType()
+INT = IntegerType()
 
 
 def described(schema: DataType) -> Description:

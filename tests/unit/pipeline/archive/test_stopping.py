@@ -34,25 +34,15 @@ class FakeQuery:
         self.stopped = False
         self.set: dict[str, Any] = {}
 
-    def load(self) -> "FakeQuery":
-        return self
-
     @property
     def readStream(self) -> "FakeQuery":
         return self
 
-    @property
-    def writeStream(self) -> "FakeQuery":
+    def load(self, *_: Any) -> "FakeQuery":
         return self
 
-    def start(self) -> "FakeQuery":
-        return self
-
-    def format(self, _name: str) -> "FakeQuery":
-        return self
-
-    def foreachBatch(self, _batch: Any) -> "FakeQuery":
-        return self
+    writeStream = readStream
+    start = format = foreachBatch = load
 
     def options(self, **settings: Any) -> "FakeQuery":
         self.set |= settings

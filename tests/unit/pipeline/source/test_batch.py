@@ -1,6 +1,5 @@
 """A batch query over files: as many tasks as are asked for, and only what its conditions leave."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,7 @@ from pipeline.source.batch import PushingLogReader
 from pipeline.source.options import parse_options
 from protocol.records.builder import build_batch
 from storage.reader.scan import ScanError
-
-
-@dataclass(frozen=True)
-class Condition:
-    """As Spark's `Filter` classes."""
-
-    attribute: tuple[str, ...]
-    value: Any
+from tests.unit.pipeline.source.test_pushed import condition
 
 
 def reader(directory: Path, **options: str) -> PushingLogReader:
@@ -38,7 +30,7 @@ def sizes(source: PushingLogReader) -> list[int]:
 
 
 def pushed(source: PushingLogReader, kind: str, column: str, value: Any) -> None:
-    source.pushFilters([type(kind, (Condition,), {})((column,), value)])
+    source.pushFilters([condition(kind, column, value)])
 
 
 @pytest.mark.parametrize(

@@ -157,3 +157,21 @@ def random_changes(tree: Wire, request: Any, rng: Random, count: int) -> list[tu
     # Inner places first: an outer change may take them away.
     changes.sort(key=lambda change: -len(change[0].path))
     return changes
+
+
+def damaged(data: bytes, rng: Random, pieces: Sequence[bytes], times: Sequence[int]) -> bytes:
+    """Return `data` after so many changes: `pieces` put in or over it, bytes cut, a bit turned."""
+    out = bytearray(data)
+    for _ in range(rng.choice(times)):
+        at = rng.randrange(len(out) + 1)
+        piece = rng.choice(pieces)
+        what = rng.randrange(5)
+        if what == 0:
+            out[at:at] = piece
+        elif what == 1:
+            del out[at : at + rng.randrange(1, 9)]
+        elif what == 2 and out:
+            out[min(at, len(out) - 1)] ^= 1 << rng.randrange(8)
+        else:
+            out[at : at + len(piece)] = piece
+    return bytes(out)

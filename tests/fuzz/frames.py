@@ -21,7 +21,7 @@ from protocol.errors import ProtocolError
 from protocol.messages.registry import request_codec, spec
 from protocol.schema.constructs import ArrayOf, Blob, Text, Wire
 from tests.frames.batches import odd_records
-from tests.frames.mutations import all_places, random_changes
+from tests.frames.mutations import all_places, damaged, random_changes
 from tests.frames.valid import Names, advertised_versions, tree_of, valid_request
 
 _NASTY: Final = (
@@ -107,7 +107,7 @@ class FrameSource:
                 changes += self._odd_fields(tree, request)
         body = request_codec(key, version).build(request)
         if kind == "bytes":
-            body = self._nasty(body)
+            body = damaged(body, rng, _NASTY, (1, 1, 1, 2, 3, 8))
             return Frame(
                 key, version, kind, (), framed(key, version, body), _read(key, version, body)
             )
@@ -143,24 +143,6 @@ class FrameSource:
             length = rng.choice(COUNTS)
             place.set(request, _many(node, now, length, rng))
         return ((place.label, f"{length} long"),)
-
-    def _nasty(self, data: bytes) -> bytes:
-        rng = self._rng
-        out = bytearray(data)
-        for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
-            at = rng.randrange(len(out) + 1)
-            nasty = rng.choice(_NASTY)
-            what = rng.randrange(5)
-            if what == 0:
-                out[at:at] = nasty
-            elif what == 1:
-                del out[at : at + rng.randrange(1, 9)]
-            elif what == 2 and out:
-                at = min(at, len(out) - 1)
-                out[at] ^= 1 << rng.randrange(8)
-            else:
-                out[at : at + len(nasty)] = nasty
-        return bytes(out)
 
     def _odd_header(self, key: ApiKey, version: int, body: bytes) -> Frame:
         rng = self._rng

@@ -43,14 +43,13 @@ from protocol.sasl.oauthbearer import build_bearer
 from protocol.sasl.plain import build_plain
 from protocol.sasl.scram import ScramMechanism, random_text, salted_password
 from protocol.sasl.scram_messages import build_client_final, build_client_first, parse_server_first
-from tests.fuzz.findings import Finding, place_of
-from tests.fuzz.run import Chunk, Limits, Result, alarm, watched_log
-from tests.fuzz.watch import Hands, LogWatch, TurnWatch, greatest_rss, rss
+from tests.fuzz.findings import Finding
+from tests.fuzz.run import Chunk, Limits, Result, Watched, alarm, watched_log
+from tests.fuzz.watch import LogWatch, greatest_rss, rss
 from tests.support.memory_client import receive_frame
 from tests.support.memory_transport import MemoryTransport
 from tests.support.sasl_client import PORT, SETTINGS, SaslClient, upsertion
 from tests.support.tokens import jwk, signed
-from tests.support.virtual_time import Timeline
 from tests.support.whole_broker import HOST, WholeBroker
 
 USER, PASSWORD, WRONG = "alice", "alice-secret", "bob-secret"
@@ -363,18 +362,11 @@ def run_attempts(chunk: Chunk, limits: Limits) -> Result:
     return result
 
 
-class _Run:
+class _Run(Watched):
     def __init__(self, chunk: Chunk, limits: Limits, result: Result, log: LogWatch) -> None:
-        self._chunk = chunk
-        self._limits = limits
-        self._result = result
-        self._log = log
+        super().__init__(chunk, limits, result, log)
         self._rng = Random(f"logins {chunk.seed}/{chunk.number}")
-        self._hands = Hands()
-        self._turns = TurnWatch(self._hands)
-        self._timeline = Timeline()
         self._recorded: list[bytes] = []
-        self._memory = 0
         self._done = 0
         self._what = "start"
 
@@ -407,8 +399,7 @@ class _Run:
     async def _one(self, broker: WholeBroker, transport: MemoryTransport) -> None:
         attempt = _drawn(self._rng)
         self._what = attempt.text
-        self._turns.take()
-        signal.setitimer(signal.ITIMER_REAL, self._limits.frame_s, 1.0)
+        self._begin()
         stream = transport.connect(HOST, PORT, from_host=attempt.host)
         connection = _Connection(stream, attempt, self._rng, self._recorded)
         served = ended = False
@@ -436,16 +427,7 @@ class _Run:
             self._add("a right login is not served")
         if not ended and not evidence.is_complete:  # who is let in may be slow
             self._add("neither served nor closed")
-        turn_s = self._turns.take()
-        result.note_turn(turn_s, f"{self._where()} {attempt.text}")
-        if turn_s > self._limits.turn_s:
-            self._add("long turn", f"{turn_s:.3f} s of CPU")
-        memory = greatest_rss()
-        grown, self._memory = memory - self._memory, memory
-        if grown > self._limits.memory_bytes:
-            self._add("memory", f"{grown >> 20} MB")
-        for text in self._log.take():
-            self._add("traceback", text, place_of(text))
+        self._look(f"{self._where()} {attempt.text}")
 
     async def _good(self, broker: WholeBroker) -> None:
         client = SaslClient(broker, host="10.1.0.1")

@@ -103,6 +103,11 @@ class Result:
     rss_bytes: int = 0
     """At the end."""
 
+    @property
+    def ends(self) -> tuple[int, int, int]:
+        """How many were answered, closed and left without an answer."""
+        return self.answers, self.closed, self.silent
+
     def note_turn(self, turn_s: float, text: str) -> None:
         """Keeps the ten longest."""
         if len(self.turns) < 10 or turn_s > self.turns[-1][0]:
@@ -156,7 +161,43 @@ def run_chunk(
     return result
 
 
-class _Part:
+class Watched:
+    """One broker, and what must hold after each thing that is sent to it."""
+
+    def __init__(self, chunk: Chunk, limits: Limits, result: Result, log: LogWatch) -> None:
+        self._chunk = chunk
+        self._limits = limits
+        self._result = result
+        self._log = log
+        self._hands = Hands()
+        self._turns = TurnWatch(self._hands)
+        self._timeline = Timeline()
+        self._memory = 0
+
+    def _begin(self) -> None:
+        """Before something is sent."""
+        self._turns.take()
+        signal.setitimer(signal.ITIMER_REAL, self._limits.frame_s, _AGAIN_S)
+
+    def _look(self, text: str) -> None:
+        """Add what was wrong since `_begin`: a long turn, memory, the log."""
+        turn_s = self._turns.take()
+        self._result.note_turn(turn_s, text)
+        if turn_s > self._limits.turn_s:
+            self._add("long turn", f"{turn_s:.3f} s of CPU")
+        memory = greatest_rss()
+        grown, self._memory = memory - self._memory, memory
+        if grown > self._limits.memory_bytes:
+            self._add("memory", f"{grown >> 20} MB")
+        for said in self._log.take():
+            self._add("traceback", said, place_of(said))
+
+    def _add(self, what: str, details: str = "", signature: str = "") -> None:
+        """Add a finding; without a signature it is that of what was sent."""
+        raise NotImplementedError
+
+
+class _Part(Watched):
     """The life of one broker."""
 
     def __init__(
@@ -169,21 +210,14 @@ class _Part:
         done: int,
         on_frame: Callable[[], None] | None,
     ) -> None:
+        super().__init__(chunk, limits, result, log)
         self.done = done
-        self._chunk = chunk
-        self._limits = limits
         self._source = source
-        self._result = result
-        self._log = log
         self._on_frame = on_frame
-        self._hands = Hands()
-        self._turns = TurnWatch(self._hands)
         self._frame = Frame(None, 0, "start", (), b"")
         self._stream: Stream | None = None
         self._names: Names | None = None
         self._good_written = 0
-        self._memory = 0
-        self._timeline = Timeline()
 
     def run(self) -> None:
         """Until the chunk is done or the broker is."""
@@ -192,11 +226,11 @@ class _Part:
         except BaseException as error:
             stalled = _found(error, Stalled)
             if stalled is not None:
-                self._add("stall", _signature(self._frame), f"longer than {self._limits.frame_s} s")
+                self._add("stall", f"longer than {self._limits.frame_s} s")
             elif _found(error, KeyboardInterrupt) is not None:
                 raise
             else:
-                self._add("stopped", place_of(_text(error)), _text(error))
+                self._add("stopped", _text(error), place_of(_text(error)))
             # What stopped it counts, or a machine too slow for `frame_s` would never be done.
             self.done += 1
         finally:
@@ -225,19 +259,9 @@ class _Part:
         assert self._names is not None
         frame = self._frame = self._source.next(self._names)
         self._result.frames += 1
-        self._turns.take()
-        signal.setitimer(signal.ITIMER_REAL, self._limits.frame_s, _AGAIN_S)
+        self._begin()
         await self._send(broker, frame)
-        turn_s = self._turns.take()
-        self._result.note_turn(turn_s, f"{self._where()} {frame.text}")
-        if turn_s > self._limits.turn_s:
-            self._add("long turn", _signature(frame), f"{turn_s:.3f} s of CPU")
-        memory = greatest_rss()
-        grown, self._memory = memory - self._memory, memory
-        if grown > self._limits.memory_bytes:
-            self._add("memory", _signature(frame), f"{grown >> 20} MB")
-        for text in self._log.take():
-            self._add("traceback", place_of(text), text)
+        self._look(f"{self._where()} {frame.text}")
         if broker.has_ended:
             raise Stopped(str(broker.server.failure))
         if self._on_frame is not None:
@@ -260,7 +284,7 @@ class _Part:
             result.silent += 1
             self._hang_up()
             if frame.key not in MAY_WAIT and not frame.may_be_silent:
-                self._add("silence", _signature(frame), "neither an answer nor the end")
+                self._add("silence", "neither an answer nor the end")
             return
         result.answers += 1
         if frame.key is not None:
@@ -275,10 +299,10 @@ class _Part:
         try:
             response = response_codec(frame.key, frame.version).parse(answer[start:])
         except ProtocolError as error:
-            self._add("unreadable", f"{frame.key.name} {error}", answer.hex())
+            self._add("unreadable", answer.hex(), f"{frame.key.name} {error}")
             return
         if suspicious and is_server_error(response):
-            self._add("server error", _signature(frame), repr(response)[:2_000])
+            self._add("server error", repr(response)[:2_000])
 
     def _hang_up(self) -> None:
         if self._stream is not None:
@@ -324,7 +348,7 @@ class _Part:
     async def _write_good(self, client: MemoryClient) -> None:
         answer = await self._produce(client, GOOD)
         if answer.error_code != ErrorCode.NONE or answer.base_offset != self._good_written:
-            self._add("lost", f"a good write was answered {answer.error_code}", repr(answer))
+            self._add("lost", repr(answer), f"a good write was answered {answer.error_code}")
         self._good_written += 1
         self._result.acknowledged += 1
 
@@ -354,7 +378,7 @@ class _Part:
             ends = [one.last_offset + 1 for _, one in iter_batches(records)]
             reached = max(ends, default=offset)
             if reached == offset:
-                self._add("lost", "acknowledged records of a good client", f"{offset} of all")
+                self._add("lost", f"{offset} of all", "acknowledged records of a good client")
                 return
             offset = reached
 
@@ -363,10 +387,10 @@ class _Part:
     def _where(self) -> str:
         return f"--seed {self._chunk.seed} --chunk {self._chunk.number} frame {self.done}"
 
-    def _add(self, what: str, signature: str, details: str = "") -> None:
+    def _add(self, what: str, details: str = "", signature: str = "") -> None:
         frame = self._frame
-        head = frame.data[:200].hex()
-        finding = Finding(what, signature, self._where(), f"{frame.text} {head}", details)
+        text = f"{frame.text} {frame.data[:200].hex()}"
+        finding = Finding(what, signature or _signature(frame), self._where(), text, details)
         self._result.findings.add(finding)
 
 

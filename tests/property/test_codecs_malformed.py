@@ -9,6 +9,7 @@ from hypothesis import given
 
 from protocol.errors import ProtocolError
 from protocol.schema import Api
+from tests.frames.mutations import damaged
 from tests.property.test_codecs_round_trip import EVERY_CODEC, QUICK, randoms
 from tests.support.message_values import all_apis, codec_id, random_value
 
@@ -27,23 +28,6 @@ OVERHEAD = 200
 """Bytes of memory that one byte of a frame may cost: an empty element is two bytes on the wire."""
 
 
-def mutated(data: bytes, rng: Random) -> bytes:
-    out = bytearray(data)
-    for _ in range(rng.randrange(1, 4)):
-        position = rng.randrange(len(out) + 1)
-        kind = rng.randrange(4)
-        if kind == 0:
-            out[position : position + 1] = rng.choice(NASTY)
-        elif kind == 1:
-            out[position:position] = rng.choice(NASTY)
-        elif kind == 2:
-            del out[position : position + rng.randrange(1, 5)]
-        else:
-            nasty = rng.choice(NASTY)
-            out[position : position + len(nasty)] = nasty
-    return bytes(out)
-
-
 @EVERY_CODEC
 @QUICK
 @given(rng=randoms)
@@ -52,7 +36,7 @@ def test_mutated_messages_raise_protocol_error_or_parse(
 ) -> None:
     codec = api.codec(version)
     data = codec.build(random_value(api.at(version), rng))
-    frames = [mutated(data, rng) for _ in range(8)]
+    frames = [damaged(data, rng, NASTY, (1, 2, 3)) for _ in range(8)]
     frames += [bytes(rng.randrange(256) for _ in range(size)) for size in (1, 10, 40)]
     for frame in frames:
         try:
@@ -68,7 +52,7 @@ def test_memory_stays_within_the_frame(api: Api) -> None:
     codec = api.codec(version)
     rng = Random(f"{api.name} {version}")
     data = codec.build(random_value(api.at(version), rng))
-    frames = [mutated(data, rng) for _ in range(6)]
+    frames = [damaged(data, rng, NASTY, (1, 2, 3)) for _ in range(6)]
     frames += [lead + bytes([byte]) * 3000 for byte in (0, 1, 2, 0xFF) for lead in (b"", *COUNTS)]
     assert codec.parse_at is not None  # made before it is measured
     tracemalloc.start()

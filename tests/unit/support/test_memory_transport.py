@@ -1,7 +1,6 @@
 """The network in memory: ports, the death and the pause of a process, the same order every time.
 
-What it shares with sockets is in `test_stream_contract.py`, its streams against a model in
-`tests/property/test_memory_stream_model.py`.
+What it shares with sockets is in `test_stream_contract.py`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -147,6 +146,23 @@ def test_both_directions_have_a_size_of_their_own() -> None:
     listening = listen(server, send_buffer=100, receive_buffer=7)
     there, back = client.connect(HOST, PORT), listening.accept()
     assert (fill(there), fill(back)) == (7, 100)
+
+
+def test_an_end_of_sending_wakes_the_peer_and_a_reset_is_an_end() -> None:
+    async def main() -> None:
+        server, client = processes()
+        listening = listen(server)
+        there, back = client.connect(HOST, PORT), listening.accept()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(back.wait_readable)
+            await wait_all_tasks_blocked()
+            assert not back.peer_has_closed()
+            there.send_eof()
+        assert back.peer_has_closed()
+        back.abort()
+        assert there.peer_has_closed()
+
+    run(main)
 
 
 # ---- a process that is killed

@@ -32,22 +32,6 @@ def test_a_day_takes_no_time_and_both_clocks_show_it() -> None:
     assert time.monotonic() - began < 600
 
 
-def test_sleepers_wake_in_the_order_of_their_deadlines() -> None:
-    woken: list[float] = []
-
-    async def main(clock: VirtualClock) -> None:
-        async def sleeper(seconds: float) -> None:
-            await clock.sleep(seconds)
-            woken.append(clock.monotonic())
-
-        async with trio.open_nursery() as nursery:
-            for seconds in (3, 1, 2.5, 0, -1):
-                nursery.start_soon(sleeper, seconds)
-
-    run(main)
-    assert woken == [0, 0, 1, 2.5, 3]
-
-
 def test_time_stands_still_while_a_task_works() -> None:
     async def main(clock: VirtualClock) -> None:
         async with trio.open_nursery() as nursery:

@@ -10,12 +10,13 @@ from tests.support.whole_broker import WholeBroker, dotted
 
 _VERSION = 1
 _SET = 0
-_TOPIC, _BROKER = 2, 4
+TOPIC, BROKER = 2, 4
 
 
-async def _alter(
+async def alter(
     broker: WholeBroker, kind: int, name: str, configs: dict[str, str]
 ) -> tuple[int, str]:
+    """Set configs of a resource, `__` for a dot; return the answer's code and message."""
     request = IncrementalAlterConfigsRequest(
         resources=[
             AlterConfigsResource(
@@ -36,18 +37,18 @@ async def _alter(
 
 async def altered(broker: WholeBroker, **configs: str) -> None:
     """Set configs of all brokers, `__` for a dot. Raises AssertionError if that is refused."""
-    code, message = await _alter(broker, _BROKER, "", configs)
+    code, message = await alter(broker, BROKER, "", configs)
     assert code == 0, message
 
 
 async def refused(broker: WholeBroker, **configs: str) -> str:
     """Set configs of all brokers, which must be refused; return the reason."""
-    code, message = await _alter(broker, _BROKER, "", configs)
+    code, message = await alter(broker, BROKER, "", configs)
     assert code != 0, f"{configs} was taken"
     return message
 
 
 async def altered_topic(broker: WholeBroker, topic: str, **configs: str) -> None:
     """Set configs of a topic, as `altered` does."""
-    code, message = await _alter(broker, _TOPIC, topic, configs)
+    code, message = await alter(broker, TOPIC, topic, configs)
     assert code == 0, message

@@ -241,3 +241,12 @@ async def running_server(
                 client.close()
             net.workers.close()
         nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def connected(
+    net: Net, handlers: Behaviour, **options: Any
+) -> AsyncIterator[tuple[Harness, AsyncClient]]:
+    """`running_server`, with a client."""
+    async with running_server(net, handlers, **options) as harness:
+        yield harness, await harness.connect()

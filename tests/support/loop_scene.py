@@ -1,6 +1,6 @@
 """A loop over connections that runs in a test's own time, with streams that the test speaks for."""
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 import trio
@@ -115,6 +115,19 @@ class Scene:
         self.streams: list[FakeStream] = []
         self.client = Client("host", 0)
 
+    def run(self, test: Callable[[], Awaitable[None]]) -> None:
+        """Run a test beside the loop and the pool."""
+
+        async def main() -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.pool.run)
+                nursery.start_soon(self.loop.run)
+                await wait_all_tasks_blocked()
+                await test()
+                nursery.cancel_scope.cancel()
+
+        trio.run(main)
+
     def serve(self, number: int, work: Coroutine[Any, Any, None]) -> ConnectionWork:
         self.streams.append(FakeStream(number))
         return self.loop.serve(
@@ -125,6 +138,24 @@ class Scene:
             lambda: self.happened.append(("ended", number)),
         )
 
+    async def served(self, number: int, work: Coroutine[Any, Any, None]) -> ConnectionWork:
+        """`serve`, and all that follows from it."""
+        served = self.serve(number, work)
+        await wait_all_tasks_blocked()
+        return served
+
+    async def told(self, number: int, events: int) -> None:
+        """Tell of a stream's events; return when all has happened that follows."""
+        self.readiness.tell(number, events)
+        await wait_all_tasks_blocked()
+
+    async def told_all(self, numbers: Iterable[int]) -> None:
+        """Tell that these can be received from; return when all has happened that follows."""
+        for number in numbers:
+            self.readiness.events[number] = IN
+        self.readiness.changed.unpark_all()
+        await wait_all_tasks_blocked()
+
     async def receiving(self, number: int, take: Callable[[], object] = lambda: None) -> None:
         """Goes on whenever something can be received."""
         while True:
@@ -132,21 +163,6 @@ class Scene:
             self.happened.append(number)
             self.readiness.events[number] = 0
             take()
-
-
-def play(scenario: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
-    """Run it beside the loop."""
-
-    async def main() -> None:
-        scene = Scene()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(scene.pool.run)
-            nursery.start_soon(scene.loop.run)
-            await wait_all_tasks_blocked()
-            await scenario(scene)
-            nursery.cancel_scope.cancel()
-
-    trio.run(main)
 
 
 async def answering(scene: Scene, number: int, seconds: float = 0.0) -> None:
@@ -159,9 +175,3 @@ async def answering(scene: Scene, number: int, seconds: float = 0.0) -> None:
         if scene.loop.gathers:
             await WITH_OTHERS
         scene.happened.append(("sent", number))
-
-
-def tell_all(scene: Scene, numbers: Iterable[int]) -> None:
-    for number in numbers:
-        scene.readiness.events[number] = IN
-    scene.readiness.changed.unpark_all()

@@ -7,6 +7,8 @@ A test that takes the fixture `net` runs on both, and uses the network only thro
         client = net.connect(listening.bound.port)
         ...
 
+`tests/unit/broker/conftest.py` runs it with `Net.run`.
+
 In memory no real time passes: when all tasks wait, time jumps to the next deadline.
 """
 

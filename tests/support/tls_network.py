@@ -91,7 +91,14 @@ def client_end(
 class TlsNet:
     """A network of a test, with TLS; see `tests.support.networks.Net`."""
 
-    def __init__(self, below: Net, identity: Identity | None = None, **more: str) -> None:
+    def __init__(
+        self,
+        below: Net,
+        identity: Identity | None = None,
+        *,
+        bounds: HandshakeBounds | None = None,
+        **more: str,
+    ) -> None:
         """`identity` is what clients show; `more` are settings, with `_` for a dot."""
         self.below = below
         self.in_memory = below.in_memory
@@ -101,13 +108,14 @@ class TlsNet:
         self.run = below.run
         self.settle = below.settle
         self._settings = more
+        self._bounds = bounds
         self._identity = identity
         self.shake = shake
 
     @functools.cached_property
     def secured(self) -> TlsListeners:
         """The server's end; made within `run`, where there is time."""
-        return tls_listeners(self.clock, **self._settings)
+        return tls_listeners(self.clock, self._bounds, **self._settings)
 
     def connect(self, port: int) -> TlsStream:
         """See `Net`."""

@@ -14,7 +14,7 @@ at once.
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -97,6 +97,10 @@ class VirtualClock:
         self._timeouts: dict[trio.CancelScope, float] = {}
         self.is_stopped = False
         """Between `stop` and `go_on`."""
+
+    def run(self, main: Callable[[], Awaitable[None]]) -> None:
+        """Run a test in the time of this clock's timeline."""
+        trio.run(main, clock=self._timeline)
 
     def monotonic(self) -> float:
         """See `TaskClock`."""

@@ -14,25 +14,16 @@ from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.sasl.plain import build_plain
-from tests.support.certificates import listener_settings
 from tests.support.cycles import leaves_nothing
-from tests.support.fake_handlers import AsyncClient
 from tests.support.filled_requests import filled
-from tests.support.memory_client import HOST, PORT
-from tests.support.memory_transport import MemoryTransport
 from tests.support.sasl_client import SETTINGS as SASL
 from tests.support.sasl_client import SaslClient
 from tests.support.slow_workers import SlowWorkers
-from tests.support.tls_network import client_end, shake
+from tests.support.tls_whole_broker import TLS, over_tls
 from tests.support.whole_broker import WholeBroker, run_whole_broker, whole_broker
 from tests.support.wire_client import request_frame
 from tests.whole.kinds_of_requests import KINDS, SETTINGS
 
-TLS_PORT = 9093
-SETTINGS_OF_TLS = {
-    "listeners": f"PLAINTEXT://{HOST}:{PORT},SSL://{HOST}:{TLS_PORT}",
-    **{key.replace(".", "__"): value for key, value in listener_settings().items()},
-}
 RIGHT, WRONG = build_plain("alice", "alice-secret"), build_plain("alice", "wrong")
 
 
@@ -98,12 +89,10 @@ def test_a_client_that_proves_who_it_is_leaves_nothing(message: bytes) -> None:
     run_whole_broker(scenario, SlowWorkers(1), **SASL)
 
 
-@whole_broker(**SETTINGS_OF_TLS)
+@whole_broker(**TLS)
 async def test_a_client_over_tls_leaves_nothing(broker: WholeBroker) -> None:
     async def once() -> None:
-        stream = client_end(MemoryTransport(broker.network).connect(HOST, TLS_PORT))
-        await shake(stream)
-        client = AsyncClient(stream)
+        client = await over_tls(broker)
         await client.send(request_frame(ApiKey.API_VERSIONS, 2))
         await client.receive_frame()
         client.close()

@@ -1,7 +1,7 @@
-"""What the broker's unit tests share: networks, stores, and how a test that waits is run."""
+"""What the broker's unit tests share: networks, stores, and the run of tests that wait."""
 
-import functools
-import inspect
+from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any
 
 import pytest
@@ -14,10 +14,48 @@ from tests.support.networks import MemoryNet, Net, SocketNet
 from tests.support.stores import open_store
 
 
-@pytest.fixture(params=["sockets", "memory"])
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is `async def`.
+
+    `loop` and `driven` say how. Else the first argument that has a `run` runs it, such as a
+    network, a clock or a scene. A test without one is work (`storage.waits`), which is done at
+    once, without an event loop.
+    """
+    if not iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    test = partial(pyfuncitem.obj, **arguments)
+    if "loop" in pyfuncitem.fixturenames:
+        trio.run(test)
+    elif "driven" in arguments:
+        trio.run(driver().run, test())
+    else:
+        run = next((one.run for one in arguments.values() if hasattr(one, "run")), None)
+        if run is None:
+            at_once(test())
+        else:
+            run(test)
+    return True
+
+
+@pytest.fixture(params=[SocketNet, MemoryNet], ids=["sockets", "memory"])
 def net(request: pytest.FixtureRequest) -> Net:
     """A network; a test that takes it runs on both."""
-    return MemoryNet() if request.param == "memory" else SocketNet()
+    made: Net = request.param()
+    return made
+
+
+@pytest.fixture
+def pipes() -> MemoryNet:
+    """The network in virtual time, for tests that count seconds."""
+    return MemoryNet()
+
+
+@pytest.fixture
+def sockets() -> SocketNet:
+    """The network in real time, for tests of threads."""
+    return SocketNet()
 
 
 @pytest.fixture
@@ -40,21 +78,3 @@ def driven() -> None:
 def run_work(loop: None) -> RunWork[Any]:
     """Runs work beside the tasks of a test."""
     return driver().run
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine as its fixtures ask for, else `at_once`."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    values = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    test = functools.partial(pyfuncitem.obj, **values)
-    if "net" in values:
-        values["net"].run(test)
-    elif "loop" in pyfuncitem.fixturenames:
-        trio.run(test)
-    elif "driven" in values:
-        trio.run(driver().run, test())
-    else:
-        at_once(test())
-    return True

@@ -7,20 +7,21 @@ import trio
 
 from broker.network.backlog import TURN_REPLY_BYTES, WORTH_RETURNING, Backlog, return_memory
 from broker.request import RequestContext
-from protocol.api_keys import ApiKey
-from protocol.messages.delete_groups import (
-    DeletableGroupResult,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
+from tests.support.connection_requests import (
+    DELETE_GROUPS,
+    FETCH,
+    HEARTBEAT,
+    deleted,
+    echo,
+    fetch_reply,
+    groups,
+    heartbeat,
 )
-from protocol.schema.lazy import Lazy
-from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
-from tests.support.fake_handlers import AsyncClient, Harness, running_server
+from tests.support.fake_handlers import AsyncClient, Harness, connected, running_server
 from tests.support.memory_transport import BUFFER_BYTES
 from tests.support.networks import MemoryNet, Net, wait_until
 from tests.support.wire_client import request_frame
 
-DELETE_GROUPS = ApiKey.DELETE_GROUPS
 REPLY = fetch_reply(bytes(20_000))
 A_TURN = TURN_REPLY_BYTES // 20_000 + 1
 """Replies after which a turn is over."""
@@ -57,16 +58,6 @@ def test_memory_can_be_returned() -> None:
     return_memory()
 
 
-def groups(count: int) -> Any:
-    return DeleteGroupsRequest(groups_names=[f"group-{number}" for number in range(count)])
-
-
-def answered(ctx: RequestContext, request: Any) -> Any:
-    return DeleteGroupsResponse(
-        results=Lazy(request.groups_names, lambda name: DeletableGroupResult(group_id=name))
-    )
-
-
 def backlog_of(harness: Harness) -> Backlog:
     return harness.server._services.backlog
 
@@ -75,7 +66,7 @@ async def ask(client: AsyncClient, count: int) -> None:
     await client.send(request_frame(FETCH, 12) * count)
 
 
-def test_a_client_that_reads_nothing_is_not_served_any_further(net: Net) -> None:
+async def test_a_client_that_reads_nothing_is_not_served_any_further(net: Net) -> None:
     """It gets what it asked for when it reads."""
     seen: list[str] = []
 
@@ -83,117 +74,95 @@ def test_a_client_that_reads_nothing_is_not_served_any_further(net: Net) -> None
         seen.append(str(ctx.client_id))
         return REPLY
 
-    async def main() -> None:
-        async with running_server(net, {FETCH: fetch, HEARTBEAT: echo}) as harness:
-            client = await harness.connect()
-            await ask(client, 2_000)  # 40 MB, of which the system takes some
-            await wait_until(lambda: backlog_of(harness).bytes > 0)
-            await net.settle()
-            asked = len(seen)
-            assert asked < 2_000
-            assert TURN_REPLY_BYTES < backlog_of(harness).bytes + 40_000 < 3 * 131_072 + 80_000
-            other = await harness.connect()
-            await other.send(heartbeat(1, 7))
-            assert (await other.response(HEARTBEAT, 4, 1)).throttle_time_ms == 7
-            assert len(seen) == asked
-            for _ in range(2_000):
-                await client.receive_frame()
-            await wait_until(lambda: backlog_of(harness).bytes == 0)
-            assert len(seen) == 2_000
-
-    net.run(main)
+    async with connected(net, {FETCH: fetch, HEARTBEAT: echo}) as (harness, client):
+        await ask(client, 2_000)  # 40 MB, of which the system takes some
+        await wait_until(lambda: backlog_of(harness).bytes > 0)
+        await net.settle()
+        asked = len(seen)
+        assert asked < 2_000
+        assert TURN_REPLY_BYTES < backlog_of(harness).bytes + 40_000 < 3 * 131_072 + 80_000
+        other = await harness.connect()
+        await other.send(heartbeat(1, 7))
+        assert (await other.response(HEARTBEAT, 4, 1)).throttle_time_ms == 7
+        assert len(seen) == asked
+        for _ in range(2_000):
+            await client.receive_frame()
+        await wait_until(lambda: backlog_of(harness).bytes == 0)
+        assert len(seen) == 2_000
 
 
 @pytest.mark.parametrize("resets", [True, False])
-def test_what_was_kept_is_given_back_when_the_client_goes(net: Net, resets: bool) -> None:
-    async def main() -> None:
-        async with running_server(net, {FETCH: lambda c, r: REPLY}) as harness:
-            client = await harness.connect()
-            await ask(client, 2_000)
-            await wait_until(lambda: backlog_of(harness).bytes > 0)
-            (connection,) = harness.server._connections
-            if resets:
-                net.reset(client.stream)
-            else:
-                client.close()
-            await wait_until(lambda: backlog_of(harness).bytes == 0)
-            # An error may still refer to the connection.
-            assert not connection._replies._out
-
-    net.run(main)
+async def test_what_was_kept_is_given_back_when_the_client_goes(net: Net, resets: bool) -> None:
+    async with connected(net, {FETCH: lambda c, r: REPLY}) as (harness, client):
+        await ask(client, 2_000)
+        await wait_until(lambda: backlog_of(harness).bytes > 0)
+        (connection,) = harness.server._connections
+        if resets:
+            net.reset(client.stream)
+        else:
+            client.close()
+        await wait_until(lambda: backlog_of(harness).bytes == 0)
+        # An error may still refer to the connection.
+        assert not connection._replies._out
 
 
-def test_a_reply_counts_here_or_with_the_large_ones() -> None:
+async def test_a_reply_counts_here_or_with_the_large_ones(pipes: MemoryNet) -> None:
     """A reply that is built in turns has room of its own (`LargeMessages`)."""
-    net = MemoryNet()
     large = fetch_reply(bytes(2_000_000))
-
-    async def main() -> None:
-        async with running_server(
-            net, {FETCH: lambda c, r: large, DELETE_GROUPS: answered}
-        ) as harness:
-            client = await harness.connect()
-            await client.send(request_frame(DELETE_GROUPS, 2, groups(100_000)))
-            await wait_until(lambda: harness.channel.large._unsent_bytes() > 1_000_000)
-            await net.settle()
-            assert harness.server.statistics().replying == 1
-            assert backlog_of(harness).bytes == 0
-            other = await harness.connect()
-            await other.send(request_frame(FETCH, 12))
-            await net.settle()
-            assert 2_000_000 - BUFFER_BYTES <= backlog_of(harness).bytes < 2_001_000
-
-    net.run(main)
+    async with connected(
+        pipes, {FETCH: lambda c, r: large, DELETE_GROUPS: lambda c, r: deleted(r.groups_names)}
+    ) as (harness, client):
+        await client.send(request_frame(DELETE_GROUPS, 2, groups(100_000)))
+        await wait_until(lambda: harness.channel.large._unsent_bytes() > 1_000_000)
+        await pipes.settle()
+        assert harness.server.statistics().replying == 1
+        assert backlog_of(harness).bytes == 0
+        other = await harness.connect()
+        await other.send(request_frame(FETCH, 12))
+        await pipes.settle()
+        assert 2_000_000 - BUFFER_BYTES <= backlog_of(harness).bytes < 2_001_000
 
 
-def test_beyond_the_limit_those_who_keep_most_and_take_nothing_are_closed() -> None:
-    net = MemoryNet()
-
+async def test_beyond_the_limit_those_who_keep_most_and_take_nothing_are_closed(
+    pipes: MemoryNet,
+) -> None:
     async def reads(client: AsyncClient) -> None:
         while True:
             await client.receive_frame()
             await trio.sleep(3)
 
-    async def main() -> None:
-        async with running_server(net, {FETCH: lambda c, r: REPLY}) as harness:
-            harness.server._services.backlog = Backlog(most_ever=150_000)
-            much, little, reading = [await harness.connect() for _ in range(3)]
-            enough = BUFFER_BYTES // 20_000 + 2
-            await ask(much, enough + 200)
-            await ask(little, enough)
-            await ask(reading, enough + 200)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(reads, reading)
-                await trio.sleep(9)
-                assert harness.server.statistics().connections["PLAINTEXT"] == 3
-                assert backlog_of(harness).bytes > 150_000
-                await trio.sleep(8)
-                assert harness.server.statistics().connections["PLAINTEXT"] == 2
-                assert harness.server.statistics().unread_closed == 1
-                await much.receive_until_closed()
-                for _ in range(enough):
-                    await little.receive_frame()
-                nursery.cancel_scope.cancel()
-
-    net.run(main)
+    async with running_server(pipes, {FETCH: lambda c, r: REPLY}) as harness:
+        harness.server._services.backlog = Backlog(most_ever=150_000)
+        much, little, reading = [await harness.connect() for _ in range(3)]
+        enough = BUFFER_BYTES // 20_000 + 2
+        await ask(much, enough + 200)
+        await ask(little, enough)
+        await ask(reading, enough + 200)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reads, reading)
+            await trio.sleep(9)
+            assert harness.server.statistics().connections["PLAINTEXT"] == 3
+            assert backlog_of(harness).bytes > 150_000
+            await trio.sleep(8)
+            assert harness.server.statistics().connections["PLAINTEXT"] == 2
+            assert harness.server.statistics().unread_closed == 1
+            await much.receive_until_closed()
+            for _ in range(enough):
+                await little.receive_frame()
+            nursery.cancel_scope.cancel()
 
 
-def test_memory_is_returned_after_a_crowd_that_took_nothing(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_memory_is_returned_after_a_crowd_that_took_nothing(
+    pipes: MemoryNet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    net = MemoryNet()
     returned: list[float] = []
     monkeypatch.setattr(
         "broker.network.sweeper.return_memory", lambda: returned.append(trio.current_time())
     )
-
-    async def main() -> None:
-        async with running_server(net, {FETCH: lambda c, r: REPLY}) as harness:
-            backlog_of(harness).add(WORTH_RETURNING)
-            await trio.sleep(6)
-            assert not returned
-            backlog_of(harness).add(-WORTH_RETURNING)
-            await trio.sleep(12)
-            assert len(returned) == 1
-
-    net.run(main)
+    async with running_server(pipes, {FETCH: lambda c, r: REPLY}) as harness:
+        backlog_of(harness).add(WORTH_RETURNING)
+        await trio.sleep(6)
+        assert not returned
+        backlog_of(harness).add(-WORTH_RETURNING)
+        await trio.sleep(12)
+        assert len(returned) == 1

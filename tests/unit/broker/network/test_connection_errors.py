@@ -5,6 +5,7 @@ Connections with fake handlers, on both networks.
 
 import logging
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,96 +22,76 @@ from tests.support.connection_requests import (
     fetch_reply,
     heartbeat,
 )
-from tests.support.fake_handlers import empty_reply, running_server
+from tests.support.fake_handlers import connected, empty_reply
 from tests.support.networks import Net, wait_until
 from tests.support.wire_client import request_frame
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_a_refusal_becomes_the_apis_error_response(net: Net, late: bool) -> None:
-    def refuse(ctx: RequestContext, request: Any) -> Any:
+def raising(error: Exception, *, late: bool) -> Callable[[RequestContext, Any], Any]:
+    """A handler that raises when it is called, or its work does."""
+
+    def handler(ctx: RequestContext, request: Any) -> Any:
         async def later() -> Any:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+            raise error
 
         if late:
             return later()
-        raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        raise error
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: refuse}) as harness:
-            client = await harness.connect()
-            response = await client.call(HEARTBEAT, 4)
-            assert response.error_code == ErrorCode.NOT_COORDINATOR
-            assert harness.channel.statistics().requests["Heartbeat"].errors == 0
-
-    net.run(main)
+    return handler
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_bug_of_a_handler_is_logged_and_answered(
+async def test_a_refusal_becomes_the_apis_error_response(net: Net, late: bool) -> None:
+    refuse = raising(KafkaError(ErrorCode.NOT_COORDINATOR), late=late)
+    async with connected(net, {HEARTBEAT: refuse}) as (harness, client):
+        response = await client.call(HEARTBEAT, 4)
+        assert response.error_code == ErrorCode.NOT_COORDINATOR
+        assert harness.channel.statistics().requests["Heartbeat"].errors == 0
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_bug_of_a_handler_is_logged_and_answered(
     net: Net, late: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(ctx: RequestContext, request: Any) -> Any:
-        async def later() -> Any:
-            raise ValueError("the bug")
-
-        if late:
-            return later()
-        raise ValueError("the bug")
-
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: broken}) as harness:
-            client = await harness.connect()
-            for _ in range(2):
-                response = await client.call(HEARTBEAT, 4)
-                assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-            assert harness.channel.statistics().requests["Heartbeat"].errors == 2
-
-    with caplog.at_level(logging.ERROR):
-        net.run(main)
+    caplog.set_level(logging.ERROR)
+    broken = raising(ValueError("the bug"), late=late)
+    async with connected(net, {HEARTBEAT: broken}) as (harness, client):
+        for _ in range(2):
+            response = await client.call(HEARTBEAT, 4)
+            assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert harness.channel.statistics().requests["Heartbeat"].errors == 2
     assert "ValueError: the bug" in caplog.text
 
 
-def test_a_reply_that_cannot_be_encoded_becomes_an_error_response(net: Net) -> None:
+async def test_a_reply_that_cannot_be_encoded_becomes_an_error_response(net: Net) -> None:
     def wrong(ctx: RequestContext, request: Any) -> Any:
         return HeartbeatResponse(throttle_time_ms="not a number")
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: wrong}) as harness:
-            client = await harness.connect()
-            assert (await client.call(HEARTBEAT, 4)).error_code == -1
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: wrong}) as (_, client):
+        assert (await client.call(HEARTBEAT, 4)).error_code == -1
 
 
-def test_a_reply_with_slices_that_cannot_be_encoded_leaves_nothing_behind(net: Net) -> None:
+async def test_a_reply_with_slices_that_cannot_be_encoded_leaves_nothing_behind(net: Net) -> None:
     def wrong(ctx: RequestContext, request: Any) -> Any:
         return fetch_reply(b"fine", 7) if ctx.correlation_id == 2 else fetch_reply(b"x")
 
-    async def main() -> None:
-        async with running_server(net, {FETCH: wrong}) as harness:
-            client = await harness.connect()
-            frames = [request_frame(FETCH, 12, correlation_id=number) for number in (1, 2, 3)]
-            await client.send(b"".join(frames))
-            replies = [await client.response(FETCH, 12, number) for number in (1, 2, 3)]
-            assert [reply.error_code for reply in replies] == [0, -1, 0]
-            assert [len(reply.responses) for reply in replies] == [1, 0, 1]
-
-    net.run(main)
+    async with connected(net, {FETCH: wrong}) as (_, client):
+        frames = [request_frame(FETCH, 12, correlation_id=number) for number in (1, 2, 3)]
+        await client.send(b"".join(frames))
+        replies = [await client.response(FETCH, 12, number) for number in (1, 2, 3)]
+        assert [reply.error_code for reply in replies] == [0, -1, 0]
+        assert [len(reply.responses) for reply in replies] == [1, 0, 1]
 
 
-def test_s_app_8_a_handler_may_end_the_connection_instead_of_answering(net: Net) -> None:
+async def test_s_app_8_a_handler_may_end_the_connection_instead_of_answering(net: Net) -> None:
     def fail(ctx: RequestContext, request: Any) -> Any:
         ctx.close_connection = True
 
-    async def main() -> None:
-        async with running_server(net, {PRODUCE: fail, HEARTBEAT: echo}) as harness:
-            client = await harness.connect()
-            await client.send(heartbeat(1) + request_frame(PRODUCE, 9) + heartbeat(2))
-            await client.response(HEARTBEAT, 4, 1)
-            assert await client.closed_by_peer()
-
-    net.run(main)
+    async with connected(net, {PRODUCE: fail, HEARTBEAT: echo}) as (_, client):
+        await client.send(heartbeat(1) + request_frame(PRODUCE, 9) + heartbeat(2))
+        await client.response(HEARTBEAT, 4, 1)
+        assert await client.closed_by_peer()
 
 
 PLAIN = request_frame(HEARTBEAT, 0)
@@ -132,35 +113,27 @@ BAD_FRAMES = {
 
 
 @pytest.mark.parametrize("bad", BAD_FRAMES.values(), ids=BAD_FRAMES)
-def test_bad_bytes_end_the_connection_and_nothing_else(
+async def test_bad_bytes_end_the_connection_and_nothing_else(
     net: Net, bad: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: echo}) as harness:
-            client = await harness.connect()
-            bystander = await harness.connect()
-            await client.send(heartbeat(1) + bad)
-            await client.response(HEARTBEAT, 4, 1)
-            assert await client.closed_by_peer()
-            await wait_until(lambda: harness.server.statistics().connections["PLAINTEXT"] == 1)
-            await bystander.call(HEARTBEAT, 4)
-
-    with caplog.at_level(logging.INFO):
-        net.run(main)
+    caplog.set_level(logging.INFO)
+    async with connected(net, {HEARTBEAT: echo}) as (harness, client):
+        bystander = await harness.connect()
+        await client.send(heartbeat(1) + bad)
+        await client.response(HEARTBEAT, 4, 1)
+        assert await client.closed_by_peer()
+        await wait_until(lambda: harness.server.statistics().connections["PLAINTEXT"] == 1)
+        await bystander.call(HEARTBEAT, 4)
     assert sum("Closing connection" in record.message for record in caplog.records) == 1
     assert not any(record.levelno >= logging.ERROR for record in caplog.records)
 
 
-def test_a1b_1_an_unknown_version_of_api_versions_is_answered_in_v0(net: Net) -> None:
-    async def main() -> None:
-        served = {ApiKey.API_VERSIONS: empty_reply(ApiKey.API_VERSIONS)}
-        async with running_server(net, served) as harness:
-            client = await harness.connect()
-            frame = bytearray(request_frame(ApiKey.API_VERSIONS, 3, correlation_id=9))
-            frame[6:8] = b"\x00\x63"
-            await client.send(bytes(frame))
-            response = await client.response(ApiKey.API_VERSIONS, 0, 9)
-            assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-            await client.call(ApiKey.API_VERSIONS, 4)  # and the connection goes on
-
-    net.run(main)
+async def test_a1b_1_an_unknown_version_of_api_versions_is_answered_in_v0(net: Net) -> None:
+    served = {ApiKey.API_VERSIONS: empty_reply(ApiKey.API_VERSIONS)}
+    async with connected(net, served) as (_, client):
+        frame = bytearray(request_frame(ApiKey.API_VERSIONS, 3, correlation_id=9))
+        frame[6:8] = b"\x00\x63"
+        await client.send(bytes(frame))
+        response = await client.response(ApiKey.API_VERSIONS, 0, 9)
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+        await client.call(ApiKey.API_VERSIONS, 4)  # and the connection goes on

@@ -17,7 +17,7 @@ from storage.filesystem import File, FileSystem
 from storage.log.results import FileSlice
 from storage.os_filesystem import OsFileSystem
 from tests.support.connection_requests import FETCH, fetch_reply
-from tests.support.fake_handlers import FakeHandler, running_server
+from tests.support.fake_handlers import FakeHandler, connected
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.networks import Net
 
@@ -30,36 +30,26 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> File:
     return fs.open(f"{tmp_path}/segment", create=True)
 
 
-def test_slices_of_files_are_sent_between_the_bytes_around_them(net: Net, file: File) -> None:
+async def test_slices_of_files_are_sent_between_the_bytes_around_them(
+    stream_net: Net, file: File
+) -> None:
     content = bytes(range(256)) * 20_000
     file.pwrite(content, 0)
     spans = [(0, 10), (5, 70_000), (70_005, 65_536), (9, 65_535), (100_000, 4_000_000), (1, 0)]
     records = [FileSlice(file, start, size) for start, size in spans]
-
-    async def main() -> None:
-        async with running_server(net, {FETCH: lambda c, r: fetch_reply(*records)}) as harness:
-            client = await harness.connect()
-            for _ in range(3):
-                response = await client.call(FETCH, 12)
-                for part, (start, size) in zip(
-                    response.responses[0].partitions, spans, strict=True
-                ):
-                    assert bytes(part.records) == content[start : start + size]
-
-    net.run(main)
+    async with connected(stream_net, {FETCH: lambda c, r: fetch_reply(*records)}) as (_, client):
+        for _ in range(3):
+            response = await client.call(FETCH, 12)
+            for part, (start, size) in zip(response.responses[0].partitions, spans, strict=True):
+                assert bytes(part.records) == content[start : start + size]
 
 
-def test_a_file_cut_behind_our_back_ends_the_connection(net: Net, file: File) -> None:
+async def test_a_file_cut_behind_our_back_ends_the_connection(net: Net, file: File) -> None:
     file.pwrite(bytes(100_000), 0)
     record = FileSlice(file, 0, 200_000)
-
-    async def main() -> None:
-        async with running_server(net, {FETCH: lambda c, r: fetch_reply(record)}) as harness:
-            client = await harness.connect()
-            with pytest.raises(ConnectionError):
-                await client.call(FETCH, 12)
-
-    net.run(main)
+    async with connected(net, {FETCH: lambda c, r: fetch_reply(record)}) as (_, client):
+        with pytest.raises(ConnectionError):
+            await client.call(FETCH, 12)
 
 
 def test_slices_of_files_take_no_memory(file: File) -> None:
@@ -93,18 +83,13 @@ class ColdSlice(FileSlice):
 
 
 @pytest.mark.parametrize("size", [1000, 200_000])
-def test_cold_slices_are_loaded_by_a_worker_first(net: Net, file: File, size: int) -> None:
+async def test_cold_slices_are_loaded_by_a_worker_first(net: Net, file: File, size: int) -> None:
     content = bytes(range(256)) * 1000
     file.pwrite(content, 0)
     record = ColdSlice(file, 7, size)
-
-    async def main() -> None:
-        async with running_server(net, {FETCH: lambda c, r: fetch_reply(record)}) as harness:
-            client = await harness.connect()
-            for _ in range(2):
-                response = await client.call(FETCH, 12)
-                assert bytes(response.responses[0].partitions[0].records) == content[7 : 7 + size]
-            assert harness.server.statistics().cold_reads == 1
-            assert (record.loaded_by == threading.get_ident()) is net.in_memory
-
-    net.run(main)
+    async with connected(net, {FETCH: lambda c, r: fetch_reply(record)}) as (harness, client):
+        for _ in range(2):
+            response = await client.call(FETCH, 12)
+            assert bytes(response.responses[0].partitions[0].records) == content[7 : 7 + size]
+        assert harness.server.statistics().cold_reads == 1
+        assert (record.loaded_by == threading.get_ident()) is net.in_memory

@@ -14,53 +14,43 @@ from broker.request import RequestContext
 from broker.world.clock import SystemClock
 from protocol.messages.produce import ProduceResponse
 from tests.support.connection_requests import HEARTBEAT, PRODUCE, echo, heartbeat, produce_frame
-from tests.support.fake_handlers import running_server
+from tests.support.fake_handlers import connected, running_server
 from tests.support.networks import Net, SocketNet, wait_until
 from tests.support.wire_client import request_frame
 
 
-def test_s_net_1_pipelined_requests_are_answered_in_order(net: Net) -> None:
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: echo}) as harness:
-            client = await harness.connect()
-            await client.send(b"".join(heartbeat(number, number * 7) for number in range(3000)))
+async def test_s_net_1_pipelined_requests_are_answered_in_order(stream_net: Net) -> None:
+    async with connected(stream_net, {HEARTBEAT: echo}) as (harness, client):
+        frames = b"".join(heartbeat(number, number * 7) for number in range(3000))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.send, frames)
             for number in range(3000):
                 response = await client.response(HEARTBEAT, 4, number)
                 assert response.throttle_time_ms == number * 7
-            times = harness.channel.statistics().requests["Heartbeat"]
-            assert times.requests == times.phases["total"].count == 3000
-
-    net.run(main)
+        times = harness.channel.statistics().requests["Heartbeat"]
+        assert times.requests == times.phases["total"].count == 3000
 
 
-def test_every_way_to_cut_a_request_gives_the_same_answer(net: Net) -> None:
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: echo}) as harness:
-            client = await harness.connect()
-            frame = heartbeat(1, 42)
-            for cut in range(1, len(frame)):
-                await client.send(frame[:cut])
-                await trio.sleep(0)
-                await client.send(frame[cut:])
-                assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 42
-            for byte in frame:
-                await client.send(bytes([byte]))
+async def test_every_way_to_cut_a_request_gives_the_same_answer(stream_net: Net) -> None:
+    async with connected(stream_net, {HEARTBEAT: echo}) as (_, client):
+        frame = heartbeat(1, 42)
+        for cut in range(1, len(frame)):
+            await client.send(frame[:cut])
+            await trio.sleep(0)
+            await client.send(frame[cut:])
             assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 42
-
-    net.run(main)
-
-
-def test_no_reply_for_none_and_the_next_request_goes_on(net: Net) -> None:
-    async def main() -> None:
-        async with running_server(net, {PRODUCE: lambda c, r: None, HEARTBEAT: echo}) as harness:
-            client = await harness.connect()
-            await client.send(request_frame(PRODUCE, 9) + heartbeat(8))
-            await client.response(HEARTBEAT, 4, 8)
-
-    net.run(main)
+        for byte in frame:
+            await client.send(bytes([byte]))
+        assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 42
 
 
-def test_records_are_writable_views_of_the_frame_whatever_its_size(net: Net) -> None:
+async def test_no_reply_for_none_and_the_next_request_goes_on(net: Net) -> None:
+    async with connected(net, {PRODUCE: lambda c, r: None, HEARTBEAT: echo}) as (_, client):
+        await client.send(request_frame(PRODUCE, 9) + heartbeat(8))
+        await client.response(HEARTBEAT, 4, 8)
+
+
+async def test_records_are_writable_views_of_the_frame_whatever_its_size(net: Net) -> None:
     seen: list[bytes] = []
 
     def keep(ctx: RequestContext, request: Any) -> Any:
@@ -70,28 +60,23 @@ def test_records_are_writable_views_of_the_frame_whatever_its_size(net: Net) -> 
         return ProduceResponse(responses=[])
 
     sizes = [1, 100, 70_000, 131_000, 131_072, 300_000, 5_000_000, 100, 1_000_000, 10]
-
-    async def main() -> None:
-        async with running_server(net, {PRODUCE: keep}) as harness:
-            client = await harness.connect()
-            payloads = [bytes([1 + n]) * size for n, size in enumerate(sizes)]
-            for number, payload in enumerate(payloads):
-                await client.send(produce_frame(payload, number))
+    async with connected(net, {PRODUCE: keep}) as (harness, client):
+        payloads = [bytes([1 + n]) * size for n, size in enumerate(sizes)]
+        for number, payload in enumerate(payloads):
+            await client.send(produce_frame(payload, number))
+            await client.response(PRODUCE, 9, number)
+        async with trio.open_nursery() as nursery:
+            stream = b"".join(produce_frame(p, n) for n, p in enumerate(payloads))
+            nursery.start_soon(client.send, stream)
+            for number in range(len(payloads)):
                 await client.response(PRODUCE, 9, number)
-            async with trio.open_nursery() as nursery:
-                stream = b"".join(produce_frame(p, n) for n, p in enumerate(payloads))
-                nursery.start_soon(client.send, stream)
-                for number in range(len(payloads)):
-                    await client.response(PRODUCE, 9, number)
-            assert seen == payloads * 2
-            await wait_until(lambda: harness.server.statistics().buffers.in_use == 0)
-            free = harness.server.statistics().buffers.bytes_free
-            assert buffers.STANDARD_BYTES <= free <= buffers.RETAINED_BYTES
-
-    net.run(main)
+        assert seen == payloads * 2
+        await wait_until(lambda: harness.server.statistics().buffers.in_use == 0)
+        free = harness.server.statistics().buffers.bytes_free
+        assert buffers.STANDARD_BYTES <= free <= buffers.RETAINED_BYTES
 
 
-def test_a_busy_connection_does_not_keep_the_others_waiting() -> None:
+async def test_a_busy_connection_does_not_keep_the_others_waiting(sockets: SocketNet) -> None:
     """Fairness: between two replies of a quiet client a loud one gets a few turns, no more."""
 
     class ClockOfWork(SystemClock):
@@ -100,8 +85,7 @@ def test_a_busy_connection_does_not_keep_the_others_waiting() -> None:
         def monotonic(self) -> float:  # type: ignore[override]
             return len(log) * CONNECTION_TURN_S / 5
 
-    net = SocketNet()
-    net.clock = ClockOfWork()
+    sockets.clock = ClockOfWork()
     log: list[str] = []
     begun = trio.Event()
 
@@ -111,29 +95,25 @@ def test_a_busy_connection_does_not_keep_the_others_waiting() -> None:
             begun.set()
         return echo(ctx, request)
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: note}) as harness:
-            loud, quiet = await harness.connect(), await harness.connect()
-            blast = b"".join(
-                request_frame(HEARTBEAT, 4, correlation_id=n, client_id="loud")
-                for n in range(20_000)
-            )
+    async with running_server(sockets, {HEARTBEAT: note}) as harness:
+        loud, quiet = await harness.connect(), await harness.connect()
+        blast = b"".join(
+            request_frame(HEARTBEAT, 4, correlation_id=n, client_id="loud") for n in range(20_000)
+        )
 
-            async def drain() -> None:
-                await loud.receive_until_closed()
+        async def drain() -> None:
+            await loud.receive_until_closed()
 
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(loud.send, blast)
-                nursery.start_soon(drain)
-                await begun.wait()  # a pause in real time would let any number of requests pass
-                for number in range(10):
-                    await quiet.send(
-                        request_frame(HEARTBEAT, 4, correlation_id=number, client_id="quiet")
-                    )
-                    await quiet.response(HEARTBEAT, 4, number)
-                nursery.cancel_scope.cancel()
-
-    net.run(main)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(loud.send, blast)
+            nursery.start_soon(drain)
+            await begun.wait()  # a pause in real time would let any number of requests pass
+            for number in range(10):
+                await quiet.send(
+                    request_frame(HEARTBEAT, 4, correlation_id=number, client_id="quiet")
+                )
+                await quiet.response(HEARTBEAT, 4, number)
+            nursery.cancel_scope.cancel()
     marks = [100] + [position for position, name in enumerate(log) if name == "quiet"]
     gaps = [after - before for before, after in itertools.pairwise(marks)]
     assert max(gaps) < 150, gaps

@@ -17,59 +17,49 @@ from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.registry import SPECS
 from storage.waits import PAUSE, Call, Signal, Work, call, compute
 from tests.support.connection_requests import HEARTBEAT, echo, heartbeat
-from tests.support.fake_handlers import Parking, running_server
+from tests.support.fake_handlers import Parking, connected, running_server
 from tests.support.networks import Net, wait_until
 from tests.support.wire_client import request_frame
 
 LIST_OFFSETS, LEAVE_GROUP = ApiKey.LIST_OFFSETS, ApiKey.LEAVE_GROUP
 
 
-def test_s_net_1_a_parked_request_holds_back_the_replies_behind_it(net: Net) -> None:
+async def test_s_net_1_a_parked_request_holds_back_the_replies_behind_it(net: Net) -> None:
     pending = Parking()
 
     def park_first(ctx: RequestContext, request: Any) -> Any:
         return pending if ctx.correlation_id == 1 else echo(ctx, request)
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: park_first}) as harness:
-            client = await harness.connect()
-            await client.send(heartbeat(0) + heartbeat(1) + heartbeat(2, 5))
-            await client.response(HEARTBEAT, 4, 0)
-            await net.settle()
-            assert client.has_nothing()
-            await trio.sleep(0.05)
-            assert harness.channel.statistics().requests["Heartbeat"].requests == 2
-            assert pending.complete(HeartbeatResponse(throttle_time_ms=3))
-            assert not pending.complete(HeartbeatResponse(throttle_time_ms=4))
-            assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 3
-            assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5
-            assert (
-                harness.channel.statistics().requests["Heartbeat"].phases["remote"].total_s > 0.04
-            )
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: park_first}) as (harness, client):
+        await client.send(heartbeat(0) + heartbeat(1) + heartbeat(2, 5))
+        await client.response(HEARTBEAT, 4, 0)
+        await net.settle()
+        assert client.has_nothing()
+        await trio.sleep(0.05)
+        assert harness.channel.statistics().requests["Heartbeat"].requests == 2
+        assert pending.complete(HeartbeatResponse(throttle_time_ms=3))
+        assert not pending.complete(HeartbeatResponse(throttle_time_ms=4))
+        assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 3
+        assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5
+        assert harness.channel.statistics().requests["Heartbeat"].phases["remote"].total_s > 0.04
 
 
-def test_work_that_pauses_and_is_done_within_its_turn_is_answered_at_once(net: Net) -> None:
+async def test_work_that_pauses_and_is_done_within_its_turn_is_answered_at_once(net: Net) -> None:
     async def work(ctx: RequestContext, request: Any) -> Any:
         for _ in range(ctx.correlation_id):
             await PAUSE
         return echo(ctx, request)
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: work, LEAVE_GROUP: work}) as harness:
-            client = await harness.connect()
-            await client.send(heartbeat(0, 10) + heartbeat(1, 11) + heartbeat(3, 13))
-            for pauses in (0, 1, 3):
-                response = await client.response(HEARTBEAT, 4, pauses)
-                assert response.throttle_time_ms == 10 + pauses
-            times = harness.channel.statistics().requests["Heartbeat"]
-            assert (times.errors, times.phases["remote"].total_s) == (0, 0)
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: work, LEAVE_GROUP: work}) as (harness, client):
+        await client.send(heartbeat(0, 10) + heartbeat(1, 11) + heartbeat(3, 13))
+        for pauses in (0, 1, 3):
+            response = await client.response(HEARTBEAT, 4, pauses)
+            assert response.throttle_time_ms == 10 + pauses
+        times = harness.channel.statistics().requests["Heartbeat"]
+        assert (times.errors, times.phases["remote"].total_s) == (0, 0)
 
 
-def test_work_is_gone_on_with_by_a_worker_and_may_be_parked_then(net: Net) -> None:
+async def test_work_is_gone_on_with_by_a_worker_and_may_be_parked_then(net: Net) -> None:
     pendings: list[Parking] = []
 
     async def work(ctx: RequestContext, request: Any) -> Any:
@@ -79,16 +69,12 @@ def test_work_is_gone_on_with_by_a_worker_and_may_be_parked_then(net: Net) -> No
             return await pendings[0].reply(ctx)
         return echo(ctx, request)
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: work}) as harness:
-            client = await harness.connect()
-            await client.send(heartbeat(1, 11) + heartbeat(2, 12))
-            assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 11
-            await wait_until(lambda: bool(pendings))
-            pendings[0].complete(HeartbeatResponse(throttle_time_ms=1))
-            assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 1
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: work}) as (_, client):
+        await client.send(heartbeat(1, 11) + heartbeat(2, 12))
+        assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 11
+        await wait_until(lambda: bool(pendings))
+        pendings[0].complete(HeartbeatResponse(throttle_time_ms=1))
+        assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 1
 
 
 async def for_a_worker() -> None:
@@ -106,7 +92,7 @@ async def nothing() -> None:
 
 
 @pytest.mark.parametrize("before", [nothing, for_a_worker, when_woken])
-def test_what_takes_long_holds_no_worker_wherever_it_begins(
+async def test_what_takes_long_holds_no_worker_wherever_it_begins(
     net: Net, monkeypatch: pytest.MonkeyPatch, before: Callable[[], Work[None]]
 ) -> None:
     """A child process is asked in the first step, by a worker, or after the request was parked."""
@@ -123,31 +109,28 @@ def test_what_takes_long_holds_no_worker_wherever_it_begins(
             assert await compute(int, "7") == 7
         return echo(ctx, request)
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: work}, workers=1, queued_max=1) as harness:
-            monkeypatch.setattr(net.workers, "in_process", ask_child)
-            clients = [await harness.connect() for _ in range(4)]
-            for number, client in enumerate(clients):
-                await client.send(heartbeat(number, number) + heartbeat(9, 7))
-            await wait_until(lambda: len(gates) == 4)
-            await trio.sleep(0.02)
-            assert harness.channel.pool.statistics().busy == 0
-            assert harness.server._loop.elsewhere == 4
-            for gate in gates:
-                gate.set()
-            for number, client in enumerate(clients):
-                response = await client.response(HEARTBEAT, 4, number)
-                assert response.throttle_time_ms == number
-                await client.response(HEARTBEAT, 4, 9)
-            times = harness.channel.statistics().requests["Heartbeat"]
-            assert times.phases["remote"].total_s > 0.04
-            assert harness.server._loop.elsewhere == 0
-
-    net.run(main)
+    async with running_server(net, {HEARTBEAT: work}, workers=1, queued_max=1) as harness:
+        monkeypatch.setattr(net.workers, "in_process", ask_child)
+        clients = [await harness.connect() for _ in range(4)]
+        for number, client in enumerate(clients):
+            await client.send(heartbeat(number, number) + heartbeat(9, 7))
+        await wait_until(lambda: len(gates) == 4)
+        await trio.sleep(0.02)
+        assert harness.channel.pool.statistics().busy == 0
+        assert harness.server._loop.elsewhere == 4
+        for gate in gates:
+            gate.set()
+        for number, client in enumerate(clients):
+            response = await client.response(HEARTBEAT, 4, number)
+            assert response.throttle_time_ms == number
+            await client.response(HEARTBEAT, 4, 9)
+        times = harness.channel.statistics().requests["Heartbeat"]
+        assert times.phases["remote"].total_s > 0.04
+        assert harness.server._loop.elsewhere == 0
 
 
 @pytest.mark.parametrize(("key", "ends"), [(LIST_OFFSETS, True), (LEAVE_GROUP, False)])
-def test_long_work_that_changes_nothing_ends_with_its_client(
+async def test_long_work_that_changes_nothing_ends_with_its_client(
     net: Net, key: ApiKey, ends: bool
 ) -> None:
     """Work that changes something is finished."""
@@ -163,41 +146,35 @@ def test_long_work_that_changes_nothing_ends_with_its_client(
         finally:
             ended.append(go.fired)
 
-    async def main() -> None:
-        async with running_server(net, {key: work}) as harness:
-            client = await harness.connect()
-            await client.send(request_frame(key, SPECS[key].max_version))
-            await wait_until(lambda: bool(begun))
+    async with connected(net, {key: work}) as (_, client):
+        await client.send(request_frame(key, SPECS[key].max_version))
+        await wait_until(lambda: bool(begun))
+        await net.settle()
+        net.reset(client.stream)
+        if not ends:
             await net.settle()
-            net.reset(client.stream)
-            if not ends:
-                await net.settle()
-                await trio.sleep(0.02)
-                go.fire()
-            await wait_until(lambda: ended == [not ends])
-
-    net.run(main)
+            await trio.sleep(0.02)
+            go.fire()
+        await wait_until(lambda: ended == [not ends])
 
 
 @pytest.mark.parametrize("place", [call, compute])
-def test_what_work_raises_later_is_answered(net: Net, place: Callable[..., Call[Any]]) -> None:
+async def test_what_work_raises_later_is_answered(
+    net: Net, place: Callable[..., Call[Any]]
+) -> None:
     async def work(ctx: RequestContext, request: Any) -> Any:
         await place(int)
         raise KafkaError(ErrorCode.NOT_COORDINATOR) if ctx.correlation_id else ValueError("bug")
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: work}) as harness:
-            client = await harness.connect()
-            await client.send(heartbeat(0) + heartbeat(1))
-            response = await client.response(HEARTBEAT, 4, 0)
-            assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-            response = await client.response(HEARTBEAT, 4, 1)
-            assert response.error_code == ErrorCode.NOT_COORDINATOR
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: work}) as (_, client):
+        await client.send(heartbeat(0) + heartbeat(1))
+        response = await client.response(HEARTBEAT, 4, 0)
+        assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        response = await client.response(HEARTBEAT, 4, 1)
+        assert response.error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_work_beyond_workers_and_queue_waits_and_is_finished(
+async def test_work_beyond_workers_and_queue_waits_and_is_finished(
     net: Net, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = 0
@@ -215,36 +192,28 @@ def test_work_beyond_workers_and_queue_waits_and_is_finished(
         await call(int)
         return echo(ctx, request)
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: work}, workers=2, queued_max=1) as harness:
-            monkeypatch.setattr(net.workers, "in_thread", slow_thread)
-            clients = [await harness.connect() for _ in range(10)]
-            for number, client in enumerate(clients):
-                await client.send(heartbeat(number, number))
-            for number, client in enumerate(clients):
-                response = await client.response(HEARTBEAT, 4, number)
-                assert response.throttle_time_ms == number
-            assert most == 2
-
-    net.run(main)
+    async with running_server(net, {HEARTBEAT: work}, workers=2, queued_max=1) as harness:
+        monkeypatch.setattr(net.workers, "in_thread", slow_thread)
+        clients = [await harness.connect() for _ in range(10)]
+        for number, client in enumerate(clients):
+            await client.send(heartbeat(number, number))
+        for number, client in enumerate(clients):
+            response = await client.response(HEARTBEAT, 4, number)
+            assert response.throttle_time_ms == number
+        assert most == 2
 
 
-def test_a_parked_request_notices_that_its_client_has_reset_the_connection(net: Net) -> None:
+async def test_a_parked_request_notices_that_its_client_has_reset_the_connection(net: Net) -> None:
     pending = Parking()
-
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: lambda c, r: pending}) as harness:
-            client = await harness.connect()
-            await client.send(heartbeat(1))
-            await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
-            net.reset(client.stream)
-            await wait_until(lambda: pending.abandoned)
-            assert not pending.done
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: lambda c, r: pending}) as (harness, client):
+        await client.send(heartbeat(1))
+        await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
+        net.reset(client.stream)
+        await wait_until(lambda: pending.abandoned)
+        assert not pending.done
 
 
-def test_a_client_that_sends_no_more_gets_every_reply(net: Net) -> None:
+async def test_a_client_that_sends_no_more_gets_every_reply(net: Net) -> None:
     """One is parked, and behind it are others: with a worker, aside, and at once."""
     pending = Parking()
 
@@ -257,61 +226,49 @@ def test_a_client_that_sends_no_more_gets_every_reply(net: Net) -> None:
             return pending
         return later(ctx, request) if ctx.correlation_id < 4 else echo(ctx, request)
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: behave}) as harness:
-            client = await harness.connect()
-            await client.send(b"".join(heartbeat(number, number) for number in range(1, 6)))
-            net.send_eof(client.stream)
-            await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
-            await net.settle()
-            assert not pending.abandoned
-            pending.complete(HeartbeatResponse(throttle_time_ms=1))
-            for number in range(1, 6):
-                assert (await client.response(HEARTBEAT, 4, number)).throttle_time_ms == number
-            assert await client.closed_by_peer()
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: behave}) as (harness, client):
+        await client.send(b"".join(heartbeat(number, number) for number in range(1, 6)))
+        net.send_eof(client.stream)
+        await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
+        await net.settle()
+        assert not pending.abandoned
+        pending.complete(HeartbeatResponse(throttle_time_ms=1))
+        for number in range(1, 6):
+            assert (await client.response(HEARTBEAT, 4, number)).throttle_time_ms == number
+        assert await client.closed_by_peer()
 
 
 @pytest.mark.parametrize("ahead", [b"", heartbeat(2)])
-def test_a_client_that_closed_while_its_request_is_parked_is_closed_by_the_sweeper(
+async def test_a_client_that_closed_while_its_request_is_parked_is_closed_by_the_sweeper(
     net: Net, ahead: bytes
 ) -> None:
     pending = Parking()
-
-    async def main() -> None:
-        async with running_server(
-            net, {HEARTBEAT: lambda c, r: pending}, max_idle_s=0.5
-        ) as harness:
-            client = await harness.connect()
-            await client.send(heartbeat(1))
-            await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
-            await client.send(ahead)
-            await net.settle()
-            assert not pending.abandoned
-            client.close()
-            await wait_until(lambda: pending.abandoned)
-            assert harness.server.statistics().idle_closed == 1
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: lambda c, r: pending}, max_idle_s=0.5) as (
+        harness,
+        client,
+    ):
+        await client.send(heartbeat(1))
+        await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
+        await client.send(ahead)
+        await net.settle()
+        assert not pending.abandoned
+        client.close()
+        await wait_until(lambda: pending.abandoned)
+        assert harness.server.statistics().idle_closed == 1
 
 
-def test_bytes_sent_ahead_of_a_parked_reply_are_not_lost(net: Net) -> None:
+async def test_bytes_sent_ahead_of_a_parked_reply_are_not_lost(net: Net) -> None:
     pending = Parking()
 
     def park_first(ctx: RequestContext, request: Any) -> Any:
         return pending if ctx.correlation_id == 1 else echo(ctx, request)
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: park_first}) as harness:
-            client = await harness.connect()
-            ahead = b"".join(heartbeat(number, number) for number in range(2, 500))
-            await client.send(heartbeat(1) + ahead[:1001])
-            await net.settle()
-            await client.send(ahead[1001:])
-            await net.settle()
-            pending.complete(HeartbeatResponse())
-            for number in range(1, 500):
-                await client.response(HEARTBEAT, 4, number)
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: park_first}) as (_, client):
+        ahead = b"".join(heartbeat(number, number) for number in range(2, 500))
+        await client.send(heartbeat(1) + ahead[:1001])
+        await net.settle()
+        await client.send(ahead[1001:])
+        await net.settle()
+        pending.complete(HeartbeatResponse())
+        for number in range(1, 500):
+            await client.response(HEARTBEAT, 4, number)

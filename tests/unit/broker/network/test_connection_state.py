@@ -104,6 +104,11 @@ class Driver:
         self.told(self.state.resumed())
 
 
+@pytest.fixture
+def driver() -> Driver:
+    return Driver()
+
+
 CONTENTS = [b"", b"a", b"bc" * 100, b"d" * 20_000, b"e" * 140_000, b"f"]
 STREAM = b"".join(map(frame, CONTENTS))
 
@@ -131,9 +136,8 @@ def test_s_net_1_any_cut_of_the_bytes_gives_the_same_frames_in_the_same_order(
 
 
 def test_no_view_of_a_buffer_is_left_when_a_frame_outgrows_it(
-    caplog: pytest.LogCaptureFixture,
+    driver: Driver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    driver = Driver()
     driver.feed(frame(b"x" * 140_000))
     assert driver.seen == [b"x" * 140_000]
     assert [record.message for record in caplog.records] == []  # the pool checks
@@ -154,8 +158,7 @@ def test_a_frame_comes_whole_byte_by_byte_or_with_a_tail(content: bytes) -> None
     assert tail.seen == [content] * 2
 
 
-def test_all_frames_of_one_receive_are_answered_in_one_send() -> None:
-    driver = Driver()
+def test_all_frames_of_one_receive_are_answered_in_one_send(driver: Driver) -> None:
     driver.receive(frame(b"1") + frame(b"2") + frame(b"3"))
     assert driver.step is Step.SEND
     assert driver.ready == [b"1", b"2", b"3"]
@@ -165,9 +168,8 @@ def test_all_frames_of_one_receive_are_answered_in_one_send() -> None:
 
 @pytest.mark.parametrize("size", [-5, 0, 7, LIMIT + 1])
 def test_s_net_1_a_length_of_no_request_ends_it_and_the_frames_before_were_handled(
-    size: int,
+    driver: Driver, size: int
 ) -> None:
-    driver = Driver()
     with pytest.raises(ProtocolError):
         driver.receive(frame(b"1") + struct.pack(">i", size) + frame(b"2"))
     assert driver.seen == [b"1"]
@@ -176,9 +178,7 @@ def test_s_net_1_a_length_of_no_request_ends_it_and_the_frames_before_were_handl
     assert driver.seen == [b"1"]
 
 
-def test_bad_bytes_in_a_frame_end_it_as_well() -> None:
-    driver = Driver()
-
+def test_bad_bytes_in_a_frame_end_it_as_well(driver: Driver) -> None:
     def bad(content: bytes) -> None:
         raise ProtocolError("no request")
 
@@ -190,8 +190,9 @@ def test_bad_bytes_in_a_frame_end_it_as_well() -> None:
 
 
 @pytest.mark.parametrize("parked", [False, True])
-def test_s_net_1_what_is_waited_for_holds_back_the_frames_behind_it(parked: bool) -> None:
-    driver = Driver()
+def test_s_net_1_what_is_waited_for_holds_back_the_frames_behind_it(
+    driver: Driver, parked: bool
+) -> None:
     driver.behave = lambda content: "later" if content == b"2" else None
     driver.receive(frame(b"1") + frame(b"2") + frame(b"3") + frame(b"4")[:6])
     assert driver.step is Step.FINISH
@@ -208,8 +209,7 @@ def test_s_net_1_what_is_waited_for_holds_back_the_frames_behind_it(parked: bool
     assert driver.seen == [b"1", b"2", b"3", b"4"]
 
 
-def test_after_a_parked_reply_without_bytes_behind_it_there_is_room_again() -> None:
-    driver = Driver()
+def test_after_a_parked_reply_without_bytes_behind_it_there_is_room_again(driver: Driver) -> None:
     driver.behave = lambda content: "later"
     driver.receive(frame(b"1"))
     driver.state.parked(released=True)
@@ -220,8 +220,7 @@ def test_after_a_parked_reply_without_bytes_behind_it_there_is_room_again() -> N
     assert len(driver.state.room) > 0
 
 
-def test_after_a_reply_that_a_worker_made_the_next_frame_is_found() -> None:
-    driver = Driver()
+def test_after_a_reply_that_a_worker_made_the_next_frame_is_found(driver: Driver) -> None:
     driver.behave = lambda content: "later" if content == b"1" else None
     driver.receive(frame(b"1"))
     driver.ready.append(b"1")
@@ -286,8 +285,7 @@ def test_s_qta_3_a_throttle_after_a_reply_that_was_waited_for(released: bool) ->
     assert driver.seen == [b"1", b"2"]
 
 
-def test_a_wait_is_the_end_of_a_turn() -> None:
-    driver = Driver()
+def test_a_wait_is_the_end_of_a_turn(driver: Driver) -> None:
     driver.behave = lambda content: "later" if content == b"1" else None
     driver.receive(frame(b"1") + frame(b"2"))
     driver.activity.last = driver.now = driver.now + 100 * CONNECTION_TURN_S
@@ -310,9 +308,9 @@ def test_a_frame_whose_size_is_known_claims_all_its_memory() -> None:
 
 
 @pytest.mark.parametrize("rest", [b"", frame(b"3")[:7]])
-def test_a_long_turn_is_cut_between_frames_and_goes_on_after_the_others(rest: bytes) -> None:
-    driver = Driver()
-
+def test_a_long_turn_is_cut_between_frames_and_goes_on_after_the_others(
+    driver: Driver, rest: bytes
+) -> None:
     def work(content: bytes) -> None:
         driver.now = driver.activity.last = driver.now + 1.5 * CONNECTION_TURN_S
 
@@ -377,8 +375,7 @@ def test_a_request_in_work_keeps_its_bytes_while_the_replies_before_it_are_not_t
     assert backlog.bytes == 0
 
 
-def test_bytes_that_an_error_may_refer_to_are_not_given_back() -> None:
-    driver = Driver()
+def test_bytes_that_an_error_may_refer_to_are_not_given_back(driver: Driver) -> None:
     with pytest.raises(ProtocolError):
         driver.receive(frame(b"1") + struct.pack(">i", -5))
     before = driver.state.incoming.buffer
@@ -419,8 +416,7 @@ def test_a_cut_connection_keeps_only_its_bytes_while_connections_keep_too_much(k
     assert driver.seen == [b"1", b"2"]
 
 
-def test_short_turns_add_up_until_nothing_comes() -> None:
-    driver = Driver()
+def test_short_turns_add_up_until_nothing_comes(driver: Driver) -> None:
     turns = 4
 
     def work(content: bytes) -> None:
@@ -438,8 +434,9 @@ def test_short_turns_add_up_until_nothing_comes() -> None:
 
 
 @pytest.mark.parametrize("reason", [Ending.HANDLER, Ending.SERVER])
-def test_after_its_end_replies_are_sent_and_nothing_is_handled(reason: Ending) -> None:
-    driver = Driver()
+def test_after_its_end_replies_are_sent_and_nothing_is_handled(
+    driver: Driver, reason: Ending
+) -> None:
     driver.behave = lambda content: driver.activity.end(reason)
     driver.receive(frame(b"1") + frame(b"2"))
     assert driver.step is Step.SEND
@@ -452,8 +449,7 @@ def test_after_its_end_replies_are_sent_and_nothing_is_handled(reason: Ending) -
     assert driver.activity.ending is reason  # the first one stays
 
 
-def test_a_client_that_sends_no_more_is_done_with() -> None:
-    driver = Driver()
+def test_a_client_that_sends_no_more_is_done_with(driver: Driver) -> None:
     driver.feed(frame(b"1")[:5])
     assert driver.state.client_ended() is Step.CLOSE
     assert driver.activity.ending is Ending.CLIENT
@@ -511,8 +507,7 @@ def test_a_large_frame_waits_for_a_window_and_a_small_one_does_not() -> None:
     assert frames.held == 0
 
 
-def test_who_is_stuck_or_overdue_is_told_from_who_is_at_work() -> None:
-    driver = Driver()
+def test_who_is_stuck_or_overdue_is_told_from_who_is_at_work(driver: Driver) -> None:
     driver.told(driver.state.nothing_came())
     assert driver.step is Step.WAIT_READABLE
     assert driver.state.is_stuck(driver.now + 11, 10)
@@ -523,9 +518,9 @@ def test_who_is_stuck_or_overdue_is_told_from_who_is_at_work() -> None:
     assert not driver.state.close()
 
 
-def test_a_connection_that_is_closed_while_the_others_have_their_turn_receives_no_more() -> None:
-    driver = Driver()
-
+def test_a_connection_that_is_closed_while_the_others_have_their_turn_receives_no_more(
+    driver: Driver,
+) -> None:
     def take_the_turn(content: bytes) -> None:
         driver.activity.last += 2 * CONNECTION_TURN_S
 

@@ -15,8 +15,9 @@ from broker.network.request_metrics import RequestMetrics
 from broker.network.routes import Route
 from broker.world.readiness import BROKEN
 from storage.waits import PAUSE, Signal, Work, call, compute, together
+from tests.support.driving import in_trio
 from tests.support.gated_workers import GatedWorkers
-from tests.support.loop_scene import RDHUP, TURN, Scene, play
+from tests.support.loop_scene import RDHUP, TURN, Scene
 
 QUERIES: Final = {"query": list_groups.API, "query in workers": fetch.API}
 CHANGES: Final = {"change": create_topics.API, "change in workers": produce.API}
@@ -136,110 +137,98 @@ def expected(request: str, kind: str, how: str) -> list[Any]:
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("kind", WAITS)
 @pytest.mark.parametrize("request_kind", REQUESTS)
-def test_work_ends_where_it_may(request_kind: str, kind: str, how: str) -> None:
-    async def scenario(scene: Scene) -> None:
-        waiting = Waiting(kind, scene)
-        served = scene.serve(1, waiting.work())
-        served.route = route(REQUESTS[request_kind])
-        await settle(kind)
-        assert waiting.seen == []
-        if how == "reset":
-            scene.readiness.tell(1, RDHUP | BROKEN)
-        else:
-            for _ in range(2):
-                getattr(served, how)()
-        await settle(kind)
-        waiting.seen.append("now")
-        await waiting.go_on()
-        assert waiting.seen == expected(request_kind, kind, how)
-        is_over = waiting.seen[-1] in (ClientGone, ConnectionEnded) or waiting.seen[-1] == "now"
-        assert (("ended", 1) in scene.happened) is is_over
-        assert scene.loop.elsewhere == 0
-
-    play(scenario)
+async def test_work_ends_where_it_may(scene: Scene, request_kind: str, kind: str, how: str) -> None:
+    waiting = Waiting(kind, scene)
+    served = scene.serve(1, waiting.work())
+    served.route = route(REQUESTS[request_kind])
+    await settle(kind)
+    assert waiting.seen == []
+    if how == "reset":
+        scene.readiness.tell(1, RDHUP | BROKEN)
+    else:
+        for _ in range(2):
+            getattr(served, how)()
+    await settle(kind)
+    waiting.seen.append("now")
+    await waiting.go_on()
+    assert waiting.seen == expected(request_kind, kind, how)
+    is_over = waiting.seen[-1] in (ClientGone, ConnectionEnded) or waiting.seen[-1] == "now"
+    assert (("ended", 1) in scene.happened) is is_over
+    assert scene.loop.elsewhere == 0
 
 
 @pytest.mark.parametrize("how", ["end", "leave"])
 @pytest.mark.parametrize("request_kind", CHANGES)
-def test_a_change_that_is_ended_ends_when_it_is_parked(request_kind: str, how: str) -> None:
-    async def scenario(scene: Scene) -> None:
-        change: Signal[None] = Signal()
+async def test_a_change_that_is_ended_ends_when_it_is_parked(
+    scene: Scene, request_kind: str, how: str
+) -> None:
+    change: Signal[None] = Signal()
 
-        async def work() -> None:
-            await change
-            scene.happened.append("changed")
-            try:
-                await Signal[None]().parked()
-            except ConnectionEnded as error:
-                scene.happened.append(type(error))
-                raise
+    async def work() -> None:
+        await change
+        scene.happened.append("changed")
+        try:
+            await Signal[None]().parked()
+        except ConnectionEnded as error:
+            scene.happened.append(type(error))
+            raise
 
-        served = scene.serve(1, work())
-        served.route = route(REQUESTS[request_kind])
-        await wait_all_tasks_blocked()
-        getattr(served, how)()
-        await wait_all_tasks_blocked()
-        assert scene.happened == []
-        change.fire()
-        await wait_all_tasks_blocked()
-        error = ClientGone if how == "leave" else ConnectionEnded
-        assert scene.happened == ["changed", error, ("ended", 1)]
-
-    play(scenario)
-
-
-def test_an_end_becomes_a_cut() -> None:
-    async def scenario(scene: Scene) -> None:
-        waiting = Waiting("signal", scene)
-        served = scene.serve(1, waiting.work())
-        served.route = route(produce.API)
-        await wait_all_tasks_blocked()
-        served.end()
-        await wait_all_tasks_blocked()
-        assert waiting.seen == []
-        served.cut()
-        await wait_all_tasks_blocked()
-        assert waiting.seen == [ConnectionEnded]
-
-    play(scenario)
+    served = scene.serve(1, work())
+    served.route = route(REQUESTS[request_kind])
+    await wait_all_tasks_blocked()
+    getattr(served, how)()
+    await wait_all_tasks_blocked()
+    assert scene.happened == []
+    change.fire()
+    await wait_all_tasks_blocked()
+    error = ClientGone if how == "leave" else ConnectionEnded
+    assert scene.happened == ["changed", error, ("ended", 1)]
 
 
-def test_work_made_of_calls_can_be_ended_between_them() -> None:
-    async def scenario(scene: Scene) -> None:
-        waiting = Waiting("signal", scene)
-        made: list[int] = []
+async def test_an_end_becomes_a_cut(scene: Scene) -> None:
+    waiting = Waiting("signal", scene)
+    served = scene.serve(1, waiting.work())
+    served.route = route(produce.API)
+    await wait_all_tasks_blocked()
+    served.end()
+    await wait_all_tasks_blocked()
+    assert waiting.seen == []
+    served.cut()
+    await wait_all_tasks_blocked()
+    assert waiting.seen == [ConnectionEnded]
 
-        async def work() -> None:
-            for number in range(100):
-                await call(made.append, number)
-                await PAUSE
 
-        served = scene.serve(1, work())
-        await wait_all_tasks_blocked()
-        served.end()
-        waiting.gates.open()
-        await wait_all_tasks_blocked()
-        assert made == [0]
-        assert scene.happened == [("ended", 1)]
+async def test_work_made_of_calls_can_be_ended_between_them(scene: Scene) -> None:
+    waiting = Waiting("signal", scene)
+    made: list[int] = []
 
-    play(scenario)
+    async def work() -> None:
+        for number in range(100):
+            await call(made.append, number)
+            await PAUSE
+
+    served = await scene.served(1, work())
+    served.end()
+    waiting.gates.open()
+    await wait_all_tasks_blocked()
+    assert made == [0]
+    assert scene.happened == [("ended", 1)]
 
 
 @pytest.mark.parametrize("request_kind", REQUESTS)
-def test_calls_of_producers_and_consumers_are_made_by_workers(request_kind: str) -> None:
-    async def scenario(scene: Scene) -> None:
-        waiting = Waiting("thread call", scene)
-        served = scene.serve(1, waiting.work())
-        served.route = route(REQUESTS[request_kind])
-        await wait_all_tasks_blocked()
-        is_with_worker = "in workers" in request_kind
-        busy = scene.pool.statistics().busy
-        assert (busy, scene.loop.elsewhere) == ((1, 0) if is_with_worker else (0, 1))
-        await waiting.go_on()
-        assert waiting.seen == ["went on"]
-        assert (served.started is not None) is is_with_worker
-
-    play(scenario)
+async def test_calls_of_producers_and_consumers_are_made_by_workers(
+    scene: Scene, request_kind: str
+) -> None:
+    waiting = Waiting("thread call", scene)
+    served = scene.serve(1, waiting.work())
+    served.route = route(REQUESTS[request_kind])
+    await wait_all_tasks_blocked()
+    is_with_worker = "in workers" in request_kind
+    busy = scene.pool.statistics().busy
+    assert (busy, scene.loop.elsewhere) == ((1, 0) if is_with_worker else (0, 1))
+    await waiting.go_on()
+    assert waiting.seen == ["went on"]
+    assert (served.started is not None) is is_with_worker
 
 
 # ---- work beside that of the connection
@@ -253,66 +242,58 @@ def beside(scene: Scene, work: Callable[[], Work[None]], api: Api) -> Connection
 
 @pytest.mark.parametrize("request_kind", [*QUERIES, *CHANGES])
 @pytest.mark.parametrize("kind", WAITS)
-def test_a_reset_of_its_connection_ends_work_beside_as_the_connections_own(
-    request_kind: str, kind: str
+async def test_a_reset_of_its_connection_ends_work_beside_as_the_connections_own(
+    scene: Scene, request_kind: str, kind: str
 ) -> None:
     api = REQUESTS[request_kind]
     assert api is not None
-
-    async def scenario(scene: Scene) -> None:
-        waiting = Waiting(kind, scene)
-        connection = scene.serve(1, scene.receiving(1))
-        connection.beside = beside(scene, waiting.work, api)
-        await settle(kind)
-        connection.leave()
-        await settle(kind)
-        waiting.seen.append("now")
-        await waiting.go_on()
-        assert waiting.seen == expected(request_kind, kind, "reset")
-        assert ("ended", 1) not in scene.happened
-
-    play(scenario)
+    waiting = Waiting(kind, scene)
+    connection = scene.serve(1, scene.receiving(1))
+    connection.beside = beside(scene, waiting.work, api)
+    await settle(kind)
+    connection.leave()
+    await settle(kind)
+    waiting.seen.append("now")
+    await waiting.go_on()
+    assert waiting.seen == expected(request_kind, kind, "reset")
+    assert ("ended", 1) not in scene.happened
 
 
 @pytest.mark.parametrize("api", [list_groups.API, create_topics.API])
-def test_work_beside_takes_its_first_step_before_it_can_be_ended(api: Api) -> None:
+async def test_work_beside_takes_its_first_step_before_it_can_be_ended(
+    scene: Scene, api: Api
+) -> None:
     """So a `finally` in it runs."""
 
-    async def scenario(scene: Scene) -> None:
-        async def work() -> None:
-            scene.happened.append("began")
-            try:
-                await Signal[None]().parked()
-            finally:
-                scene.happened.append("ended")
+    async def work() -> None:
+        scene.happened.append("began")
+        try:
+            await Signal[None]().parked()
+        finally:
+            scene.happened.append("ended")
 
-        beside(scene, work, api).leave()
-        await wait_all_tasks_blocked()
-        assert scene.happened == ["began", "ended"]
-
-    play(scenario)
+    beside(scene, work, api).leave()
+    await wait_all_tasks_blocked()
+    assert scene.happened == ["began", "ended"]
 
 
-def test_works_beside_are_many() -> None:
-    async def scenario(scene: Scene) -> None:
-        signals: list[Signal[None]] = []
+async def test_works_beside_are_many(scene: Scene) -> None:
+    signals: list[Signal[None]] = []
 
-        async def work() -> None:
-            signals.append(Signal())
-            await signals[-1]
-            scene.happened.append("done")
+    async def work() -> None:
+        signals.append(Signal())
+        await signals[-1]
+        scene.happened.append("done")
 
-        for _ in range(3):
-            beside(scene, work, produce.API)
-        await wait_all_tasks_blocked()
-        assert len(scene.loop._served) == 3
-        for signal in signals:
-            signal.fire()
-        await wait_all_tasks_blocked()
-        assert scene.happened == ["done"] * 3
-        assert not scene.loop._served
-
-    play(scenario)
+    for _ in range(3):
+        beside(scene, work, produce.API)
+    await wait_all_tasks_blocked()
+    assert len(scene.loop._served) == 3
+    for signal in signals:
+        signal.fire()
+    await wait_all_tasks_blocked()
+    assert scene.happened == ["done"] * 3
+    assert not scene.loop._served
 
 
 # ---- the end of the loop
@@ -322,53 +303,48 @@ def test_works_beside_are_many() -> None:
 @pytest.mark.parametrize("is_beside", [False, True])
 @pytest.mark.parametrize("kind", WAITS)
 @pytest.mark.parametrize("request_kind", [*QUERIES, *CHANGES])
-def test_at_the_end_of_the_loop_calls_in_threads_are_completed_and_the_rest_is_ended(
+@in_trio
+async def test_at_the_end_of_the_loop_calls_in_threads_are_completed_and_the_rest_is_ended(
     request_kind: str, kind: str, is_beside: bool, in_pool: bool
 ) -> None:
     """Also a call that is asked for after the one that was under way."""
     api = REQUESTS[request_kind]
     assert api is not None
-
-    async def main() -> None:
-        scene = Scene()
-        waiting = Waiting(kind, scene)
-        async with trio.open_nursery() as workers, trio.open_nursery() as nursery:
-            if in_pool:
-                workers.start_soon(scene.pool.run)
-            nursery.start_soon(scene.loop.run)
-            await wait_all_tasks_blocked()
-            if is_beside:
-                beside(scene, waiting.work, api)
-            else:
-                scene.serve(1, waiting.work()).route = route(api)
-            await settle(kind)
-            is_queued = "in workers" in request_kind and "thread" in kind and not in_pool
-            nursery.cancel_scope.cancel()
-            with trio.CancelScope(shield=True):
-                if is_queued:
-                    scene.pool._drop_queued()
-                await settle(kind)
-                waiting.seen.append("now")
-                await waiting.go_on()
-            workers.cancel_scope.cancel()
-        if is_queued:
-            assert waiting.seen == [ConnectionEnded, "now"]
+    scene = Scene()
+    waiting = Waiting(kind, scene)
+    async with trio.open_nursery() as workers, trio.open_nursery() as nursery:
+        if in_pool:
+            workers.start_soon(scene.pool.run)
+        nursery.start_soon(scene.loop.run)
+        await wait_all_tasks_blocked()
+        if is_beside:
+            beside(scene, waiting.work, api)
         else:
-            assert waiting.seen == expected(request_kind, kind, "cut")
-        assert not scene.loop._served
+            scene.serve(1, waiting.work()).route = route(api)
+        await settle(kind)
+        is_queued = "in workers" in request_kind and "thread" in kind and not in_pool
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            if is_queued:
+                scene.pool._drop_queued()
+            await settle(kind)
+            waiting.seen.append("now")
+            await waiting.go_on()
+        workers.cancel_scope.cancel()
+    if is_queued:
+        assert waiting.seen == [ConnectionEnded, "now"]
+    else:
+        assert waiting.seen == expected(request_kind, kind, "cut")
+    assert not scene.loop._served
 
-    trio.run(main)
 
-
-def test_work_that_has_not_begun_at_the_end_of_the_loop_begins_and_ends() -> None:
-    async def main() -> None:
-        scene = Scene()
-        waiting = Waiting("signal", scene)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(scene.loop.run)
-            await wait_all_tasks_blocked()
-            beside(scene, waiting.work, produce.API)
-            nursery.cancel_scope.cancel()
-        assert waiting.seen == [ConnectionEnded]
-
-    trio.run(main)
+@in_trio
+async def test_work_that_has_not_begun_at_the_end_of_the_loop_begins_and_ends() -> None:
+    scene = Scene()
+    waiting = Waiting("signal", scene)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(scene.loop.run)
+        await wait_all_tasks_blocked()
+        beside(scene, waiting.work, produce.API)
+        nursery.cancel_scope.cancel()
+    assert waiting.seen == [ConnectionEnded]

@@ -1,6 +1,5 @@
 """incomplete.request.max.bytes: what unfinished requests hold is bounded, and nobody is stuck."""
 
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -28,9 +27,9 @@ from protocol.messages.heartbeat import HeartbeatResponse
 from storage.waits import Until
 from tests.support.begun import begin
 from tests.support.driving import driver
-from tests.support.fake_handlers import Harness, Parking, running_server
+from tests.support.fake_handlers import Harness, Parking, connected, running_server
 from tests.support.networks import MemoryNet, Net, wait_until
-from tests.support.virtual_time import Timeline, VirtualClock
+from tests.support.virtual_time import VirtualClock
 from tests.unit.broker.network.test_request_memory import HEARTBEAT, beat, large_frame
 
 LIMIT = 2_000_000
@@ -45,27 +44,24 @@ def answer(ctx: RequestContext, request: Any) -> Any:
     return HeartbeatResponse()
 
 
-def test_unfinished_requests_hold_no_more_than_the_limit_and_one_request(net: Net) -> None:
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: answer}, incomplete_bytes=LIMIT) as harness:
-            frame = large_frame(SIZE)
-            clients = [await harness.connect() for _ in range(8)]
-            async with trio.open_nursery() as sending:
-                for client in clients:
-                    sending.start_soon(client.send, frame[:-1])
-                await wait_until(lambda: frames_of(harness).waiting > 0)
-                await net.settle()
-                assert LIMIT <= frames_of(harness).held <= LIMIT + WINDOW + SIZE
-                # Small requests are never held up.
-                good = await harness.connect()
-                await good.call(HEARTBEAT, 3)
-                # Those that finish make room, whatever the order.
-                for client in clients:
-                    sending.start_soon(_finish, client, frame)
-            await wait_until(lambda: frames_of(harness).held == 0)
-            assert frames_of(harness).waiting == 0
-
-    net.run(main)
+async def test_unfinished_requests_hold_no_more_than_the_limit_and_one_request(net: Net) -> None:
+    async with running_server(net, {HEARTBEAT: answer}, incomplete_bytes=LIMIT) as harness:
+        frame = large_frame(SIZE)
+        clients = [await harness.connect() for _ in range(8)]
+        async with trio.open_nursery() as sending:
+            for client in clients:
+                sending.start_soon(client.send, frame[:-1])
+            await wait_until(lambda: frames_of(harness).waiting > 0)
+            await net.settle()
+            assert LIMIT <= frames_of(harness).held <= LIMIT + WINDOW + SIZE
+            # Small requests are never held up.
+            good = await harness.connect()
+            await good.call(HEARTBEAT, 3)
+            # Those that finish make room, whatever the order.
+            for client in clients:
+                sending.start_soon(_finish, client, frame)
+        await wait_until(lambda: frames_of(harness).held == 0)
+        assert frames_of(harness).waiting == 0
 
 
 async def _finish(client: Any, frame: bytes) -> None:
@@ -73,80 +69,62 @@ async def _finish(client: Any, frame: bytes) -> None:
     await client.receive_frame()
 
 
-def test_who_does_not_hurry_makes_room_for_those_who_wait() -> None:
-    net = MemoryNet()
-
-    async def main() -> None:
-        async with running_server(
-            net, {HEARTBEAT: answer}, incomplete_bytes=LIMIT, max_idle_s=None
-        ) as harness:
-            frame = large_frame(SIZE)
-            stalled = [await harness.connect() for _ in range(3)]
-            for client in stalled:
-                await client.send(frame[:900_000])
-            await net.settle()
-            began = net.clock.monotonic()
-            honest = await harness.connect()
-            async with trio.open_nursery() as sending:
-                sending.start_soon(honest.send, frame)
-                await honest.receive_frame()
-            assert net.clock.monotonic() - began < STALLED_S, "they were told to hurry"
-            server = harness.server.statistics()
-            assert server.overdue_closed >= 1
-            assert sum(server.connections.values()) >= 1
-
-    net.run(main)
+async def test_who_does_not_hurry_makes_room_for_those_who_wait(pipes: MemoryNet) -> None:
+    async with running_server(
+        pipes, {HEARTBEAT: answer}, incomplete_bytes=LIMIT, max_idle_s=None
+    ) as harness:
+        frame = large_frame(SIZE)
+        stalled = [await harness.connect() for _ in range(3)]
+        for client in stalled:
+            await client.send(frame[:900_000])
+        await pipes.settle()
+        began = pipes.clock.monotonic()
+        honest = await harness.connect()
+        async with trio.open_nursery() as sending:
+            sending.start_soon(honest.send, frame)
+            await honest.receive_frame()
+        assert pipes.clock.monotonic() - began < STALLED_S, "they were told to hurry"
+        server = harness.server.statistics()
+        assert server.overdue_closed >= 1
+        assert sum(server.connections.values()) >= 1
 
 
-def test_a_parked_request_holds_nothing(net: Net) -> None:
+async def test_a_parked_request_holds_nothing(net: Net) -> None:
     pending = Parking()
-
-    async def main() -> None:
-        async with running_server(
-            net, {HEARTBEAT: lambda *_: pending}, incomplete_bytes=LIMIT
-        ) as harness:
-            client = await harness.connect()
-            await client.send(large_frame(SIZE))
-            await wait_until(lambda: harness.server.statistics().buffers.in_use == 0)
-            assert frames_of(harness).held == 0
-            pending.complete(HeartbeatResponse())
-            await client.receive_frame()
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: lambda *_: pending}, incomplete_bytes=LIMIT) as (
+        harness,
+        client,
+    ):
+        await client.send(large_frame(SIZE))
+        await wait_until(lambda: harness.server.statistics().buffers.in_use == 0)
+        assert frames_of(harness).held == 0
+        pending.complete(HeartbeatResponse())
+        await client.receive_frame()
 
 
-def test_a_client_that_goes_away_leaves_nothing(net: Net) -> None:
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: answer}, incomplete_bytes=LIMIT) as harness:
-            client = await harness.connect()
-            await client.send(large_frame(SIZE)[:700_000])
-            await wait_until(lambda: frames_of(harness).held >= 700_000)
-            client.close()
-            await wait_until(lambda: frames_of(harness).held == 0)
-
-    net.run(main)
+async def test_a_client_that_goes_away_leaves_nothing(net: Net) -> None:
+    async with connected(net, {HEARTBEAT: answer}, incomplete_bytes=LIMIT) as (harness, client):
+        await client.send(large_frame(SIZE)[:700_000])
+        await wait_until(lambda: frames_of(harness).held >= 700_000)
+        client.close()
+        await wait_until(lambda: frames_of(harness).held == 0)
 
 
-def test_a_byte_now_and_then_is_idle() -> None:
-    net = MemoryNet()
-
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: answer}, max_idle_s=4.0) as harness:
-            drip = await harness.connect()
-            frame = beat(1, 30_000)
-            with suppress(OSError):
-                for byte in frame[:30]:
-                    await drip.send(bytes((byte,)))
-                    await net.clock.sleep(0.4)
-            assert await drip.closed_by_peer()
-            assert harness.server.statistics().idle_closed == 1
-            slow = await harness.connect()
-            for at in range(0, len(frame), 1000):  # for longer than that, but it comes
-                await slow.send(frame[at : at + 1000])
-                await net.clock.sleep(0.25)
-            await slow.receive_frame()
-
-    net.run(main)
+async def test_a_byte_now_and_then_is_idle(pipes: MemoryNet) -> None:
+    async with running_server(pipes, {HEARTBEAT: answer}, max_idle_s=4.0) as harness:
+        drip = await harness.connect()
+        frame = beat(1, 30_000)
+        with suppress(OSError):
+            for byte in frame[:30]:
+                await drip.send(bytes((byte,)))
+                await pipes.clock.sleep(0.4)
+        assert await drip.closed_by_peer()
+        assert harness.server.statistics().idle_closed == 1
+        slow = await harness.connect()
+        for at in range(0, len(frame), 1000):  # for longer than that, but it comes
+            await slow.send(frame[at : at + 1000])
+            await pipes.clock.sleep(0.25)
+        await slow.receive_frame()
 
 
 # The rules, one by one.
@@ -218,110 +196,91 @@ def test_nobody_is_overdue_while_nobody_waits() -> None:
     assert STALLED_S < LONGEST_S
 
 
-def in_virtual_time(scenario: Callable[[VirtualClock], Awaitable[None]]) -> None:
-    timeline = Timeline()
-
-    async def run() -> None:
-        await scenario(VirtualClock(timeline))
-
-    trio.run(run, clock=timeline)
-
-
 async def settle() -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
-def test_while_others_wait_who_holds_memory_has_to_hurry() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        memory = FrameMemory(1000)
-        hold, waiter = begun(memory, 50_000, 2000), begun(memory, 50_000, 100)
-        small = begun(memory, SMALL_FRAME, 2000)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
+async def test_while_others_wait_who_holds_memory_has_to_hurry(clock: VirtualClock) -> None:
+    memory = FrameMemory(1000)
+    hold, waiter = begun(memory, 50_000, 2000), begun(memory, 50_000, 100)
+    small = begun(memory, SMALL_FRAME, 2000)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
+        await settle()
+        assert memory.statistics() == FrameMemoryStatistics(held=2100, waiting=1)
+        assert not hold.is_overdue(STALLED_S)
+        assert hold.is_overdue(STALLED_S + 0.1)
+        assert not small.is_overdue(LONGEST_S * 2)  # it holds nothing that counts
+        for now in range(1, round(LONGEST_S) + 2):
+            assert hold.is_overdue(now - 0.5) == (now - 0.5 > LONGEST_S)
+            hold.note(50_000, 2000 + now, float(now))  # sends a byte every second
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_was_waited_for_memory_is_not_the_clients_time(clock: VirtualClock) -> None:
+    await clock.sleep(7)
+    memory, begin = FrameMemory(1000), clock.monotonic()
+    ahead, waiter = begun(memory, 50_000, 2000, begin), begun(memory, 50_000, 100, begin)
+    assert ahead.take_window()
+    assert not waiter.take_window()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
+        await clock.sleep(LONGEST_S * 2)
+        ahead.end()
+    assert waiter.take_window()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(driver().run, begun(memory, 50_000, 2000).wait(clock.monotonic))
+        await settle()
+        now = clock.monotonic()
+        assert not waiter.is_overdue(now + STALLED_S)
+        assert waiter.is_overdue(now + STALLED_S + 0.1)
+        assert not waiter.is_too_slow(now, LONGEST_S)
+        nursery.cancel_scope.cancel()
+
+
+async def test_when_nothing_is_left_one_goes_on_after_the_other_in_the_order_they_came(
+    clock: VirtualClock,
+) -> None:
+    memory = FrameMemory(10_000)
+    holds = [begun(memory, 50_000, 20_000) for _ in range(4)]
+    went: list[int] = []
+
+    async def go_on(number: int) -> None:
+        while not holds[number].take_window():
+            await driver().run(holds[number].wait(clock.monotonic))
+        went.append(number)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(4):
+            nursery.start_soon(go_on, number)
             await settle()
-            assert memory.statistics() == FrameMemoryStatistics(held=2100, waiting=1)
-            assert not hold.is_overdue(STALLED_S)
-            assert hold.is_overdue(STALLED_S + 0.1)
-            assert not small.is_overdue(LONGEST_S * 2)  # it holds nothing that counts
-            for now in range(1, round(LONGEST_S) + 2):
-                assert hold.is_overdue(now - 0.5) == (now - 0.5 > LONGEST_S)
-                hold.note(50_000, 2000 + now, float(now))  # sends a byte every second
-            nursery.cancel_scope.cancel()
-
-    in_virtual_time(scenario)
-
-
-def test_what_was_waited_for_memory_is_not_the_clients_time() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        await clock.sleep(7)
-        memory, begin = FrameMemory(1000), clock.monotonic()
-        ahead, waiter = begun(memory, 50_000, 2000, begin), begun(memory, 50_000, 100, begin)
-        assert ahead.take_window()
-        assert not waiter.take_window()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
-            await clock.sleep(LONGEST_S * 2)
-            ahead.end()
-        assert waiter.take_window()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(driver().run, begun(memory, 50_000, 2000).wait(clock.monotonic))
+        assert went == [0]
+        for number in range(3):
+            holds[number].end()
             await settle()
-            now = clock.monotonic()
-            assert not waiter.is_overdue(now + STALLED_S)
-            assert waiter.is_overdue(now + STALLED_S + 0.1)
-            assert not waiter.is_too_slow(now, LONGEST_S)
-            nursery.cancel_scope.cancel()
-
-    in_virtual_time(scenario)
+            assert went == list(range(number + 2))
+        assert memory.statistics() == FrameMemoryStatistics(held=50_000, waiting=0)
 
 
-def test_when_nothing_is_left_one_goes_on_after_the_other_in_the_order_they_came() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        memory = FrameMemory(10_000)
-        holds = [begun(memory, 50_000, 20_000) for _ in range(4)]
-        went: list[int] = []
-
-        async def go_on(number: int) -> None:
-            while not holds[number].take_window():
-                await driver().run(holds[number].wait(clock.monotonic))
-            went.append(number)
-
-        async with trio.open_nursery() as nursery:
-            for number in range(4):
-                nursery.start_soon(go_on, number)
-                await settle()
-            assert went == [0]
-            for number in range(3):
-                holds[number].end()
-                await settle()
-                assert went == list(range(number + 2))
-            assert memory.statistics() == FrameMemoryStatistics(held=50_000, waiting=0)
-
-    in_virtual_time(scenario)
-
-
-def test_a_window_that_is_given_back_wakes_who_waits() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        memory = FrameMemory(50_000)
-        first, second = begun(memory, 100_000, 900), begun(memory, 100_000, 900)
-        assert first.take_window() == 100_000
-        async with trio.open_nursery() as nursery:
-            # Whoever goes ahead when nothing is left holds the way until its frame is done.
-            third = begun(memory, 100_000, 900)
-            assert third.take_window() == 100_000
-            assert not second.take_window()
-            nursery.start_soon(driver().run, second.wait(clock.monotonic))
-            await settle()
-            third.end()
-            assert memory.statistics().waiting == 0
-            assert second.take_window()
-            second.settle()
-            nursery.start_soon(driver().run, third.wait(clock.monotonic))
-            await settle()
-            first.settle()
-            assert memory.statistics() == FrameMemoryStatistics(held=1800, waiting=0)
-
-    in_virtual_time(scenario)
+async def test_a_window_that_is_given_back_wakes_who_waits(clock: VirtualClock) -> None:
+    memory = FrameMemory(50_000)
+    first, second = begun(memory, 100_000, 900), begun(memory, 100_000, 900)
+    assert first.take_window() == 100_000
+    async with trio.open_nursery() as nursery:
+        # Whoever goes ahead when nothing is left holds the way until its frame is done.
+        third = begun(memory, 100_000, 900)
+        assert third.take_window() == 100_000
+        assert not second.take_window()
+        nursery.start_soon(driver().run, second.wait(clock.monotonic))
+        await settle()
+        third.end()
+        assert memory.statistics().waiting == 0
+        assert second.take_window()
+        second.settle()
+        nursery.start_soon(driver().run, third.wait(clock.monotonic))
+        await settle()
+        first.settle()
+        assert memory.statistics() == FrameMemoryStatistics(held=1800, waiting=0)
 
 
 async def go_on(hold: FrameHold, clock: VirtualClock, went: list[FrameHold]) -> None:
@@ -331,24 +290,21 @@ async def go_on(hold: FrameHold, clock: VirtualClock, went: list[FrameHold]) -> 
     went.append(hold)
 
 
-def test_all_for_whom_memory_became_free_go_on() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        memory = FrameMemory(100_000)
-        large = begun(memory, 200_000, 150_000)
-        assert large.take_window()
-        holds = [begun(memory, 20_000, 1000) for _ in range(4)]
-        went: list[FrameHold] = []
+async def test_all_for_whom_memory_became_free_go_on(clock: VirtualClock) -> None:
+    memory = FrameMemory(100_000)
+    large = begun(memory, 200_000, 150_000)
+    assert large.take_window()
+    holds = [begun(memory, 20_000, 1000) for _ in range(4)]
+    went: list[FrameHold] = []
 
-        async with trio.open_nursery() as nursery:
-            for hold in holds:
-                nursery.start_soon(go_on, hold, clock, went)
-            await settle()
-            assert went == []
-            large.end()
-            await settle()
-            assert len(went) == 4
-
-    in_virtual_time(scenario)
+    async with trio.open_nursery() as nursery:
+        for hold in holds:
+            nursery.start_soon(go_on, hold, clock, went)
+        await settle()
+        assert went == []
+        large.end()
+        await settle()
+        assert len(went) == 4
 
 
 def test_a_frame_of_ordinary_size_does_not_queue_behind_a_large_one() -> None:
@@ -376,79 +332,64 @@ def test_a_wait_for_a_window_ends_with_the_client_and_tells_that_memory_is_short
     assert short.done
 
 
-def test_who_waits_for_a_lane_gets_it_when_a_frame_is_whole() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        memory = FrameMemory(1 << 40)
-        holds = [begun(memory, 50_000, 900) for _ in range(LANES)]
-        assert all(hold.take_window() for hold in holds)
-        other = begun(memory, 50_000, 900)
-        assert not other.take_window()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(driver().run, other.wait(clock.monotonic))
-            await settle()
-            holds[3].received(50_000)
-            assert memory.statistics().waiting == 0
-            assert other.take_window()
-            nursery.cancel_scope.cancel()
-
-    in_virtual_time(scenario)
+async def test_who_waits_for_a_lane_gets_it_when_a_frame_is_whole(clock: VirtualClock) -> None:
+    memory = FrameMemory(1 << 40)
+    holds = [begun(memory, 50_000, 900) for _ in range(LANES)]
+    assert all(hold.take_window() for hold in holds)
+    other = begun(memory, 50_000, 900)
+    assert not other.take_window()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(driver().run, other.wait(clock.monotonic))
+        await settle()
+        holds[3].received(50_000)
+        assert memory.statistics().waiting == 0
+        assert other.take_window()
+        nursery.cancel_scope.cancel()
 
 
-def test_who_waits_for_memory_keeps_no_lane_from_who_comes_next() -> None:
+async def test_who_waits_for_memory_keeps_no_lane_from_who_comes_next(clock: VirtualClock) -> None:
     """Or the end of the one that goes ahead would wake nobody, and all would wait for ever."""
+    memory = FrameMemory((LANES + 1) * WINDOW)
+    gone, ahead = begun(memory, 20 * WINDOW, 10 * WINDOW), begun(memory, 2 * WINDOW, 900)
+    assert ahead.take_window()  # without a lane, as nothing is left
+    gone.end()
+    holds = [begun(memory, 5 * WINDOW, 1) for _ in range(LANES)]
+    for hold in holds:
+        assert hold.take_window() == WINDOW + 1
+    went: list[FrameHold] = []
 
-    async def scenario(clock: VirtualClock) -> None:
-        memory = FrameMemory((LANES + 1) * WINDOW)
-        gone, ahead = begun(memory, 20 * WINDOW, 10 * WINDOW), begun(memory, 2 * WINDOW, 900)
-        assert ahead.take_window()  # without a lane, as nothing is left
-        gone.end()
-        holds = [begun(memory, 5 * WINDOW, 1) for _ in range(LANES)]
+    async with trio.open_nursery() as nursery:
         for hold in holds:
-            assert hold.take_window() == WINDOW + 1
-        went: list[FrameHold] = []
+            hold.note(5 * WINDOW, WINDOW + 1, clock.monotonic())
+            nursery.start_soon(go_on, hold, clock, went)
+        await settle()
+        assert memory.statistics().waiting == LANES
+        ahead.end()
+        await settle()
+        assert went
+        nursery.cancel_scope.cancel()
 
-        async with trio.open_nursery() as nursery:
-            for hold in holds:
-                hold.note(5 * WINDOW, WINDOW + 1, clock.monotonic())
-                nursery.start_soon(go_on, hold, clock, went)
+
+async def test_next_is_the_address_that_holds_least_and_in_it_who_has_waited_longest(
+    clock: VirtualClock,
+) -> None:
+    memory = FrameMemory(1_000_000)
+    here, there = [Client("here", n) for n in range(2)], [Client("there", n) for n in range(2)]
+    full = begun(memory, 2_000_000, 1_000_000, client=Client("else", 0))
+    assert full.take_window()
+    holds = [begun(memory, 3_000_000, 600_000, client=client) for client in here]
+    holds += [begun(memory, 3_000_000, 200_000, client=client) for client in there]
+    went: list[FrameHold] = []
+    async with trio.open_nursery() as nursery:
+        for hold in holds:
+            nursery.start_soon(go_on, hold, clock, went)
             await settle()
-            assert memory.statistics().waiting == LANES
-            ahead.end()
+        full.end()
+        for _ in range(3):
             await settle()
-            assert went
-            nursery.cancel_scope.cancel()
-
-    in_virtual_time(scenario)
-
-
-def test_next_is_the_address_that_holds_least_and_in_it_who_has_waited_longest() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        memory = FrameMemory(1_000_000)
-        here, there = [Client("here", n) for n in range(2)], [Client("there", n) for n in range(2)]
-        full = begun(memory, 2_000_000, 1_000_000, client=Client("else", 0))
-        assert full.take_window()
-        holds = [begun(memory, 3_000_000, 600_000, client=client) for client in here]
-        holds += [begun(memory, 3_000_000, 200_000, client=client) for client in there]
-        went: list[Client] = []
-        async with trio.open_nursery() as nursery:
-            for hold in holds:
-                nursery.start_soon(go_on_as, hold, clock, went)
-                await settle()
-            full.end()
-            for _ in range(3):
-                await settle()
-                next(hold for hold in holds if hold.client == went[-1]).end()
-            await settle()
-        assert went == [there[0], there[1], here[0], here[1]]
-
-    in_virtual_time(scenario)
-
-
-async def go_on_as(hold: FrameHold, clock: VirtualClock, went: list[Client]) -> None:
-    """`go_on`, by name."""
-    while not hold.take_window():
-        await driver().run(hold.wait(clock.monotonic))
-    went.append(hold.client)
+            went[-1].end()
+        await settle()
+    assert [hold.client for hold in went] == [*there, *here]
 
 
 def test_frames_of_ordinary_size_have_a_sixteenth_beside_the_limit() -> None:
@@ -470,77 +411,70 @@ def test_frames_of_ordinary_size_have_a_sixteenth_beside_the_limit() -> None:
     assert begun(memory, 20_000, 0).take_window()
 
 
-def test_who_sends_slowly_pays_when_the_next_has_waited_for_a_second() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        memory = FrameMemory(10 << 20)
-        ended: list[Client] = []
-        start = clock.monotonic()
-        slow, greedy, quick, young, waiter = (
-            begun(memory, 90 << 20, 1, start, client=Client("a", n), ended=ended) for n in range(5)
-        )
-        await clock.sleep(10)
-        now = clock.monotonic()
-        slow.note(90 << 20, 2 << 20, now)
-        greedy.note(90 << 20, 3 << 20, now)
-        quick.note(90 << 20, 11 * HURRY, now)
-        young.note(90 << 20, 3 << 20, now)
-        assert [hold.is_slow(now) for hold in (slow, greedy, quick, young)] == [1, 1, 0, 1]
-        assert quick.take_window()  # it goes ahead
-        assert not waiter.take_window()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
-            await clock.sleep(PATIENCE_S - 0.1)
-            memory.relieve(clock.monotonic())
-            assert not ended
-            await clock.sleep(0.1)
-            assert memory.relieve(clock.monotonic()) == 3
-            # Of those that hold most the youngest is first. Without them there is no room yet.
-            assert ended == [young.client, greedy.client, slow.client]
-            for payer in (young, greedy, slow):
-                payer.end()
-            quick.note(90 << 20, 11 * HURRY + 1, clock.monotonic())
-            assert memory.relieve(clock.monotonic()) == 0
-            assert len(ended) == 3  # who is quick pays not
-            nursery.cancel_scope.cancel()
-
-    in_virtual_time(scenario)
-
-
-def test_no_more_pay_than_make_room() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        memory = FrameMemory(10 << 20)
-        start = clock.monotonic()
-        slow = [begun(memory, 90 << 20, 1 << 20, start, client=Client("a", n)) for n in range(10)]
-        ahead, huge, two = (begun(memory, size << 20, 1) for size in (90, 90, 2))
-        assert ahead.take_window()
-        await clock.sleep(10)
-        now = clock.monotonic()
-        ahead.note(90 << 20, 11 * HURRY, now)
-        ahead.end()
-        assert ahead.is_whole
-        assert len(memory.payers(two, now)) == 3  # a byte is missing beside two mebibytes
-        assert memory.payers(huge, now) == [slow[n] for n in (9, 8, 7, 6, 5, 4)]
-        slow[0].end()
-        assert memory.payers(huge, now) == []  # there is room for a window
-
-    in_virtual_time(scenario)
+async def test_who_sends_slowly_pays_when_the_next_has_waited_for_a_second(
+    clock: VirtualClock,
+) -> None:
+    memory = FrameMemory(10 << 20)
+    ended: list[Client] = []
+    start = clock.monotonic()
+    slow, greedy, quick, young, waiter = (
+        begun(memory, 90 << 20, 1, start, client=Client("a", n), ended=ended) for n in range(5)
+    )
+    await clock.sleep(10)
+    now = clock.monotonic()
+    slow.note(90 << 20, 2 << 20, now)
+    greedy.note(90 << 20, 3 << 20, now)
+    quick.note(90 << 20, 11 * HURRY, now)
+    young.note(90 << 20, 3 << 20, now)
+    assert [hold.is_slow(now) for hold in (slow, greedy, quick, young)] == [1, 1, 0, 1]
+    assert quick.take_window()  # it goes ahead
+    assert not waiter.take_window()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
+        await clock.sleep(PATIENCE_S - 0.1)
+        memory.relieve(clock.monotonic())
+        assert not ended
+        await clock.sleep(0.1)
+        assert memory.relieve(clock.monotonic()) == 3
+        # Of those that hold most the youngest is first. Without them there is no room yet.
+        assert ended == [young.client, greedy.client, slow.client]
+        for payer in (young, greedy, slow):
+            payer.end()
+        quick.note(90 << 20, 11 * HURRY + 1, clock.monotonic())
+        assert memory.relieve(clock.monotonic()) == 0
+        assert len(ended) == 3  # who is quick pays not
+        nursery.cancel_scope.cancel()
 
 
-def test_a_frame_that_is_whole_pays_not() -> None:
-    async def scenario(clock: VirtualClock) -> None:
-        memory = FrameMemory(1000)
-        ended: list[Client] = []
-        whole, waiter = begun(memory, 50_000, 2000, ended=ended), begun(memory, 50_000, 100)
-        assert whole.take_window()
-        whole.received(50_000)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
-            await clock.sleep(100)
-            memory.relieve(clock.monotonic())
-            assert not ended
-            nursery.cancel_scope.cancel()
+async def test_no_more_pay_than_make_room(clock: VirtualClock) -> None:
+    memory = FrameMemory(10 << 20)
+    start = clock.monotonic()
+    slow = [begun(memory, 90 << 20, 1 << 20, start, client=Client("a", n)) for n in range(10)]
+    ahead, huge, two = (begun(memory, size << 20, 1) for size in (90, 90, 2))
+    assert ahead.take_window()
+    await clock.sleep(10)
+    now = clock.monotonic()
+    ahead.note(90 << 20, 11 * HURRY, now)
+    ahead.end()
+    assert ahead.is_whole
+    assert len(memory.payers(two, now)) == 3  # a byte is missing beside two mebibytes
+    assert memory.payers(huge, now) == [slow[n] for n in (9, 8, 7, 6, 5, 4)]
+    slow[0].end()
+    assert memory.payers(huge, now) == []  # there is room for a window
 
-    in_virtual_time(scenario)
+
+async def test_a_frame_that_is_whole_pays_not(clock: VirtualClock) -> None:
+    memory = FrameMemory(1000)
+    ended: list[Client] = []
+    whole, waiter = begun(memory, 50_000, 2000, ended=ended), begun(memory, 50_000, 100)
+    assert whole.take_window()
+    whole.received(50_000)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(driver().run, waiter.wait(clock.monotonic))
+        await clock.sleep(100)
+        memory.relieve(clock.monotonic())
+        assert not ended
+        nursery.cancel_scope.cancel()
 
 
 def test_a_burst_before_it_does_not_make_a_trickle_quick() -> None:
@@ -557,28 +491,23 @@ def test_a_burst_before_it_does_not_make_a_trickle_quick() -> None:
     assert not hold.is_slow(105.1)
 
 
-def test_thirty_that_trickle_keep_no_produce_waiting() -> None:
-    net = MemoryNet()
-
-    async def main() -> None:
-        async with running_server(
-            net, {HEARTBEAT: answer}, incomplete_bytes=48 << 20, max_idle_s=None
-        ) as harness:
-            huge = large_frame(90_000_000)
-            tricklers = [await harness.connect() for _ in range(30)]
-            async with trio.open_nursery() as trickling:
-                for client in tricklers:
-                    trickling.start_soon(_trickle, net, client, huge)
-                await wait_until(lambda: frames_of(harness).waiting > 20)
-                honest = await harness.connect()
-                for size in (20_000, 1 << 20, ORDINARY - 100):
-                    began = net.clock.monotonic()
-                    await honest.send(large_frame(size))
-                    await honest.receive_frame()
-                    assert net.clock.monotonic() - began < 0.01
-                trickling.cancel_scope.cancel()
-
-    net.run(main)
+async def test_thirty_that_trickle_keep_no_produce_waiting(pipes: MemoryNet) -> None:
+    async with running_server(
+        pipes, {HEARTBEAT: answer}, incomplete_bytes=48 << 20, max_idle_s=None
+    ) as harness:
+        huge = large_frame(90_000_000)
+        tricklers = [await harness.connect() for _ in range(30)]
+        async with trio.open_nursery() as trickling:
+            for client in tricklers:
+                trickling.start_soon(_trickle, pipes, client, huge)
+            await wait_until(lambda: frames_of(harness).waiting > 20)
+            honest = await harness.connect()
+            for size in (20_000, 1 << 20, ORDINARY - 100):
+                began = pipes.clock.monotonic()
+                await honest.send(large_frame(size))
+                await honest.receive_frame()
+                assert pipes.clock.monotonic() - began < 0.01
+            trickling.cancel_scope.cancel()
 
 
 async def _trickle(net: Net, client: Any, frame: bytes) -> None:

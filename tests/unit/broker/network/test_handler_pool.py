@@ -15,6 +15,7 @@ from storage.waits import call
 from tests.support.callers import FakeCaller, add
 from tests.support.gated_workers import GatedWorkers
 from tests.support.manual_clock import ManualClock
+from tests.support.virtual_time import VirtualClock
 
 
 class Gates(GatedWorkers):
@@ -31,188 +32,179 @@ class Gates(GatedWorkers):
             await wait_all_tasks_blocked()
 
 
-def play(
-    scenario: Callable[[HandlerPool, Gates, ManualClock], Awaitable[None]],
-    workers: int = 2,
-    queued_max: int = 100,
-) -> None:
-    async def main() -> None:
-        clock, gates = ManualClock(), Gates()
-        driver = Driver(gates, clock)
-        pool = HandlerPool(driver, workers=workers, queued_max=queued_max, clock=clock)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(pool.run)
-            try:
-                await scenario(pool, gates, clock)
-            finally:
-                pool.close()
-                await gates.open_all()
+class Bench:
+    """A pool whose calls wait at gates."""
 
-    trio.run(main)
+    def __init__(self, workers: int, queued_max: int) -> None:
+        self.clock, self.gates = ManualClock(), Gates()
+        driver = Driver(self.gates, self.clock)
+        self.pool = HandlerPool(driver, workers=workers, queued_max=queued_max, clock=self.clock)
 
+    def run(self, test: Callable[[], Awaitable[None]]) -> None:
+        """Run a test beside the pool."""
 
-def test_it_grows_at_once_and_shrinks_when_workers_are_free() -> None:
-    async def scenario(pool: HandlerPool, gates: Gates, clock: ManualClock) -> None:
-        for _ in range(6):
-            add(pool, int)
-        await wait_all_tasks_blocked()
-        assert pool.statistics().busy == 2
-        pool.resize(4)
-        await wait_all_tasks_blocked()
-        assert pool.statistics().busy == 4
-        pool.resize(1)
-        while pool.statistics().busy:
-            gates.open()
-            await wait_all_tasks_blocked()
-        for _ in range(3):
-            add(pool, int)
-        await wait_all_tasks_blocked()
-        statistics = pool.statistics()
-        assert (statistics.workers, statistics.busy, statistics.queued) == (1, 1, 2)
-        pool.resize(3)
-        await wait_all_tasks_blocked()
-        assert pool.statistics().busy == 3
+        async def main() -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.pool.run)
+                try:
+                    await test()
+                finally:
+                    self.pool.close()
+                    await self.gates.open_all()
 
-    play(scenario)
+        trio.run(main)
 
 
-def test_a_worker_in_the_middle_of_a_call_is_busy() -> None:
-    async def scenario(pool: HandlerPool, gates: Gates, clock: ManualClock) -> None:
-        clock.advance(3)
-        caller = add(pool, int)
-        await wait_all_tasks_blocked()
-        clock.advance(5)
-        found = pool.statistics()
-        assert (found.busy, found.busy_s) == (1, pytest.approx(5))
-        clock.advance(1)
+@pytest.fixture
+def workers() -> int:
+    return 2
+
+
+@pytest.fixture
+def queued_max() -> int:
+    return 100
+
+
+@pytest.fixture
+def bench(workers: int, queued_max: int) -> Bench:
+    return Bench(workers, queued_max)
+
+
+async def test_it_grows_at_once_and_shrinks_when_workers_are_free(bench: Bench) -> None:
+    pool, gates = bench.pool, bench.gates
+    for _ in range(6):
+        add(pool, int)
+    await wait_all_tasks_blocked()
+    assert pool.statistics().busy == 2
+    pool.resize(4)
+    await wait_all_tasks_blocked()
+    assert pool.statistics().busy == 4
+    pool.resize(1)
+    while pool.statistics().busy:
         gates.open()
         await wait_all_tasks_blocked()
-        clock.advance(9)
-        found = pool.statistics()
-        assert (found.busy, found.busy_s) == (0, pytest.approx(6))
-        assert caller.started == clock.monotonic() - 15
+    for _ in range(3):
+        add(pool, int)
+    await wait_all_tasks_blocked()
+    statistics = pool.statistics()
+    assert (statistics.workers, statistics.busy, statistics.queued) == (1, 1, 2)
+    pool.resize(3)
+    await wait_all_tasks_blocked()
+    assert pool.statistics().busy == 3
 
-    play(scenario)
+
+async def test_a_worker_in_the_middle_of_a_call_is_busy(bench: Bench) -> None:
+    pool, gates, clock = bench.pool, bench.gates, bench.clock
+    clock.advance(3)
+    caller = add(pool, int)
+    await wait_all_tasks_blocked()
+    clock.advance(5)
+    found = pool.statistics()
+    assert (found.busy, found.busy_s) == (1, pytest.approx(5))
+    clock.advance(1)
+    gates.open()
+    await wait_all_tasks_blocked()
+    clock.advance(9)
+    found = pool.statistics()
+    assert (found.busy, found.busy_s) == (0, pytest.approx(6))
+    assert caller.started == clock.monotonic() - 15
 
 
-@pytest.mark.parametrize("queued_max", [1, 2, 9])
-def test_calls_are_made_in_the_order_in_which_they_came(queued_max: int) -> None:
+@pytest.mark.parametrize(("workers", "queued_max"), [(1, 1), (1, 2), (1, 9)])
+async def test_calls_are_made_in_the_order_in_which_they_came(
+    bench: Bench, queued_max: int
+) -> None:
     """Also those in front of a full queue, with others that come later."""
+    pool, gates = bench.pool, bench.gates
     made: list[int] = []
-
-    async def scenario(pool: HandlerPool, gates: Gates, clock: ManualClock) -> None:
-        for number in range(6):
-            add(pool, made.append, number)
+    for number in range(6):
+        add(pool, made.append, number)
+    await wait_all_tasks_blocked()
+    assert pool.statistics().queued == min(queued_max, 5)
+    for number in range(6, 12):
+        gates.open_next()
+        add(pool, made.append, number)
         await wait_all_tasks_blocked()
-        assert pool.statistics().queued == min(queued_max, 5)
-        for number in range(6, 12):
-            gates.open_next()
-            add(pool, made.append, number)
-            await wait_all_tasks_blocked()
-            add(pool, made.append, number + 6)
-        await gates.open_all()
-        later = [number for first in range(6, 12) for number in (first, first + 6)]
-        assert made == [*range(6), *later]
-
-    play(scenario, workers=1, queued_max=queued_max)
+        add(pool, made.append, number + 6)
+    await gates.open_all()
+    later = [number for first in range(6, 12) for number in (first, first + 6)]
+    assert made == [*range(6), *later]
 
 
-@pytest.mark.parametrize("queued_max", [1, 2, 9])
-def test_idle_workers_take_calls_from_in_front_of_a_full_queue(queued_max: int) -> None:
-    async def scenario(pool: HandlerPool, gates: Gates, clock: ManualClock) -> None:
-        await wait_all_tasks_blocked()
-        for _ in range(4):
-            add(pool, int)
-        await wait_all_tasks_blocked()
-        assert pool.statistics().busy == 3
-
-    play(scenario, workers=3, queued_max=queued_max)
+@pytest.mark.parametrize(("workers", "queued_max"), [(3, 1), (3, 2), (3, 9)])
+async def test_idle_workers_take_calls_from_in_front_of_a_full_queue(bench: Bench) -> None:
+    await wait_all_tasks_blocked()
+    for _ in range(4):
+        add(bench.pool, int)
+    await wait_all_tasks_blocked()
+    assert bench.pool.statistics().busy == 3
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_calls_that_come_while_workers_are_idle_or_take_others_keep_their_order(
-    workers: int,
+@pytest.mark.parametrize(("workers", "queued_max"), [(1, 1), (2, 1)])
+async def test_calls_that_come_while_workers_are_idle_or_take_others_keep_their_order(
+    bench: Bench,
 ) -> None:
     made: list[int] = []
+    await wait_all_tasks_blocked()
+    for number in range(5):
+        add(bench.pool, made.append, number)
+    for number in range(5, 15):
+        await trio.lowlevel.checkpoint()
+        if bench.gates.gates:
+            bench.gates.open_next()
+        add(bench.pool, made.append, number)
+    await bench.gates.open_all()
+    assert made == [*range(15)]
 
-    async def scenario(pool: HandlerPool, gates: Gates, clock: ManualClock) -> None:
+
+async def test_a_caller_gets_the_answer_or_the_error_of_its_call(bench: Bench) -> None:
+    pool, gates = bench.pool, bench.gates
+    good, bad = add(pool, int, "7"), add(pool, int, "x")
+    await wait_all_tasks_blocked()
+    gates.open()
+    await wait_all_tasks_blocked()
+    assert (good.answers, good.errors, bad.answers) == ([7], [], [])
+    assert isinstance(bad.errors[0], ValueError)
+
+
+async def test_a_worker_works_for_the_client_of_its_caller(clock: VirtualClock) -> None:
+    pool = HandlerPool(Driver(InlineWorkers(), clock), workers=1, queued_max=1, clock=clock)
+    callers = [FakeCaller(Client("host", number)) for number in range(2)]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(pool.run)
+        for caller in callers:
+            pool.add(call(CLIENT.get), caller)
         await wait_all_tasks_blocked()
-        for number in range(5):
-            add(pool, made.append, number)
-        for number in range(5, 15):
-            await trio.lowlevel.checkpoint()
-            if gates.gates:
-                gates.open_next()
-            add(pool, made.append, number)
-        await gates.open_all()
-        assert made == [*range(15)]
-
-    play(scenario, workers=workers, queued_max=1)
+        nursery.cancel_scope.cancel()
+    assert [caller.answers for caller in callers] == [[caller.client] for caller in callers]
 
 
-def test_a_caller_gets_the_answer_or_the_error_of_its_call() -> None:
-    async def scenario(pool: HandlerPool, gates: Gates, clock: ManualClock) -> None:
-        good, bad = add(pool, int, "7"), add(pool, int, "x")
+@pytest.mark.parametrize(("workers", "queued_max"), [(1, 2), (3, 2)])
+async def test_a_close_has_all_calls_made_that_came_before(bench: Bench) -> None:
+    callers = [add(bench.pool, int, number) for number in range(9)]
+    await wait_all_tasks_blocked()
+    bench.pool.close()
+    late = add(bench.pool, int)
+    assert isinstance(late.errors[0], ConnectionEnded)
+    await bench.gates.open_all()
+    assert [caller.answers for caller in callers] == [[number] for number in range(9)]
+
+
+async def test_a_cancelled_pool_finishes_calls_that_have_begun_and_ends_the_other_callers(
+    clock: VirtualClock,
+) -> None:
+    gates = Gates()
+    pool = HandlerPool(Driver(gates, clock), workers=1, queued_max=1, clock=clock)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(pool.run)
+        callers = [add(pool, int, number) for number in range(4)]
         await wait_all_tasks_blocked()
-        gates.open()
-        await wait_all_tasks_blocked()
-        assert (good.answers, good.errors, bad.answers) == ([7], [], [])
-        assert isinstance(bad.errors[0], ValueError)
-
-    play(scenario)
-
-
-def test_a_worker_works_for_the_client_of_its_caller() -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        pool = HandlerPool(Driver(InlineWorkers(), clock), workers=1, queued_max=1, clock=clock)
-        callers = [FakeCaller(Client("host", number)) for number in range(2)]
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(pool.run)
-            for caller in callers:
-                pool.add(call(CLIENT.get), caller)
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
             await wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
-        assert [caller.answers for caller in callers] == [[caller.client] for caller in callers]
-
-    trio.run(main)
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_a_close_has_all_calls_made_that_came_before(workers: int) -> None:
-    async def main() -> None:
-        clock, gates = ManualClock(), Gates()
-        driver = Driver(gates, clock)
-        pool = HandlerPool(driver, workers=workers, queued_max=2, clock=clock)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(pool.run)
-            callers = [add(pool, int, number) for number in range(9)]
-            await wait_all_tasks_blocked()
-            pool.close()
-            late = add(pool, int)
-            assert isinstance(late.errors[0], ConnectionEnded)
+            assert not callers[0].answers
             await gates.open_all()
-        assert [caller.answers for caller in callers] == [[number] for number in range(9)]
-
-    trio.run(main)
-
-
-def test_a_cancelled_pool_finishes_calls_that_have_begun_and_ends_the_other_callers() -> None:
-    async def main() -> None:
-        clock, gates = ManualClock(), Gates()
-        pool = HandlerPool(Driver(gates, clock), workers=1, queued_max=1, clock=clock)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(pool.run)
-            callers = [add(pool, int, number) for number in range(4)]
-            await wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
-            with trio.CancelScope(shield=True):
-                await wait_all_tasks_blocked()
-                assert not callers[0].answers
-                await gates.open_all()
-        callers.append(add(pool, int))
-        assert [caller.answers for caller in callers] == [[0], [], [], [], []]
-        assert not callers[0].errors
-        assert all(isinstance(caller.errors[0], ConnectionEnded) for caller in callers[1:])
-
-    trio.run(main)
+    callers.append(add(pool, int))
+    assert [caller.answers for caller in callers] == [[0], [], [], [], []]
+    assert not callers[0].errors
+    assert all(isinstance(caller.errors[0], ConnectionEnded) for caller in callers[1:])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trio
 
+from broker.network.handshake_refusals import HandshakeRefusal
 from broker.network.handshakes import MOST_BYTES, HandshakeBounds, HandshakeStatistics
 from broker.request import RequestContext
 from broker.world.tls_stream import TlsStream
@@ -19,7 +20,7 @@ from tests.support.certificates import client_identity, expired
 from tests.support.connection_requests import HEARTBEAT, echo, heartbeat
 from tests.support.fake_handlers import AsyncClient, Harness, running_server
 from tests.support.networks import Net, SocketNet, wait_until
-from tests.support.tls_network import TlsNet, client_end, shake, tls_listeners
+from tests.support.tls_network import TlsNet, client_end, shake
 from tls.authority import Identity
 
 ALICE = client_identity()
@@ -58,46 +59,38 @@ class Seen:
         ("required", ALICE, "RULE:^CN=([^,]+),.*$/$1/U", "User:ALICE"),
     ],
 )
-def test_s_tls_1_a_client_is_who_its_certificate_says(
+async def test_s_tls_1_a_client_is_who_its_certificate_says(
     net: Net, auth: str, identity: Identity | None, rules: str, principal: str
 ) -> None:
     tls = TlsNet(net, identity, ssl_client_auth=auth, ssl_principal_mapping_rules=rules)
     seen = Seen()
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: seen}) as harness:
-            for _ in range(2):  # the second is remembered
-                client = await harness.connect()
-                await client.call(HEARTBEAT, 4)
-            assert handshakes(harness).succeeded == {"PLAINTEXT": 2}
-            assert handshakes(harness).failed == {}
-
-    tls.run(main)
+    async with running_server(tls, {HEARTBEAT: seen}) as harness:
+        for _ in range(2):  # the second is remembered
+            client = await harness.connect()
+            await client.call(HEARTBEAT, 4)
+        assert handshakes(harness).succeeded == {"PLAINTEXT": 2}
+        assert handshakes(harness).failed == {}
     assert seen.principals == [principal] * 2
     assert seen.protocols == ["SSL"] * 2
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
-def test_requests_that_come_with_the_end_of_a_handshake_are_served(net: Net, version: str) -> None:
+async def test_requests_that_come_with_the_end_of_a_handshake_are_served(
+    net: Net, version: str
+) -> None:
     """The broker takes them from below together with the client's last words."""
     tls = TlsNet(net, ALICE, ssl_client_auth="required")
     frames = b"".join(heartbeat(number, number) for number in range(5000))
     assert len(frames) > 2 * MOST_BYTES
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            client = AsyncClient(
-                client_end(tls.below.connect(harness.port), ALICE, version=version)
-            )
-            harness.clients.append(client)
-            await shake(client.stream)  # type: ignore[arg-type]
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(client.send, frames)
-                for number in range(5000):
-                    answer = await client.response(HEARTBEAT, 4, number)
-                    assert answer.throttle_time_ms == number
-
-    tls.run(main)
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        client = AsyncClient(client_end(tls.below.connect(harness.port), ALICE, version=version))
+        harness.clients.append(client)
+        await shake(client.stream)  # type: ignore[arg-type]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.send, frames)
+            for number in range(5000):
+                answer = await client.response(HEARTBEAT, 4, number)
+                assert answer.throttle_time_ms == number
 
 
 # ---- what is refused
@@ -184,9 +177,10 @@ async def flooding(tls: TlsNet, harness: Harness) -> None:
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
-def test_what_is_refused_is_told_in_a_line_and_nobody_else_minds(
+async def test_what_is_refused_is_told_in_a_line_and_nobody_else_minds(
     net: Net, act: Callable[[TlsNet, Harness], Any], text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     tls = TlsNet(
         net,
         ALICE,
@@ -194,100 +188,61 @@ def test_what_is_refused_is_told_in_a_line_and_nobody_else_minds(
         ssl_enabled_protocols="TLSv1.3",
         ssl_principal_mapping_rules="RULE:^CN=alice,.*$/alice/",
     )
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            bystander = await harness.connect()
-            await bystander.call(HEARTBEAT, 4)
-            with trio.fail_after(PATIENCE_S):
-                await act(tls, harness)
-            await wait_until(lambda: handshakes(harness).failed == {"PLAINTEXT": 1})
-            await wait_until(lambda: handshakes(harness).under_way == 0)
-            await wait_until(lambda: harness.server.statistics().connections["PLAINTEXT"] == 1)
-            await bystander.call(HEARTBEAT, 4)
-
-    with caplog.at_level(logging.INFO):
-        tls.run(main)
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        bystander = await harness.connect()
+        await bystander.call(HEARTBEAT, 4)
+        with trio.fail_after(PATIENCE_S):
+            await act(tls, harness)
+        await wait_until(lambda: handshakes(harness).failed == {"PLAINTEXT": 1})
+        await wait_until(lambda: handshakes(harness).under_way == 0)
+        await wait_until(lambda: harness.server.statistics().connections["PLAINTEXT"] == 1)
+        await bystander.call(HEARTBEAT, 4)
     (said,) = (r.getMessage() for r in caplog.records if r.levelno >= logging.INFO)
     assert said.startswith("Failed authentication with /127.0.0.1 (SSL handshake failed: ")
     assert text in said
     assert said.endswith("on listener PLAINTEXT (1 times)")
 
 
-def test_a_flood_of_failures_is_told_in_one_line(
-    net: Net, caplog: pytest.LogCaptureFixture
+async def test_a_flood_of_failures_is_told_in_one_line(
+    tls: TlsNet, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tls = TlsNet(net)
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            for _ in range(50):
-                await plain(heartbeat(1))(tls, harness)
-            await wait_until(lambda: handshakes(harness).failed == {"PLAINTEXT": 50})
-
-    with caplog.at_level(logging.INFO):
-        tls.run(main)
+    caplog.set_level(logging.INFO)
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        for _ in range(50):
+            await plain(heartbeat(1))(tls, harness)
+        await wait_until(lambda: handshakes(harness).failed == {"PLAINTEXT": 50})
     assert len([r for r in caplog.records if r.levelno >= logging.INFO]) == 1
 
 
-def test_who_only_tries_whether_the_port_is_open_is_no_failure(
-    net: Net, caplog: pytest.LogCaptureFixture
+async def test_who_only_tries_whether_the_port_is_open_is_no_failure(
+    tls: TlsNet, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tls = TlsNet(net)
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            stream = tls.below.connect(harness.port)
-            await wait_until(lambda: handshakes(harness).under_way == 1)
-            stream.close()
-            await wait_until(lambda: handshakes(harness).under_way == 0)
-            assert handshakes(harness).failed == {}
-
-    with caplog.at_level(logging.INFO):
-        tls.run(main)
+    caplog.set_level(logging.INFO)
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        stream = tls.below.connect(harness.port)
+        await wait_until(lambda: handshakes(harness).under_way == 1)
+        stream.close()
+        await wait_until(lambda: handshakes(harness).under_way == 0)
+        assert handshakes(harness).failed == {}
     assert caplog.records == []
 
 
 # ---- bounds
 
 
-def bounded(tls: TlsNet, **bounds: Any) -> TlsNet:
-    """Give the server other bounds, when it is made."""
-    settings = tls._settings
-    net = tls
-
-    class Bounded(TlsNet):
-        def __init__(self) -> None:
-            super().__init__(net.below, net._identity, **settings)
-
-        @property
-        def secured(self) -> Any:  # type: ignore[override]
-            made = self.__dict__.get("made")
-            if made is None:
-                made = tls_listeners(self.clock, HandshakeBounds(**bounds), **settings)
-                self.__dict__["made"] = made
-            return made
-
-    return Bounded()
-
-
 @pytest.mark.parametrize("says_something", [False, True])
-def test_a_handshake_that_does_not_end_is_ended(net: Net, says_something: bool) -> None:
-    tls = bounded(TlsNet(net), longest_s=0.5)
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            client = AsyncClient(tls.below.connect(harness.port))
-            harness.clients.append(client)
-            if says_something:
-                await client.send(b"\x16\x03\x01")
-            with trio.fail_after(PATIENCE_S):
-                assert await client.closed_by_peer()
-            assert handshakes(harness).failed == {"PLAINTEXT": 1}
-            assert [refusal.name for refusal in handshakes(harness).refused] == ["SLOW"]
-            await (await harness.connect()).call(HEARTBEAT, 4)
-
-    tls.run(main)
+async def test_a_handshake_that_does_not_end_is_ended(net: Net, says_something: bool) -> None:
+    tls = TlsNet(net, bounds=HandshakeBounds(longest_s=0.5))
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        client = AsyncClient(tls.below.connect(harness.port))
+        harness.clients.append(client)
+        if says_something:
+            await client.send(b"\x16\x03\x01")
+        with trio.fail_after(PATIENCE_S):
+            assert await client.closed_by_peer()
+        assert handshakes(harness).failed == {"PLAINTEXT": 1}
+        assert [refusal.name for refusal in handshakes(harness).refused] == ["SLOW"]
+        await (await harness.connect()).call(HEARTBEAT, 4)
 
 
 async def half_open(tls: TlsNet, harness: Harness, count: int) -> list[AsyncClient]:
@@ -300,68 +255,43 @@ async def half_open(tls: TlsNet, harness: Harness, count: int) -> list[AsyncClie
 
 
 @pytest.mark.parametrize("bound", ["most", "most_of_address"])
-def test_so_many_shake_hands_in_all_and_of_one_address_and_the_others_wait_for_them(
+async def test_so_many_shake_hands_in_all_and_of_one_address_and_the_others_wait_for_them(
     net: Net, bound: str
 ) -> None:
-    tls = bounded(TlsNet(net), **{bound: 3})
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            stalled = await half_open(tls, harness, 6)
-            await wait_until(lambda: handshakes(harness).waiting == 3)
-            assert handshakes(harness).placed == 3
-            stalled.pop(0).close()
-            await wait_until(lambda: handshakes(harness).waiting == 2)
-            assert handshakes(harness).placed == 3
-            # One more, which is well: it is served when those that stall have been ended.
-            with trio.fail_after(PATIENCE_S):
-                good = await harness.connect()
-                await good.call(HEARTBEAT, 4)
-            assert handshakes(harness).refused.keys() == {_refusal("CLOSED"), _refusal("CROWD")}
-            for client in stalled[:2]:
-                assert await client.closed_by_peer()
-
-    tls.run(main)
-
-
-def test_a_client_that_sends_no_more_waits_for_no_place(net: Net) -> None:
-    tls = bounded(TlsNet(net), most=1)
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            placed, waiting = await half_open(tls, harness, 2)
-            await wait_until(lambda: handshakes(harness).waiting == 1)
-            net.send_eof(waiting.stream)
-            await wait_until(lambda: handshakes(harness).waiting == 0)
-            assert handshakes(harness).placed == 1
-            assert handshakes(harness).refused == {_refusal("CLOSED"): 1}
-            placed.close()
-
-    tls.run(main)
+    tls = TlsNet(net, bounds=HandshakeBounds(**{bound: 3}))
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        stalled = await half_open(tls, harness, 6)
+        await wait_until(lambda: handshakes(harness).waiting == 3)
+        assert handshakes(harness).placed == 3
+        stalled.pop(0).close()
+        await wait_until(lambda: handshakes(harness).waiting == 2)
+        assert handshakes(harness).placed == 3
+        # One more, which is well: it is served when those that stall have been ended.
+        with trio.fail_after(PATIENCE_S):
+            good = await harness.connect()
+            await good.call(HEARTBEAT, 4)
+        assert handshakes(harness).refused.keys() == {
+            HandshakeRefusal.CLOSED,
+            HandshakeRefusal.CROWD,
+        }
+        for client in stalled[:2]:
+            assert await client.closed_by_peer()
 
 
-def _refusal(name: str) -> Any:
-    from broker.network.handshake_refusals import HandshakeRefusal
-
-    return HandshakeRefusal[name]
-
-
-def test_without_a_crowd_nobody_is_ended_for_being_slow(net: Net) -> None:
-    tls = bounded(TlsNet(net), most=3)
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            await half_open(tls, harness, 3)
-            await wait_until(lambda: handshakes(harness).placed == 3)
-            await tls.clock.sleep(2)
-            assert handshakes(harness).placed == 3
-
-    tls.run(main)
+async def test_without_a_crowd_nobody_is_ended_for_being_slow(net: Net) -> None:
+    tls = TlsNet(net, bounds=HandshakeBounds(most=3))
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        await half_open(tls, harness, 3)
+        await wait_until(lambda: handshakes(harness).placed == 3)
+        await tls.clock.sleep(2)
+        assert handshakes(harness).placed == 3
 
 
-def test_the_loop_serves_others_while_a_handshake_computes(monkeypatch: Any) -> None:
+async def test_the_loop_serves_others_while_a_handshake_computes(
+    sockets: SocketNet, monkeypatch: Any
+) -> None:
     """Its dear step is in a thread: here it waits until another client was answered."""
-    tls = TlsNet(SocketNet())
+    tls = TlsNet(sockets)
     answered = threading.Event()
     threads: list[str] = []
     advance = TlsStream.advance
@@ -372,52 +302,40 @@ def test_the_loop_serves_others_while_a_handshake_computes(monkeypatch: Any) -> 
             assert answered.wait(PATIENCE_S)
         return advance(stream)
 
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            good = await harness.connect()
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        good = await harness.connect()
+        await good.call(HEARTBEAT, 4)
+        monkeypatch.setattr(TlsStream, "advance", slow)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(harness.connect)
+            await wait_until(lambda: bool(threads))
             await good.call(HEARTBEAT, 4)
-            monkeypatch.setattr(TlsStream, "advance", slow)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(harness.connect)
-                await wait_until(lambda: bool(threads))
-                await good.call(HEARTBEAT, 4)
-                answered.set()
-
-    tls.run(main)
+            answered.set()
     assert threads != [threading.main_thread().name]
 
 
-def test_a_server_that_stops_waits_for_no_handshake(net: Net) -> None:
-    tls = TlsNet(net)
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            await half_open(tls, harness, 3)
-            await wait_until(lambda: handshakes(harness).placed == 3)
-            with trio.fail_after(4):
-                await harness.server.close(5)
-            assert handshakes(harness).under_way == 0
-
-    tls.run(main)
+async def test_a_server_that_stops_waits_for_no_handshake(tls: TlsNet) -> None:
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        await half_open(tls, harness, 3)
+        await wait_until(lambda: handshakes(harness).placed == 3)
+        with trio.fail_after(4):
+            await harness.server.close(5)
+        assert handshakes(harness).under_way == 0
 
 
-def test_who_was_refused_can_read_why_though_its_request_is_unread(net: Net) -> None:
+async def test_who_was_refused_can_read_why_though_its_request_is_unread(net: Net) -> None:
     """Closing over unread bytes would reset the connection, and take the alert away."""
     tls = TlsNet(net, None, ssl_client_auth="required")
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            stream = client_end(tls.below.connect(harness.port), version="TLSv1.3")
-            harness.clients.append(AsyncClient(stream))
-            await shake(stream)  # as far as the client knows all is well
-            with suppress(OSError):
-                await harness.clients[-1].send(heartbeat(1) * 3000)
-            with pytest.raises(OSError) as caught, trio.fail_after(PATIENCE_S):
-                await harness.clients[-1].receive_until_closed()
-            assert caught.value.errno == errno.EPROTO
-            assert "certificate required" in str(caught.value).lower().replace("_", " ")
-
-    tls.run(main)
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        stream = client_end(tls.below.connect(harness.port), version="TLSv1.3")
+        harness.clients.append(AsyncClient(stream))
+        await shake(stream)  # as far as the client knows all is well
+        with suppress(OSError):
+            await harness.clients[-1].send(heartbeat(1) * 3000)
+        with pytest.raises(OSError) as caught, trio.fail_after(PATIENCE_S):
+            await harness.clients[-1].receive_until_closed()
+        assert caught.value.errno == errno.EPROTO
+        assert "certificate required" in str(caught.value).lower().replace("_", " ")
 
 
 @pytest.mark.parametrize(
@@ -428,11 +346,11 @@ def test_who_was_refused_can_read_why_though_its_request_is_unread(net: Net) -> 
         ("TLSv1.2", "none", [True, True]),
     ],
 )
-def test_only_the_end_of_a_handshake_without_a_certificate_is_taken_on_the_loop(
-    version: str, auth: str, dear: list[bool], monkeypatch: pytest.MonkeyPatch
+async def test_only_the_end_of_a_handshake_without_a_certificate_is_taken_on_the_loop(
+    sockets: SocketNet, version: str, auth: str, dear: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A signature, a key or a chain is the client's choice, and may cost milliseconds."""
-    tls = TlsNet(SocketNet(), ssl_client_auth=auth)
+    tls = TlsNet(sockets, ssl_client_auth=auth)
     in_threads: list[bool] = []
     advance = TlsStream.advance
 
@@ -442,13 +360,9 @@ def test_only_the_end_of_a_handshake_without_a_certificate_is_taken_on_the_loop(
         return advance(stream)
 
     monkeypatch.setattr(TlsStream, "advance", noted)
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: echo}) as harness:
-            stream = client_end(tls.below.connect(harness.port), ALICE, version=version)
-            harness.clients.append(AsyncClient(stream))
-            await shake(stream)
-            await harness.clients[-1].call(HEARTBEAT, 4)
-
-    tls.run(main)
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        stream = client_end(tls.below.connect(harness.port), ALICE, version=version)
+        harness.clients.append(AsyncClient(stream))
+        await shake(stream)
+        await harness.clients[-1].call(HEARTBEAT, 4)
     assert in_threads == dear

@@ -1,6 +1,7 @@
 """Requests behind replies that their client does not take (`broker.network.finishing`)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from protocol.messages.leave_group import MemberResponse
 from protocol.messages.registry import SPECS, response_api
 from storage.waits import Signal
 from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
-from tests.support.fake_handlers import AsyncClient, Harness, running_server
+from tests.support.fake_handlers import AsyncClient, Harness, connected
 from tests.support.memory_transport import BUFFER_BYTES
 from tests.support.networks import MemoryNet, wait_until
 from tests.support.wire_client import request_frame
@@ -50,18 +51,16 @@ class Behind:
             await self.client.response(FETCH, 12)
 
 
-def play(
-    scenario: Callable[[Behind], Awaitable[None]],
-    parks: tuple[bool, bool],
-    key: ApiKey = LEAVE_GROUP,
-    *,
-    has_gone: bool = False,
-) -> None:
-    """`parks`: whether the request is parked for the first and for the second signal.
+@asynccontextmanager
+async def queued(
+    net: MemoryNet, parks: tuple[bool, bool], key: ApiKey = LEAVE_GROUP, *, has_gone: bool = False
+) -> AsyncIterator[Behind]:
+    """Send such a request; in this network no turn is over by the clock.
+
+    `parks`: whether the request is parked for the first and for the second signal.
 
     `has_gone`: the client has, before the request is handled.
     """
-    net = MemoryNet()  # where no turn is over by the clock
     go = Signal[None](), Signal[None]()
     seen: list[str] = []
     reply = fetch_reply(bytes(60_000))  # less than a turn's; some of them fill the pipe
@@ -79,23 +78,19 @@ def play(
             answer.members = [MemberResponse(member_id=NAME)]
         return answer
 
-    async def main() -> None:
-        handlers = {FETCH: lambda ctx, request: reply, HEARTBEAT: echo, key: work}
-        async with running_server(net, handlers) as harness:
-            client = await harness.connect()
-            for _ in range(BEFORE - 1):
-                await client.send(request_frame(FETCH, 12))
-                await net.settle()
-            frames = [request_frame(FETCH, 12), request_frame(key, SPECS[key].max_version)]
-            await client.send(b"".join(frames))
-            behind = Behind(harness, net, client, go, seen)
-            if has_gone:
-                net.reset(client.stream)
-            else:
-                await behind.sees("began")
-            await scenario(behind)
-
-    net.run(main)
+    handlers = {FETCH: lambda ctx, request: reply, HEARTBEAT: echo, key: work}
+    async with connected(net, handlers) as (harness, client):
+        for _ in range(BEFORE - 1):
+            await client.send(request_frame(FETCH, 12))
+            await net.settle()
+        frames = [request_frame(FETCH, 12), request_frame(key, SPECS[key].max_version)]
+        await client.send(b"".join(frames))
+        behind = Behind(harness, net, client, go, seen)
+        if has_gone:
+            net.reset(client.stream)
+        else:
+            await behind.sees("began")
+        yield behind
 
 
 async def is_answered(behind: Behind, key: ApiKey = LEAVE_GROUP) -> None:
@@ -108,23 +103,20 @@ async def is_answered(behind: Behind, key: ApiKey = LEAVE_GROUP) -> None:
 
 @pytest.mark.parametrize("key", [LEAVE_GROUP, LIST_OFFSETS])
 @pytest.mark.parametrize("parks", PARKS)
-def test_its_work_is_done_before_its_client_takes_a_reply(
-    parks: tuple[bool, bool], key: ApiKey
+async def test_its_work_is_done_before_its_client_takes_a_reply(
+    pipes: MemoryNet, parks: tuple[bool, bool], key: ApiKey
 ) -> None:
-    async def scenario(behind: Behind) -> None:
+    async with queued(pipes, parks, key) as behind:
         for done, signal in enumerate(behind.go, 2):
             signal.fire()
             await behind.sees(*DONE[: done if done == 2 else None])
         await behind.take_replies()
         await is_answered(behind, key)
 
-    play(scenario, parks, key)
 
-
-def test_its_reply_counts_with_those_before() -> None:
+async def test_its_reply_counts_with_those_before(pipes: MemoryNet) -> None:
     """So clients that read nothing cannot have more made for them than is kept for all."""
-
-    async def scenario(behind: Behind) -> None:
+    async with queued(pipes, (False, False)) as behind:
         backlog = behind.harness.server._services.backlog
         before = backlog.bytes
         assert before > 0
@@ -139,15 +131,13 @@ def test_its_reply_counts_with_those_before() -> None:
         await is_answered(behind)
         assert (backlog.bytes, connection._state.ahead) == (0, 0)
 
-    play(scenario, (False, False))
-
 
 @pytest.mark.parametrize("parks", PARKS)
 @pytest.mark.parametrize("fired", [0, 1])
-def test_its_connection_goes_on_with_it_when_the_replies_are_taken(
-    fired: int, parks: tuple[bool, bool]
+async def test_its_connection_goes_on_with_it_when_the_replies_are_taken(
+    pipes: MemoryNet, fired: int, parks: tuple[bool, bool]
 ) -> None:
-    async def scenario(behind: Behind) -> None:
+    async with queued(pipes, parks) as behind:
         for signal in behind.go[:fired]:
             signal.fire()
         await behind.sees(*DONE[: 1 + fired])
@@ -161,16 +151,14 @@ def test_its_connection_goes_on_with_it_when_the_replies_are_taken(
         await behind.sees(*DONE)
         await is_answered(behind)
 
-    play(scenario, parks)
-
 
 @pytest.mark.parametrize("key", [LEAVE_GROUP, LIST_OFFSETS])
 @pytest.mark.parametrize("parks", PARKS)
 @pytest.mark.parametrize("fired", [0, 1])
-def test_it_ends_with_its_client_if_it_is_parked_or_changes_nothing(
-    fired: int, parks: tuple[bool, bool], key: ApiKey
+async def test_it_ends_with_its_client_if_it_is_parked_or_changes_nothing(
+    pipes: MemoryNet, fired: int, parks: tuple[bool, bool], key: ApiKey
 ) -> None:
-    async def scenario(behind: Behind) -> None:
+    async with queued(pipes, parks, key) as behind:
         for signal in behind.go[:fired]:
             signal.fire()
         await behind.sees(*DONE[: 1 + fired])
@@ -187,14 +175,13 @@ def test_it_ends_with_its_client_if_it_is_parked_or_changes_nothing(
         behind.go[1].fire()
         await behind.sees(*DONE)
 
-    play(scenario, parks, key)
-
 
 @pytest.mark.parametrize("parks", PARKS)
-def test_it_is_finished_if_its_client_had_gone_before_the_replies_were_sent(
+async def test_it_is_finished_if_its_client_had_gone_before_the_replies_were_sent(
+    pipes: MemoryNet,
     parks: tuple[bool, bool],
 ) -> None:
-    async def scenario(behind: Behind) -> None:
+    async with queued(pipes, parks, has_gone=True) as behind:
         if parks[0]:
             await behind.sees("began", "ended")
             return
@@ -204,12 +191,12 @@ def test_it_is_finished_if_its_client_had_gone_before_the_replies_were_sent(
             behind.go[1].fire()
         await wait_until(lambda: behind.seen[-1] == "ended")
 
-    play(scenario, parks, has_gone=True)
-
 
 @pytest.mark.parametrize("fires_before", [False, True])
-def test_the_time_until_the_replies_are_taken_is_remote(fires_before: bool) -> None:
-    async def scenario(behind: Behind) -> None:
+async def test_the_time_until_the_replies_are_taken_is_remote(
+    pipes: MemoryNet, fires_before: bool
+) -> None:
+    async with queued(pipes, (False, False)) as behind:
         if fires_before:
             await trio.sleep(2)
             for signal in behind.go:
@@ -226,17 +213,15 @@ def test_the_time_until_the_replies_are_taken_is_remote(fires_before: bool) -> N
         assert phases["remote"].total_s == pytest.approx(3, abs=0.1)
         assert phases["queue"].total_s + phases["local"].total_s < 0.1
 
-    play(scenario, (False, False))
-
 
 @pytest.mark.parametrize("parks", PARKS)
 @pytest.mark.parametrize("has_gone", [False, True])
-def test_it_is_dropped_when_the_broker_stops(parks: tuple[bool, bool], has_gone: bool) -> None:
-    async def scenario(behind: Behind) -> None:
+async def test_it_is_dropped_when_the_broker_stops(
+    pipes: MemoryNet, parks: tuple[bool, bool], has_gone: bool
+) -> None:
+    async with queued(pipes, parks) as behind:
         if has_gone:
             behind.net.reset(behind.client.stream)
             await behind.net.settle()
         await behind.harness.server.close(0.1)
         assert behind.seen == ["began", "ended"]
-
-    play(scenario, parks)

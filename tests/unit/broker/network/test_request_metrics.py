@@ -7,20 +7,14 @@ import trio
 
 from broker.network.request_metrics import PHASES, RequestMetrics, RequestTimes, note_sent
 from broker.request import RequestContext
-from protocol.api_keys import ApiKey
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.heartbeat import HeartbeatResponse
 from storage.distribution import FOLD
 from storage.waits import call, sleep
+from tests.support.connection_requests import HEARTBEAT, heartbeat
 from tests.support.fake_handlers import Parking, running_server
 from tests.support.networks import Net
-from tests.support.wire_client import request_frame
 
-HEARTBEAT = ApiKey.HEARTBEAT
 KINDS = ("ready", "parked", "worker", "aside")
-
-
-def heartbeat(correlation_id: int) -> bytes:
-    return request_frame(HEARTBEAT, 4, HeartbeatRequest(), correlation_id=correlation_id)
 
 
 def answering(kind: str, pending: list[Parking]) -> Any:
@@ -50,7 +44,7 @@ def sums(times: RequestTimes) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_phases_add_up_to_the_total(
+async def test_the_phases_add_up_to_the_total(
     net: Net, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pending: list[Parking] = []
@@ -59,28 +53,25 @@ def test_the_phases_add_up_to_the_total(
         await trio.sleep(0.02)
         return work(*values)
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: answering(kind, pending)}) as harness:
-            monkeypatch.setattr(net.workers, "in_thread", slow_thread)
-            client = await harness.connect()
-            await client.send(b"".join(map(heartbeat, range(5))))
-            for number in range(5):
-                if kind == "parked":
-                    await net.settle()
-                    await trio.sleep(0.02)
-                    pending[number].complete(HeartbeatResponse())
-                await client.response(HEARTBEAT, 4, number)
-            times = harness.channel.statistics().requests["Heartbeat"]
-            assert {times.phases[phase].count for phase in PHASES} == {5}
-            found = sums(times)
-            total = found.pop("total")
-            # The clock is asked a last time when a parked reply goes on: nobody's time is lost.
-            assert sum(found.values()) == pytest.approx(total, abs=0.01)
-            if kind != "ready":
-                waited = found["local" if kind == "worker" else "remote"]
-                assert waited >= 5 * 0.02 * 0.9
-
-    net.run(main)
+    async with running_server(net, {HEARTBEAT: answering(kind, pending)}) as harness:
+        monkeypatch.setattr(net.workers, "in_thread", slow_thread)
+        client = await harness.connect()
+        await client.send(b"".join(map(heartbeat, range(5))))
+        for number in range(5):
+            if kind == "parked":
+                await net.settle()
+                await trio.sleep(0.02)
+                pending[number].complete(HeartbeatResponse())
+            await client.response(HEARTBEAT, 4, number)
+        times = harness.channel.statistics().requests["Heartbeat"]
+        assert {times.phases[phase].count for phase in PHASES} == {5}
+        found = sums(times)
+        total = found.pop("total")
+        # The clock is asked a last time when a parked reply goes on: nobody's time is lost.
+        assert sum(found.values()) == pytest.approx(total, abs=0.01)
+        if kind != "ready":
+            waited = found["local" if kind == "worker" else "remote"]
+            assert waited >= 5 * 0.02 * 0.9
 
 
 def test_replies_that_leave_together_wait_for_the_last() -> None:

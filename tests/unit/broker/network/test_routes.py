@@ -15,6 +15,7 @@ from protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.fake_handlers import (
     AsyncClient,
     Harness,
+    connected,
     empty_reply,
     fake,
     running_server,
@@ -59,68 +60,58 @@ async def refused(harness: Harness, client: AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("listener", ["PLAINTEXT", "ANOTHER"])
-def test_a_stranger_is_served_what_its_table_has_and_nothing_else(net: Net, listener: str) -> None:
+async def test_a_stranger_is_served_what_its_table_has_and_nothing_else(
+    net: Net, listener: str
+) -> None:
     door = Doorkeeper(listener)
-
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: door.serve}, entrance=door.entrance) as harness:
-            client = await harness.connect()
-            if listener == "ANOTHER":
-                await client.call(HEARTBEAT, 4)
-                await client.send(request_frame(HANDSHAKE, 1))
-            else:
-                await client.call(VERSIONS, 4)
-                await client.send(request_frame(HEARTBEAT, 4))
-            await refused(harness, client)
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: door.serve}, entrance=door.entrance) as (harness, client):
+        if listener == "ANOTHER":
+            await client.call(HEARTBEAT, 4)
+            await client.send(request_frame(HANDSHAKE, 1))
+        else:
+            await client.call(VERSIONS, 4)
+            await client.send(request_frame(HEARTBEAT, 4))
+        await refused(harness, client)
     assert len(door.seen) == (listener == "ANOTHER")
 
 
-def test_another_table_holds_from_the_next_request_on_also_of_those_sent_ahead(net: Net) -> None:
+async def test_another_table_holds_from_the_next_request_on_also_of_those_sent_ahead(
+    net: Net,
+) -> None:
     door = Doorkeeper("PLAINTEXT")
-
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: door.serve}, entrance=door.entrance) as harness:
-            client, stranger = await harness.connect(), await harness.connect()
-            await client.send(
-                request_frame(VERSIONS, 4, correlation_id=1)
-                + request_frame(HANDSHAKE, 1, correlation_id=2)
-                + request_frame(HEARTBEAT, 4, correlation_id=3)
-            )
-            await client.response(VERSIONS, 4, 1)
-            await client.response(HANDSHAKE, 1, 2)
-            assert (await client.response(HEARTBEAT, 4, 3)).throttle_time_ms == 7
-            # The handshake is behind it, and others have still to come in.
-            await client.send(request_frame(HANDSHAKE, 1))
-            assert await client.closed_by_peer()
-            await stranger.send(request_frame(HEARTBEAT, 4))
-            await refused(harness, stranger)
-            # One count for all tables.
-            times = harness.channel.statistics().requests
-            assert {name: found.requests for name, found in times.items()} == {
-                "ApiVersions": 1,
-                "DescribeCluster": 1,
-                "Heartbeat": 1,
-            }
-
-    net.run(main)
+    async with running_server(net, {HEARTBEAT: door.serve}, entrance=door.entrance) as harness:
+        client, stranger = await harness.connect(), await harness.connect()
+        await client.send(
+            request_frame(VERSIONS, 4, correlation_id=1)
+            + request_frame(HANDSHAKE, 1, correlation_id=2)
+            + request_frame(HEARTBEAT, 4, correlation_id=3)
+        )
+        await client.response(VERSIONS, 4, 1)
+        await client.response(HANDSHAKE, 1, 2)
+        assert (await client.response(HEARTBEAT, 4, 3)).throttle_time_ms == 7
+        # The handshake is behind it, and others have still to come in.
+        await client.send(request_frame(HANDSHAKE, 1))
+        assert await client.closed_by_peer()
+        await stranger.send(request_frame(HEARTBEAT, 4))
+        await refused(harness, stranger)
+        # One count for all tables.
+        times = harness.channel.statistics().requests
+        assert {name: found.requests for name, found in times.items()} == {
+            "ApiVersions": 1,
+            "DescribeCluster": 1,
+            "Heartbeat": 1,
+        }
     assert [info.principal for info in door.seen] == ["User:alice"]
 
 
-def test_a1b_1_unknown_versions_are_answered_from_the_connections_own_table(net: Net) -> None:
+async def test_a1b_1_unknown_versions_are_answered_from_the_connections_own_table(net: Net) -> None:
     door = Doorkeeper("PLAINTEXT")
     frame = bytearray(request_frame(VERSIONS, 4, correlation_id=9))
     frame[6:8] = b"\x00\x63"
-
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: door.serve}, entrance=door.entrance) as harness:
-            client = await harness.connect()
-            await client.send(bytes(frame))
-            response = await client.response(VERSIONS, 0, 9)
-            assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-            await client.call(HANDSHAKE, 1)
-            await client.send(bytes(frame))  # inside nobody serves ApiVersions
-            await refused(harness, client)
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: door.serve}, entrance=door.entrance) as (harness, client):
+        await client.send(bytes(frame))
+        response = await client.response(VERSIONS, 0, 9)
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+        await client.call(HANDSHAKE, 1)
+        await client.send(bytes(frame))  # inside nobody serves ApiVersions
+        await refused(harness, client)

@@ -17,7 +17,14 @@ from protocol.api_keys import ApiKey
 from protocol.messages.heartbeat import HeartbeatResponse
 from storage.waits import Signal
 from tests.support.connection_requests import fetch_reply
-from tests.support.fake_handlers import AsyncClient, Parking, empty_reply, running_server, settings
+from tests.support.fake_handlers import (
+    AsyncClient,
+    Parking,
+    connected,
+    empty_reply,
+    running_server,
+    settings,
+)
 from tests.support.networks import MemoryNet, Net, wait_until
 from tests.support.wire_client import request_frame
 
@@ -32,47 +39,43 @@ def server_on(transport: Transport, net: Net) -> SocketServer:
     return SocketServer(settings(), channel, transport)
 
 
-def test_s_start_3_clients_may_connect_before_the_server_serves(net: Net) -> None:
-    async def main() -> None:
-        server = server_on(net.transport, net)
-        (bound,) = server.bind()
-        assert bound.port > 0
-        client = AsyncClient(net.connect(bound.port))
-        await client.send(request_frame(HEARTBEAT, 4))
-        await net.settle()
-        assert client.has_nothing()
-        async with trio.open_nursery() as nursery:
-            await nursery.start(server.serve)
-            assert await client.closed_by_peer()  # not served here
-            await server.close(1)
-        client.close()
-
-    net.run(main)
+async def test_s_start_3_clients_may_connect_before_the_server_serves(net: Net) -> None:
+    server = server_on(net.transport, net)
+    (bound,) = server.bind()
+    assert bound.port > 0
+    client = AsyncClient(net.connect(bound.port))
+    await client.send(request_frame(HEARTBEAT, 4))
+    await net.settle()
+    assert client.has_nothing()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(server.serve)
+        assert await client.closed_by_peer()  # not served here
+        await server.close(1)
+    client.close()
 
 
-def test_an_address_that_cannot_be_used_is_one_clear_error_and_no_port_is_kept(net: Net) -> None:
-    async def main() -> None:
-        first = server_on(net.transport, net)
-        (taken,) = first.bind()
-        free = Listener(name="A", host="127.0.0.1", port=0, protocol="PLAINTEXT")
-        other = Listener(name="B", host="127.0.0.1", port=taken.port, protocol="PLAINTEXT")
-        second = SocketServer(
-            settings(listeners=(free, other)),
-            RequestChannel({}, clock=net.clock),
-            net.transport,
-        )
-        message = rf"Socket server failed to bind to 127.0.0.1:{taken.port}: .*in use\.$"
-        with pytest.raises(BindError, match=message):
-            second.bind()
-        for bound in second.bound:
-            with pytest.raises(ConnectionRefusedError):
-                net.connect(bound.port)
-        first.unbind()
-        first.unbind()
+async def test_an_address_that_cannot_be_used_is_one_clear_error_and_no_port_is_kept(
+    net: Net,
+) -> None:
+    first = server_on(net.transport, net)
+    (taken,) = first.bind()
+    free = Listener(name="A", host="127.0.0.1", port=0, protocol="PLAINTEXT")
+    other = Listener(name="B", host="127.0.0.1", port=taken.port, protocol="PLAINTEXT")
+    second = SocketServer(
+        settings(listeners=(free, other)),
+        RequestChannel({}, clock=net.clock),
+        net.transport,
+    )
+    message = rf"Socket server failed to bind to 127.0.0.1:{taken.port}: .*in use\.$"
+    with pytest.raises(BindError, match=message):
+        second.bind()
+    for bound in second.bound:
         with pytest.raises(ConnectionRefusedError):
-            net.connect(taken.port)
-
-    net.run(main)
+            net.connect(bound.port)
+    first.unbind()
+    first.unbind()
+    with pytest.raises(ConnectionRefusedError):
+        net.connect(taken.port)
 
 
 def test_limits_count_by_address_and_in_all() -> None:
@@ -111,40 +114,36 @@ def test_a_listener_has_its_own_limit_and_descriptors_go_before_all() -> None:
     ],
     ids=["broker", "address", "listener", "descriptors"],
 )
-def test_connections_over_a_limit_are_closed_at_once(net: Net, limits: dict[str, Any]) -> None:
-    async def main() -> None:
-        async with running_server(net, ANSWER, **limits) as harness:
-            first, second = await harness.connect(), await harness.connect()
-            await first.call(HEARTBEAT, 4)
-            await second.call(HEARTBEAT, 4)
-            third = await harness.connect()
-            assert await third.closed_by_peer()
-            first.close()
-            await wait_until(lambda: harness.server.statistics().connections["PLAINTEXT"] == 1)
-            fourth = await harness.connect()
-            await fourth.call(HEARTBEAT, 4)
-            assert sum(harness.server.statistics().refused.values()) == 1
+async def test_connections_over_a_limit_are_closed_at_once(
+    net: Net, limits: dict[str, Any]
+) -> None:
+    async with running_server(net, ANSWER, **limits) as harness:
+        first, second = await harness.connect(), await harness.connect()
+        await first.call(HEARTBEAT, 4)
+        await second.call(HEARTBEAT, 4)
+        third = await harness.connect()
+        assert await third.closed_by_peer()
+        first.close()
+        await wait_until(lambda: harness.server.statistics().connections["PLAINTEXT"] == 1)
+        fourth = await harness.connect()
+        await fourth.call(HEARTBEAT, 4)
+        assert sum(harness.server.statistics().refused.values()) == 1
 
-    net.run(main)
 
-
-def test_idle_connections_are_closed_but_parked_requests_are_not_idle(net: Net) -> None:
+async def test_idle_connections_are_closed_but_parked_requests_are_not_idle(net: Net) -> None:
     pending = Parking()
 
     def behave(ctx: RequestContext, request: Any) -> Any:
         return pending if ctx.correlation_id == 7 else HeartbeatResponse()
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: behave}, max_idle_s=0.2) as harness:
-            idle, parked = await harness.connect(), await harness.connect()
-            await parked.send(request_frame(HEARTBEAT, 4, correlation_id=7))
-            await idle.call(HEARTBEAT, 4)
-            assert await idle.closed_by_peer()
-            assert harness.server.statistics().idle_closed == 1
-            pending.complete(HeartbeatResponse())
-            await parked.response(HEARTBEAT, 4, 7)
-
-    net.run(main)
+    async with running_server(net, {HEARTBEAT: behave}, max_idle_s=0.2) as harness:
+        idle, parked = await harness.connect(), await harness.connect()
+        await parked.send(request_frame(HEARTBEAT, 4, correlation_id=7))
+        await idle.call(HEARTBEAT, 4)
+        assert await idle.closed_by_peer()
+        assert harness.server.statistics().idle_closed == 1
+        pending.complete(HeartbeatResponse())
+        await parked.response(HEARTBEAT, 4, 7)
 
 
 class WatchedTransport:
@@ -195,56 +194,47 @@ class WatchedListening:
         self.inner.close()
 
 
-def test_running_out_of_descriptors_pauses_accepting(net: Net) -> None:
-    async def main() -> None:
-        net.transport = watched = WatchedTransport(net.transport)
-        for number in (errno.EMFILE, errno.ECONNABORTED, errno.ENOBUFS):
-            watched.failures.append(OSError(number, "injected"))
-        began = net.clock.monotonic()
-        async with running_server(net, ANSWER) as harness:
-            client = await harness.connect()
-            await client.call(HEARTBEAT, 4)
-            assert harness.server.statistics().accept_errors == 2
-            assert net.clock.monotonic() - began >= 0.2
-
-    net.run(main)
+async def test_running_out_of_descriptors_pauses_accepting(net: Net) -> None:
+    net.transport = watched = WatchedTransport(net.transport)
+    for number in (errno.EMFILE, errno.ECONNABORTED, errno.ENOBUFS):
+        watched.failures.append(OSError(number, "injected"))
+    began = net.clock.monotonic()
+    async with connected(net, ANSWER) as (harness, client):
+        await client.call(HEARTBEAT, 4)
+        assert harness.server.statistics().accept_errors == 2
+        assert net.clock.monotonic() - began >= 0.2
 
 
-def test_an_error_of_accepting_that_nobody_foresaw_is_not_hidden(net: Net) -> None:
-    async def main() -> None:
-        watched = WatchedTransport(net.transport)
-        watched.failures.append(OSError(errno.EINVAL, "injected"))
-        server = server_on(watched, net)
-        server.bind()
-        with pytest.raises(ExceptionGroup) as caught:
-            await server.serve()
-        assert "injected" in repr(caught.value.exceptions)
-
-    net.run(main)
+async def test_an_error_of_accepting_that_nobody_foresaw_is_not_hidden(net: Net) -> None:
+    watched = WatchedTransport(net.transport)
+    watched.failures.append(OSError(errno.EINVAL, "injected"))
+    server = server_on(watched, net)
+    server.bind()
+    with pytest.raises(ExceptionGroup) as caught:
+        await server.serve()
+    assert "injected" in repr(caught.value.exceptions)
 
 
-def test_s_start_5_a_client_that_knocks_while_the_server_closes_is_no_failure(net: Net) -> None:
+async def test_s_start_5_a_client_that_knocks_while_the_server_closes_is_no_failure(
+    net: Net,
+) -> None:
     """The acceptor was woken by the client; before its turn the port was given back."""
-
-    async def main() -> None:
-        watched = WatchedTransport(net.transport)
-        watched.may_go_on = trio.Event()
-        server = server_on(watched, net)
-        (bound,) = server.bind()
-        async with trio.open_nursery() as nursery:
-            await nursery.start(server.serve)
-            await watched.waiting.wait()
-            client = net.connect(bound.port)
-            await watched.woken.wait()
-            nursery.start_soon(server.close, 1)
-            await wait_until(lambda: not watched.listening.is_open)
-            watched.may_go_on.set()
-        client.close()
-
-    net.run(main)
+    watched = WatchedTransport(net.transport)
+    watched.may_go_on = trio.Event()
+    server = server_on(watched, net)
+    (bound,) = server.bind()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(server.serve)
+        await watched.waiting.wait()
+        client = net.connect(bound.port)
+        await watched.woken.wait()
+        nursery.start_soon(server.close, 1)
+        await wait_until(lambda: not watched.listening.is_open)
+        watched.may_go_on.set()
+    client.close()
 
 
-def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish(net: Net) -> None:
+async def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish(net: Net) -> None:
     pending = Parking()
     release: Signal[None] = Signal()
     begun: list[int] = []
@@ -258,95 +248,74 @@ def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish(net: Net) -
 
         return pending if ctx.correlation_id == 1 else work()
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: behave}) as harness:
-            idle, parked, busy = [await harness.connect() for _ in range(3)]
-            await parked.send(request_frame(HEARTBEAT, 4, correlation_id=1))
-            await busy.send(request_frame(HEARTBEAT, 4, correlation_id=2))
-            await wait_until(lambda: sorted(begun) == [1, 2])
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(harness.server.close, 5)
-                assert await idle.closed_by_peer()
-                assert await parked.closed_by_peer()
-                assert pending.abandoned
-                release.fire()
-                assert (await busy.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5
-                assert await busy.closed_by_peer()
-            with pytest.raises(OSError):
-                await harness.connect()
-
-    net.run(main)
+    async with running_server(net, {HEARTBEAT: behave}) as harness:
+        idle, parked, busy = [await harness.connect() for _ in range(3)]
+        await parked.send(request_frame(HEARTBEAT, 4, correlation_id=1))
+        await busy.send(request_frame(HEARTBEAT, 4, correlation_id=2))
+        await wait_until(lambda: sorted(begun) == [1, 2])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(harness.server.close, 5)
+            assert await idle.closed_by_peer()
+            assert await parked.closed_by_peer()
+            assert pending.abandoned
+            release.fire()
+            assert (await busy.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5
+            assert await busy.closed_by_peer()
+        with pytest.raises(OSError):
+            await harness.connect()
 
 
 @pytest.mark.parametrize(("waits_s", "takes_s"), [(0.5, 1.5), (1.5, 0.5), (10, 0)])
-def test_s_start_5_a_client_that_takes_none_of_its_last_reply_is_soon_cut(
-    waits_s: float, takes_s: float
+async def test_s_start_5_a_client_that_takes_none_of_its_last_reply_is_soon_cut(
+    pipes: MemoryNet, waits_s: float, takes_s: float
 ) -> None:
-    net = MemoryNet()
-
-    async def main() -> None:
-        async with running_server(net, {ApiKey.FETCH: lambda c, r: LARGE}) as harness:
-            client = await harness.connect()
-            await client.send(request_frame(ApiKey.FETCH, 12))
-            await trio.sleep(waits_s)
-            began = trio.current_time()
-            await harness.server.close(60)
-            assert trio.current_time() - began == pytest.approx(takes_s, abs=0.06)
-
-    net.run(main)
+    async with connected(pipes, {ApiKey.FETCH: lambda c, r: LARGE}) as (harness, client):
+        await client.send(request_frame(ApiKey.FETCH, 12))
+        await trio.sleep(waits_s)
+        began = trio.current_time()
+        await harness.server.close(60)
+        assert trio.current_time() - began == pytest.approx(takes_s, abs=0.06)
 
 
-def test_s_start_5_a_client_that_is_slow_to_take_its_last_reply_has_two_seconds() -> None:
-    net = MemoryNet()
-
+async def test_s_start_5_a_client_that_is_slow_to_take_its_last_reply_has_two_seconds(
+    pipes: MemoryNet,
+) -> None:
     async def reads(client: AsyncClient) -> None:
         while True:
             client.stream.recv_into(memoryview(bytearray(1000)))
             await trio.sleep(0.01)
 
-    async def main() -> None:
-        async with running_server(net, {ApiKey.FETCH: lambda c, r: LARGE}) as harness:
-            client = await harness.connect()
-            await client.send(request_frame(ApiKey.FETCH, 12))
-            async with trio.open_nursery() as nursery:
-                await trio.sleep(5)
-                nursery.start_soon(reads, client)
-                await trio.sleep(5)
-                began = trio.current_time()
-                await harness.server.close(60)
-                assert trio.current_time() - began == pytest.approx(LAST_REPLY_S, abs=0.06)
-                nursery.cancel_scope.cancel()
-
-    net.run(main)
+    async with connected(pipes, {ApiKey.FETCH: lambda c, r: LARGE}) as (harness, client):
+        await client.send(request_frame(ApiKey.FETCH, 12))
+        async with trio.open_nursery() as nursery:
+            await trio.sleep(5)
+            nursery.start_soon(reads, client)
+            await trio.sleep(5)
+            began = trio.current_time()
+            await harness.server.close(60)
+            assert trio.current_time() - began == pytest.approx(LAST_REPLY_S, abs=0.06)
+            nursery.cancel_scope.cancel()
 
 
-def test_s_start_5_a_client_that_takes_its_last_reply_gets_all_of_it(net: Net) -> None:
-    async def main() -> None:
-        async with running_server(net, {ApiKey.FETCH: lambda c, r: LARGE}) as harness:
-            client = await harness.connect()
-            await client.send(request_frame(ApiKey.FETCH, 12))
-            await wait_until(lambda: harness.server.statistics().replying == 1)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(harness.server.close, 60)
-                assert len(await client.receive_frame()) > 20_000_000
-                assert await client.closed_by_peer()
-
-    net.run(main)
+async def test_s_start_5_a_client_that_takes_its_last_reply_gets_all_of_it(net: Net) -> None:
+    async with connected(net, {ApiKey.FETCH: lambda c, r: LARGE}) as (harness, client):
+        await client.send(request_frame(ApiKey.FETCH, 12))
+        await wait_until(lambda: harness.server.statistics().replying == 1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(harness.server.close, 60)
+            assert len(await client.receive_frame()) > 20_000_000
+            assert await client.closed_by_peer()
 
 
-def test_s_start_5_work_beyond_the_deadline_is_cut(net: Net) -> None:
+async def test_s_start_5_work_beyond_the_deadline_is_cut(net: Net) -> None:
     begun: list[bool] = []
 
     async def behave(ctx: RequestContext, request: Any) -> Any:
         begun.append(True)
         await Signal()
 
-    async def main() -> None:
-        async with running_server(net, {HEARTBEAT: behave}) as harness:
-            client = await harness.connect()
-            await client.send(request_frame(HEARTBEAT, 4))
-            await wait_until(lambda: bool(begun))
-            await harness.server.close(0.05)
-            assert await client.closed_by_peer()
-
-    net.run(main)
+    async with connected(net, {HEARTBEAT: behave}) as (harness, client):
+        await client.send(request_frame(HEARTBEAT, 4))
+        await wait_until(lambda: bool(begun))
+        await harness.server.close(0.05)
+        assert await client.closed_by_peer()

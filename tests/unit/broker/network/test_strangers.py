@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import trio
-import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.network.activity import Ending
 from broker.network.strangers import StrangerLimits, Strangers
 from tests.support.manual_clock import ManualClock
-from tests.support.trio_clock import TrioClock
+from tests.support.virtual_time import VirtualClock
 
 LONGEST_S = 10.0
 
@@ -103,33 +102,30 @@ def test_a_newcomer_is_let_in_and_the_oldest_of_the_greediest_has_to_go(
     assert not strangers._by_count
 
 
-def test_whose_time_is_over_is_closed_in_that_moment() -> None:
-    async def scenario() -> None:
-        strangers, closed = made(10, 10, TrioClock())
-        first, second, third = (FakeConnection("a", n) for n in range(3))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(strangers.run)
+async def test_whose_time_is_over_is_closed_in_that_moment(clock: VirtualClock) -> None:
+    strangers, closed = made(10, 10, clock)
+    first, second, third = (FakeConnection("a", n) for n in range(3))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(strangers.run)
+        await trio.sleep(5)
+        strangers.add(first)  # type: ignore[arg-type]
+        await trio.sleep(3)
+        strangers.add(second)  # type: ignore[arg-type]
+        strangers.add(third)  # type: ignore[arg-type]
+        await trio.sleep(1)
+        strangers.remove(second)  # type: ignore[arg-type]
+        await trio.sleep(5.9)
+        assert first.reason is None
+        await trio.sleep(0.2)
+        assert first.reason is Ending.LATE
+        assert third.reason is None
+        await trio.sleep(3)
+        assert closed == [(first, Ending.LATE), (third, Ending.LATE)]
+        assert second.reason is None
+        for gone_while_it_was_next in (first, second):
+            strangers.add(gone_while_it_was_next)  # type: ignore[arg-type]
             await trio.sleep(5)
-            strangers.add(first)  # type: ignore[arg-type]
-            await trio.sleep(3)
-            strangers.add(second)  # type: ignore[arg-type]
-            strangers.add(third)  # type: ignore[arg-type]
-            await trio.sleep(1)
-            strangers.remove(second)  # type: ignore[arg-type]
-            await trio.sleep(5.9)
-            assert first.reason is None
-            await trio.sleep(0.2)
-            assert first.reason is Ending.LATE
-            assert third.reason is None
-            await trio.sleep(3)
-            assert closed == [(first, Ending.LATE), (third, Ending.LATE)]
-            assert second.reason is None
-            for gone_while_it_was_next in (first, second):
-                strangers.add(gone_while_it_was_next)  # type: ignore[arg-type]
-                await trio.sleep(5)
-                strangers.remove(gone_while_it_was_next)  # type: ignore[arg-type]
-            await trio.sleep(20)
-            assert len(closed) == 2
-            nursery.cancel_scope.cancel()
-
-    trio.run(scenario, clock=trio.testing.MockClock(autojump_threshold=0))
+            strangers.remove(gone_while_it_was_next)  # type: ignore[arg-type]
+        await trio.sleep(20)
+        assert len(closed) == 2
+        nursery.cancel_scope.cancel()

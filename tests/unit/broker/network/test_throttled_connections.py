@@ -47,150 +47,125 @@ async def by_worker(ctx: RequestContext, request: Any) -> Any:
 
 
 @pytest.mark.parametrize("work", [plain, by_worker])
-def test_s_qta_3_a_reply_leaves_at_once_and_the_next_one_after_its_throttle_time(
+async def test_s_qta_3_a_reply_leaves_at_once_and_the_next_one_after_its_throttle_time(
     net: Net, work: Any
 ) -> None:
-    async def main() -> None:
-        async with running_server(net, {PRODUCE: work}, windows=WINDOWS) as harness:
-            limit(harness)
-            client = await harness.connect()
-            began = net.clock.monotonic()
-            await client.send(produce_frame(PAYLOAD, 1) + produce_frame(PAYLOAD, 2))
-            first = await client.response(PRODUCE, 9, 1)
-            assert first.throttle_time_ms == pytest.approx(FIRST_MS, abs=2)
-            assert net.clock.monotonic() < began + FIRST_MS / 1000
-            await wait_until(lambda: throttled(harness) == 1)
-            assert states(harness) == [State.THROTTLED]
-            assert client.has_nothing()
-            second = await client.response(PRODUCE, 9, 2)
-            assert net.clock.monotonic() >= began + (FIRST_MS - 2) / 1000
-            # Twice as much, over a window and the time since the first.
-            assert 0 < second.throttle_time_ms <= FIRST_MS + SIZE * 1000 / RATE
-
-    net.run(main)
+    async with running_server(net, {PRODUCE: work}, windows=WINDOWS) as harness:
+        limit(harness)
+        client = await harness.connect()
+        began = net.clock.monotonic()
+        await client.send(produce_frame(PAYLOAD, 1) + produce_frame(PAYLOAD, 2))
+        first = await client.response(PRODUCE, 9, 1)
+        assert first.throttle_time_ms == pytest.approx(FIRST_MS, abs=2)
+        assert net.clock.monotonic() < began + FIRST_MS / 1000
+        await wait_until(lambda: throttled(harness) == 1)
+        assert states(harness) == [State.THROTTLED]
+        assert client.has_nothing()
+        second = await client.response(PRODUCE, 9, 2)
+        assert net.clock.monotonic() >= began + (FIRST_MS - 2) / 1000
+        # Twice as much, over a window and the time since the first.
+        assert 0 < second.throttle_time_ms <= FIRST_MS + SIZE * 1000 / RATE
 
 
-def test_s_qta_3_a_parked_request_is_throttled_when_it_is_answered(net: Net) -> None:
+async def test_s_qta_3_a_parked_request_is_throttled_when_it_is_answered(net: Net) -> None:
     pending = Parking()
 
     def park_first(ctx: RequestContext, request: Any) -> Any:
         return pending if ctx.correlation_id == 1 else plain(ctx, request)
 
-    async def main() -> None:
-        async with running_server(net, {PRODUCE: park_first}, windows=WINDOWS) as harness:
-            limit(harness)
-            client = await harness.connect()
-            await client.send(produce_frame(PAYLOAD, 1) + produce_frame(PAYLOAD, 2))
-            await net.settle()
-            assert throttled(harness) == 0
-            pending.complete(ProduceResponse())
-            answered = net.clock.monotonic()
-            first = await client.response(PRODUCE, 9, 1)
-            assert first.throttle_time_ms == pytest.approx(FIRST_MS, abs=2)
-            await client.response(PRODUCE, 9, 2)
-            assert net.clock.monotonic() >= answered + (FIRST_MS - 2) / 1000
-
-    net.run(main)
+    async with running_server(net, {PRODUCE: park_first}, windows=WINDOWS) as harness:
+        limit(harness)
+        client = await harness.connect()
+        await client.send(produce_frame(PAYLOAD, 1) + produce_frame(PAYLOAD, 2))
+        await net.settle()
+        assert throttled(harness) == 0
+        pending.complete(ProduceResponse())
+        answered = net.clock.monotonic()
+        first = await client.response(PRODUCE, 9, 1)
+        assert first.throttle_time_ms == pytest.approx(FIRST_MS, abs=2)
+        await client.response(PRODUCE, 9, 2)
+        assert net.clock.monotonic() >= answered + (FIRST_MS - 2) / 1000
 
 
-def test_s_qta_3_a_request_without_an_answer_holds_back_the_next_one(net: Net) -> None:
+async def test_s_qta_3_a_request_without_an_answer_holds_back_the_next_one(net: Net) -> None:
     def none_first(ctx: RequestContext, request: Any) -> Any:
         return None if ctx.correlation_id == 1 else plain(ctx, request)
 
-    async def main() -> None:
-        async with running_server(net, {PRODUCE: none_first}, windows=WINDOWS) as harness:
-            limit(harness)
-            client = await harness.connect()
-            began = net.clock.monotonic()
-            await client.send(produce_frame(PAYLOAD, 1) + produce_frame(PAYLOAD, 2))
-            await client.response(PRODUCE, 9, 2)
-            assert net.clock.monotonic() >= began + (FIRST_MS - 2) / 1000
-
-    net.run(main)
+    async with running_server(net, {PRODUCE: none_first}, windows=WINDOWS) as harness:
+        limit(harness)
+        client = await harness.connect()
+        began = net.clock.monotonic()
+        await client.send(produce_frame(PAYLOAD, 1) + produce_frame(PAYLOAD, 2))
+        await client.response(PRODUCE, 9, 2)
+        assert net.clock.monotonic() >= began + (FIRST_MS - 2) / 1000
 
 
-def test_another_connection_is_not_held_back(net: Net) -> None:
-    async def main() -> None:
-        async with running_server(net, {PRODUCE: plain}, windows=WINDOWS) as harness:
-            limit(harness)
-            client, other = await harness.connect(), await harness.connect()
-            await client.send(produce_frame(PAYLOAD))
-            await client.response(PRODUCE, 9)
-            await wait_until(lambda: throttled(harness) == 1)
-            began = net.clock.monotonic()
-            await other.send(produce_frame(b"x"))
-            await other.response(PRODUCE, 9)
-            assert net.clock.monotonic() < began + FIRST_MS / 2000
-
-    net.run(main)
+async def test_another_connection_is_not_held_back(net: Net) -> None:
+    async with running_server(net, {PRODUCE: plain}, windows=WINDOWS) as harness:
+        limit(harness)
+        client, other = await harness.connect(), await harness.connect()
+        await client.send(produce_frame(PAYLOAD))
+        await client.response(PRODUCE, 9)
+        await wait_until(lambda: throttled(harness) == 1)
+        began = net.clock.monotonic()
+        await other.send(produce_frame(b"x"))
+        await other.response(PRODUCE, 9)
+        assert net.clock.monotonic() < began + FIRST_MS / 2000
 
 
-def test_what_sending_takes_is_charged_too(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_sending_takes_is_charged_too(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
     spent: list[tuple[str, str, float]] = []
 
     def note(quota: Any, user: str, client_id: str, value: float, now_ms: int) -> None:
         spent.append((user, client_id, value))
 
     monkeypatch.setattr(ClientQuota, "spend_unchecked", note)
-
-    async def main() -> None:
-        async with running_server(net, {PRODUCE: plain}) as harness:
-            harness.channel.quotas.change(Entity(user=DEFAULT), "request_percentage", 1e9)
-            client = await harness.connect()
-            for number in range(3):
-                await client.send(produce_frame(PAYLOAD, number))
-                await client.response(PRODUCE, 9, number)
-            await wait_until(lambda: len(spent) == 3)
-            for user, client_id, percent in spent:
-                assert (user, client_id) == ("ANONYMOUS", "wire-client")
-                assert percent >= 0
-                assert net.in_memory or 0 < percent < 100
-
-    net.run(main)
+    async with running_server(net, {PRODUCE: plain}) as harness:
+        harness.channel.quotas.change(Entity(user=DEFAULT), "request_percentage", 1e9)
+        client = await harness.connect()
+        for number in range(3):
+            await client.send(produce_frame(PAYLOAD, number))
+            await client.response(PRODUCE, 9, number)
+        await wait_until(lambda: len(spent) == 3)
+        for user, client_id, percent in spent:
+            assert (user, client_id) == ("ANONYMOUS", "wire-client")
+            assert percent >= 0
+            assert net.in_memory or 0 < percent < 100
 
 
-def test_a_connection_that_ends_with_its_request_waits_for_nothing(net: Net) -> None:
+async def test_a_connection_that_ends_with_its_request_waits_for_nothing(net: Net) -> None:
     def last(ctx: RequestContext, request: Any) -> Any:
         ctx.close_connection = True
         return ProduceResponse()
 
-    async def main() -> None:
-        async with running_server(net, {PRODUCE: last}, windows=WINDOWS) as harness:
-            limit(harness)
-            client = await harness.connect()
-            began = net.clock.monotonic()
-            await client.send(produce_frame(PAYLOAD))
-            assert (await client.response(PRODUCE, 9)).throttle_time_ms == 0
-            assert await client.closed_by_peer()
-            assert net.clock.monotonic() < began + FIRST_MS / 1000
-
-    net.run(main)
+    async with running_server(net, {PRODUCE: last}, windows=WINDOWS) as harness:
+        limit(harness)
+        client = await harness.connect()
+        began = net.clock.monotonic()
+        await client.send(produce_frame(PAYLOAD))
+        assert (await client.response(PRODUCE, 9)).throttle_time_ms == 0
+        assert await client.closed_by_peer()
+        assert net.clock.monotonic() < began + FIRST_MS / 1000
 
 
-def test_a_client_that_leaves_while_it_is_throttled_is_let_go_of(net: Net) -> None:
-    async def main() -> None:
-        async with running_server(net, {PRODUCE: plain}, windows=WINDOWS) as harness:
-            limit(harness)
-            client = await harness.connect()
-            await client.send(produce_frame(PAYLOAD))
-            await client.response(PRODUCE, 9)
-            await wait_until(lambda: throttled(harness) == 1)
-            client.close()
-            await wait_until(lambda: states(harness) == [])
-            assert throttled(harness) == 0
-
-    net.run(main)
+async def test_a_client_that_leaves_while_it_is_throttled_is_let_go_of(net: Net) -> None:
+    async with running_server(net, {PRODUCE: plain}, windows=WINDOWS) as harness:
+        limit(harness)
+        client = await harness.connect()
+        await client.send(produce_frame(PAYLOAD))
+        await client.response(PRODUCE, 9)
+        await wait_until(lambda: throttled(harness) == 1)
+        client.close()
+        await wait_until(lambda: states(harness) == [])
+        assert throttled(harness) == 0
 
 
-def test_without_quotas_nobody_is_throttled(net: Net) -> None:
-    async def main() -> None:
-        async with running_server(net, {PRODUCE: plain}, windows=WINDOWS) as harness:
-            limit(harness)
-            quotas = harness.channel.quotas
-            quotas.change(Entity(client_id=DEFAULT), "producer_byte_rate", None)
-            client = await harness.connect()
-            for number in range(3):
-                await client.send(produce_frame(PAYLOAD, number))
-                assert (await client.response(PRODUCE, 9, number)).throttle_time_ms == 0
-
-    net.run(main)
+async def test_without_quotas_nobody_is_throttled(net: Net) -> None:
+    async with running_server(net, {PRODUCE: plain}, windows=WINDOWS) as harness:
+        limit(harness)
+        quotas = harness.channel.quotas
+        quotas.change(Entity(client_id=DEFAULT), "producer_byte_rate", None)
+        client = await harness.connect()
+        for number in range(3):
+            await client.send(produce_frame(PAYLOAD, number))
+            assert (await client.response(PRODUCE, 9, number)).throttle_time_ms == 0

@@ -12,12 +12,8 @@ from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from storage.waits import at_once
+from tests.support.broker_configs import BROKER, alter
 from tests.support.certificates import (
     authority,
     broker_identity,
@@ -26,14 +22,11 @@ from tests.support.certificates import (
     one_line,
     write_files,
 )
-from tests.support.fake_handlers import AsyncClient
-from tests.support.memory_client import HOST, PORT
-from tests.support.memory_transport import MemoryTransport
-from tests.support.tls_network import client_end, shake, tls_listeners
+from tests.support.tls_network import tls_listeners
+from tests.support.tls_whole_broker import LISTENERS, TLS, over_tls, shaken
 from tests.support.whole_broker import WholeBroker, run_whole_broker, whole_broker
 from tls.authority import Identity
 
-TLS_PORT = 9093
 SSL = Listener(name="OUT", host="", port=9093, protocol="SSL")
 SASL_SSL = Listener(name="OUT", host="", port=9093, protocol="SASL_SSL")
 
@@ -80,8 +73,7 @@ def test_s_tls_4_a_sasl_listener_asks_for_certificates_only_if_it_says_so_itself
 
 async def shown(broker: WholeBroker) -> Identity | bytes | None:
     """The certificate that a new client is shown."""
-    stream = client_end(MemoryTransport(broker.network).connect(HOST, TLS_PORT))
-    await shake(stream)
+    stream = await shaken(broker)
     found = stream.tls.getpeercert(binary_form=True)
     stream.close()
     return found
@@ -89,22 +81,7 @@ async def shown(broker: WholeBroker) -> Identity | bytes | None:
 
 async def altered(broker: WholeBroker, configs: dict[str, str], name: str = "1") -> tuple[int, str]:
     """Set configs of the broker; the answer's code and message."""
-    request = IncrementalAlterConfigsRequest(
-        resources=[
-            AlterConfigsResource(
-                resource_type=4,
-                resource_name=name,
-                configs=[
-                    AlterableConfig(name=key, config_operation=0, value=value)
-                    for key, value in configs.items()
-                ],
-            )
-        ]
-    )
-    client = broker.client()
-    answer = await client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
-    client.close()
-    return answer.responses[0].error_code, answer.responses[0].error_message or ""
+    return await alter(broker, BROKER, name, configs)
 
 
 def der(identity: Identity) -> bytes:
@@ -118,10 +95,6 @@ def inline(identity: Identity) -> dict[str, str]:
     }
 
 
-TLS = {
-    "listeners": f"PLAINTEXT://{HOST}:{PORT},SSL://{HOST}:{TLS_PORT}",
-    **{key.replace(".", "__"): value for key, value in listener_settings().items()},
-}
 NAMES = ("localhost", "127.0.0.1", "memory")
 
 
@@ -130,9 +103,7 @@ async def test_s_tls_5_another_certificate_is_taken_up_and_open_connections_live
     broker: WholeBroker,
 ) -> None:
     assert await shown(broker) == der(broker_identity())
-    stream = client_end(MemoryTransport(broker.network).connect(HOST, TLS_PORT))
-    await shake(stream)
-    open_one = AsyncClient(stream)
+    open_one = await over_tls(broker)
     await open_one.call(ApiKey.API_VERSIONS, 2)
     renewed = authority().server(NAMES)
     assert await altered(broker, inline(renewed)) == (ErrorCode.NONE, "")
@@ -195,7 +166,7 @@ def test_s_tls_5_altering_a_location_to_what_it_is_takes_up_the_file(tmp_path: P
     files = write_files(tmp_path)
     key = "listener.name.ssl.ssl.keystore.location"
     settings = {
-        "listeners": f"PLAINTEXT://{HOST}:{PORT},SSL://{HOST}:{TLS_PORT}",
+        "listeners": LISTENERS,
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": files["broker"],
     }
@@ -267,7 +238,7 @@ def test_equal_stores_are_the_same_object_so_that_sessions_are_resumed() -> None
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"ssl.keystore.key": ""}, "Listener SSL://memory:9093: "),
+        ({"ssl.keystore.key": ""}, "Listener SSL://broker:9093: "),
         ({"ssl.cipher.suites": "TLS_X"}, "TLS_X is not served here"),
         ({"ssl.enabled.protocols": "TLSv1.1"}, "served are TLSv1.2 and TLSv1.3"),
         ({"ssl.principal.mapping.rules": "nonsense"}, "Invalid rule: `nonsense`"),
@@ -281,7 +252,7 @@ def test_a_listener_that_could_serve_nobody_stops_the_start_with_a_line(
     change: dict[str, str], text: str
 ) -> None:
     settings = {
-        "listeners": "PLAINTEXT://memory:9092,SSL://memory:9093",
+        "listeners": LISTENERS,
         **listener_settings(),
         **change,
     }

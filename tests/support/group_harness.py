@@ -7,6 +7,7 @@ from typing import Any
 from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.limits import GroupLimits
 from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.data.offsets import CommittedOffset
 from broker.coordinator.group.data.values import (
     CommitRequest,
     JoinReply,
@@ -16,6 +17,7 @@ from broker.coordinator.group.data.values import (
     PartitionCommit,
     SyncReply,
     SyncRequest,
+    TransactionalCommit,
 )
 from broker.coordinator.group.settings import GroupSettings
 from broker.coordinator.group.shard import GroupShard
@@ -99,6 +101,12 @@ class GroupHarness(CoordinatorHarness):
     def load(self, group: str = "g") -> None:
         """Load the partition of this group."""
         self.load_shard(lambda: self.shard(group))
+
+    def restarted(self, group: str = "g", **settings: Any) -> "GroupHarness":
+        """Return another broker over the same log, with the partition of this group loaded."""
+        again = GroupHarness(log=self.log, clock=self.clock, **settings)
+        again.load(group)
+        return again
 
     # ---- requests
 
@@ -217,6 +225,31 @@ class GroupHarness(CoordinatorHarness):
         self.check()
         return parked
 
+    def commit_in_transaction(
+        self, offset: int, *, producer_id: int = 9, instance: str | None = None, **member: Any
+    ) -> Parked:
+        """Commit an offset of "g" and "t" in partition 0; `member`: its id and generation."""
+        commit = CommitRequest(
+            group_id="g",
+            instance_id=instance,
+            partitions=(PartitionCommit(topic="t", partition=0, offset=offset),),
+            **member,
+        )
+        request = TransactionalCommit(commit=commit, producer_id=producer_id, producer_epoch=0)
+        parked = Parked(lambda: self.coordinator.commit_in_transaction(request))
+        self.check()
+        return parked
+
+    def is_unstable(self) -> bool:
+        """Whether a transaction with an offset of "g" is open."""
+        return self.coordinator.is_unstable("g", "t", 0)
+
+    def offset(self, topic: str = "t", partition: int = 0) -> CommittedOffset:
+        """Return what "g" has committed."""
+        found = self.coordinator.fetch_offset("g")(topic, partition)
+        assert found is not None
+        return found
+
     def committed(self, topic: str = "t", partition: int = 0, *, group: str = "g") -> int | None:
         found = self.coordinator.fetch_offset(group)(topic, partition)
         return None if found is None else found.offset
@@ -227,6 +260,12 @@ class GroupHarness(CoordinatorHarness):
         return parked
 
     # ---- a group in one call
+
+    def joined(self, size: int = 1) -> list[str]:
+        """Return the member ids of a first generation without assignments; the first leads."""
+        joins = [self.join() for _ in range(size)]
+        self.advance_ms(size * INITIAL_DELAY_MS)
+        return [one.reply.member_id for one in joins]
 
     def stable_group(self, size: int = 1, **join: Any) -> tuple[int, list[str]]:
         """Return (generation, member ids); the first leads, each is assigned its own id."""

@@ -17,8 +17,7 @@ def results(response: Any) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("version", versions(KEY))
-def test_groups_in_every_state(version: int) -> None:
-    api = GroupApi()
+def test_groups_in_every_state(api: GroupApi, version: int) -> None:
     api.commit(1, group="empty")
     api.stable_group()
     request = DeleteGroupsRequest(groups_names=["empty", "g", "none", "empty"])
@@ -30,8 +29,7 @@ def test_groups_in_every_state(version: int) -> None:
     assert api.committed(group="empty") is None
 
 
-def test_the_answer_waits_for_all_writes() -> None:
-    api = GroupApi()
+def test_the_answer_waits_for_all_writes(api: GroupApi) -> None:
     for group in ("a", "b"):
         api.commit(1, group=group)
     api.log.hold = True
@@ -43,9 +41,3 @@ def test_the_answer_waits_for_all_writes() -> None:
 
 def test_nothing_asked() -> None:
     assert results(GroupApi().call(KEY, 2, DeleteGroupsRequest(groups_names=[]))) == []
-
-
-def test_the_error_response() -> None:
-    request = DeleteGroupsRequest(groups_names=["a"])
-    response = GroupApi().refuse(KEY, 2, request, ErrorCode.UNKNOWN_SERVER_ERROR)
-    assert results(response) == [("a", -1)]

@@ -17,7 +17,7 @@ from storage.waits import at_once
 from tests.support.broker_bench import Bench, batch, context
 
 
-def delete(bench, offset, *, topic="t", version=2, error=None):
+def delete(bench, offset, *, topic="t", version=2):
     message = DeleteRecordsRequest(
         timeout_ms=1000,
         topics=[
@@ -30,10 +30,7 @@ def delete(bench, offset, *, topic="t", version=2, error=None):
     codec = DeleteRecordsRequest.codec(version)
     message = codec.parse(codec.build(message))
     handler = DeleteRecordsHandler(bench.replicas)
-    if error is None:
-        response = at_once(handler(context(version), message))
-    else:
-        response = handler.error_response(context(version), message, error)
+    response = at_once(handler(context(version), message))
     codec = DeleteRecordsResponse.codec(version)
     (told,) = codec.parse(codec.build(response)).topics[0].partitions
     return told.error_code, told.low_watermark
@@ -65,7 +62,6 @@ def test_refusals():
     assert delete(made(config=compacted), 1) == (ErrorCode.POLICY_VIOLATION, -1)
     internal = "__consumer_offsets"
     assert delete(made(internal), 1, topic=internal) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
-    assert delete(made(), 1, error=ErrorCode.INVALID_REQUEST) == (42, -1)
 
 
 def test_a_failing_disk():

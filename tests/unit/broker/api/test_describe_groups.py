@@ -13,8 +13,7 @@ KEY = ApiKey.DESCRIBE_GROUPS
 
 
 @pytest.mark.parametrize("version", versions(KEY))
-def test_a_stable_group_and_one_that_is_not_there(version: int) -> None:
-    api = GroupApi()
+def test_a_stable_group_and_one_that_is_not_there(api: GroupApi, version: int) -> None:
     _, ids = api.stable_group(2)
     response = api.call(KEY, version, DescribeGroupsRequest(groups=["g", "none"]))
     found, missing = response.groups
@@ -22,6 +21,8 @@ def test_a_stable_group_and_one_that_is_not_there(version: int) -> None:
     assert (found.protocol_type, found.protocol_data) == ("consumer", "range")
     assert [one.member_id for one in found.members] == ids
     assert bytes(found.members[0].member_assignment) == ids[0].encode()
+    assert found.members[0].client_host == "/127.0.0.1"
+    assert found.members[0].member_metadata
     assert found.authorized_operations == authorized_operations.NOT_ASKED
     assert (missing.group_id, missing.group_state, missing.members) == ("none", "Dead", [])
     if version >= 6:
@@ -31,8 +32,7 @@ def test_a_stable_group_and_one_that_is_not_there(version: int) -> None:
         assert missing.error_code == 0
 
 
-def test_authorized_operations_and_instance_ids() -> None:
-    api = GroupApi()
+def test_authorized_operations_and_instance_ids(api: GroupApi) -> None:
     api.stable_group(instance="i")
     request = DescribeGroupsRequest(groups=["g"], include_authorized_operations=True)
     (found,) = api.call(KEY, 5, request).groups
@@ -40,17 +40,14 @@ def test_authorized_operations_and_instance_ids() -> None:
     assert found.members[0].group_instance_id == "i"
 
 
-def test_refusals() -> None:
-    api = GroupApi()
+def test_refusals(api: GroupApi) -> None:
     api.coordinator.shutdown()
     request = DescribeGroupsRequest(groups=["g"])
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert api.call(KEY, 6, request).groups[0].error_code == code
-    assert api.refuse(KEY, 6, request, code).groups[0].error_code == code
 
 
-def test_very_many_groups_are_described_while_they_are_encoded() -> None:
-    api = GroupApi()
+def test_very_many_groups_are_described_while_they_are_encoded(api: GroupApi) -> None:
     names = [f"g{number}" for number in range(FEW + 1)]
     assert not api.send(KEY, 6, DescribeGroupsRequest(groups=names[:FEW])).large
     later = api.send(KEY, 6, DescribeGroupsRequest(groups=names))

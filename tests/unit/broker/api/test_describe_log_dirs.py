@@ -1,4 +1,5 @@
-from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -7,40 +8,33 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from protocol.types import TopicPartition
-from tests.support.api_calls import call, context, over_the_wire
+from tests.support.api_calls import call
 
 KEY = ApiKey.DESCRIBE_LOG_DIRS
 
 
-@dataclass
-class FakeLog:
-    topic_partition: TopicPartition
-    dir: str
-    size: int
-    high_watermark: int = 5
-    log_end_offset: int = 5
-
-
-@dataclass
-class FakeDirectories:
-    live_dirs: tuple[str, ...] = ("/a", "/b")
-    offline_dirs: tuple[str, ...] = ("/c",)
-    cordoned_dirs: frozenset[str] = frozenset({"/b", "/c"})
-    logs: list[FakeLog] = field(
-        default_factory=lambda: [
-            FakeLog(TopicPartition("t", 1), "/a/t-1", 20),
-            FakeLog(TopicPartition("t", 0), "/a/t-0", 10),
-            FakeLog(TopicPartition("u", 0), "/b/u-0", 30),
-        ]
+def log(index: int, name: str, directory: str, size: int) -> Any:
+    return SimpleNamespace(
+        topic_partition=TopicPartition(name, index),
+        dir=f"{directory}/{name}-{index}",
+        size=size,
+        high_watermark=5,
+        log_end_offset=5,
     )
 
-    def all_logs(self) -> list[FakeLog]:
-        return self.logs
 
-    def future_logs(self) -> list[FakeLog]:
+class FakeDirectories:
+    live_dirs = ("/a", "/b")
+    offline_dirs = ("/c",)
+    cordoned_dirs = frozenset({"/b", "/c"})
+
+    def all_logs(self) -> list[Any]:
+        return [log(1, "t", "/a", 20), log(0, "t", "/a", 10), log(0, "u", "/b", 30)]
+
+    def future_logs(self) -> list[Any]:
         return []
 
-    def get_log(self, topic_partition: TopicPartition) -> FakeLog | None:
+    def get_log(self, topic_partition: TopicPartition) -> None:
         return None
 
 
@@ -86,13 +80,3 @@ def test_only_the_partitions_that_were_asked_for() -> None:
     (topic,) = response.results[0].topics
     assert [p.partition_index for p in topic.partitions] == [1]
     assert list(response.results[1].topics) == []
-
-
-def test_error_response_fits_every_version() -> None:
-    for version in range(API.versions[1] + 1):
-        request = DescribeLogDirsRequest(topics=None)
-        reply = HANDLER.error_response(
-            context(KEY, version), request, ErrorCode.UNKNOWN_SERVER_ERROR
-        )
-        parsed = over_the_wire(KEY, version, reply)
-        assert version < 3 or parsed.error_code == -1

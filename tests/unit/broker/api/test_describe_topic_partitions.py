@@ -18,7 +18,7 @@ from protocol.messages.describe_topic_partitions import (
     TopicPartitionsTopic,
 )
 from tests.support.acl_stores import NotedPermissions
-from tests.support.api_calls import call, context, over_the_wire
+from tests.support.api_calls import call
 from tests.support.group_handlers import topic_image
 
 KEY = ApiKey.DESCRIBE_TOPIC_PARTITIONS
@@ -141,13 +141,6 @@ def test_partitions_as_the_image_has_them() -> None:
     assert (zero.replica_nodes, zero.isr_nodes, zero.offline_replicas) == ([1, 2], [1], [2])
     assert (zero.eligible_leader_replicas, zero.last_known_elr) == ([], [])
     assert (one.leader_id, one.error_code) == (NO_LEADER, 0)  # no address for this listener
-
-
-def test_error_response_names_every_topic() -> None:
-    request = DescribeTopicPartitionsRequest(topics=[TopicPartitionsTopic(name="t")])
-    reply = made().error_response(context(KEY, 0), request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    (topic,) = over_the_wire(KEY, 0, reply).topics
-    assert (topic.name, topic.error_code) == ("t", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def denying(*names: str) -> NotedPermissions:

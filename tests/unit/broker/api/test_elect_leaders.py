@@ -10,7 +10,7 @@ from broker.cluster.image import NO_LEADER, BrokerImage, MetadataImage
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.elect_leaders import ElectLeadersRequest, ElectTopicPartitions
-from tests.support.api_calls import call, context, over_the_wire
+from tests.support.api_calls import call
 from tests.support.group_handlers import topic_image
 
 KEY = ApiKey.ELECT_LEADERS
@@ -102,16 +102,3 @@ def test_an_unknown_type_refuses_everything_but_nothing(image: MetadataImage) ->
     assert topic.partition_result[0].error_message == "Unknown election type 2"
     assert elect(image, 2, election_type=2, topic_partitions=[]) == {}
     assert elect(image, 0, topic_partitions=asked)  # v0 has no types
-
-
-def test_error_response_fits_every_version() -> None:
-    handler = ElectLeadersHandler(MetadataImage())
-    for version in VERSIONS:
-        for asked in (None, [ElectTopicPartitions(topic="t", partitions=[0])]):
-            request = ElectLeadersRequest(topic_partitions=asked)
-            reply = handler.error_response(
-                context(KEY, version), request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            )
-            parsed = over_the_wire(KEY, version, reply)
-            assert version < 1 or parsed.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            assert len(parsed.replica_election_results) == len(asked or ())

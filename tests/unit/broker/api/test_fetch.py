@@ -14,8 +14,8 @@ from protocol.records.batch import iter_batches
 from protocol.records.compression import CompressionType
 from storage.errors import StorageError
 from storage.waits import at_once
-from tests.support.broker_bench import batch, context, led
-from tests.support.fetch_bench import IDS, Asked, only, partitions_of, through, topic_id
+from tests.support.broker_bench import batch, led
+from tests.support.fetch_bench import IDS, Asked, only, partitions_of, topic_id
 from tests.support.message_sets import records_in
 
 
@@ -24,8 +24,7 @@ def base_offsets(partition):
 
 
 @pytest.mark.parametrize("version", range(4, 18))
-def test_data_is_answered_in_every_version(version):
-    asked = Asked()
+def test_data_is_answered_in_every_version(asked, version):
     asked.append(b"a", b"b")
     asked.append(b"c")
     response = asked.fetch({0: 0}, version)
@@ -39,16 +38,14 @@ def test_data_is_answered_in_every_version(version):
     assert not partition.aborted_transactions
 
 
-def test_s_read_1_at_the_log_end_there_is_nothing_and_no_error():
-    asked = Asked()
+def test_s_read_1_at_the_log_end_there_is_nothing_and_no_error(asked):
     asked.append()
     partition = only(asked.fetch({0: 1}, max_wait=0))
     assert (partition.error_code, partition.high_watermark, len(partition.records)) == (0, 1, 0)
 
 
 @pytest.mark.parametrize("offset", [-1, 1, 4, 99])
-def test_s_read_1_out_of_range_is_told_at_once_with_the_range(offset):
-    asked = Asked()
+def test_s_read_1_out_of_range_is_told_at_once_with_the_range(asked, offset):
     asked.append(b"a", b"b", b"c")
     asked.partitions[0].delete_records(2)
     partition = only(asked.fetch({0: offset}))
@@ -65,8 +62,7 @@ def test_s_read_1_between_high_watermark_and_log_end_is_empty_for_a_consumer():
     assert (partition.error_code, partition.high_watermark, len(partition.records)) == (0, 0, 0)
 
 
-def test_s_read_2_the_batch_that_holds_the_offset_comes_whole():
-    asked = Asked()
+def test_s_read_2_the_batch_that_holds_the_offset_comes_whole(asked):
     asked.append(b"a", b"b", b"c")
     assert base_offsets(only(asked.fetch({0: 2}))) == [0]
 
@@ -82,8 +78,7 @@ def test_s_read_4_the_first_batch_comes_whole_however_large():
     assert sizes[2] == 0
 
 
-def test_s_read_4_v2_and_below_get_a_cut_batch_that_says_too_large():
-    asked = Asked()
+def test_s_read_4_v2_and_below_get_a_cut_batch_that_says_too_large(asked):
     asked.append(b"x" * 1000)
     records = only(asked.fetch({0: 0}, 2, partition_max_bytes=50)).records
     assert len(records) == 12
@@ -117,8 +112,7 @@ def test_s_read_9_fetch_max_bytes_caps_the_request():
     assert len(only(asked.fetch({0: 0}, max_bytes=1 << 30)).records) <= 1024
 
 
-def test_s_read_5_read_committed_stops_at_the_last_stable_offset_with_aborted_list():
-    asked = Asked()
+def test_s_read_5_read_committed_stops_at_the_last_stable_offset_with_aborted_list(asked):
     log = asked.partitions[0].log
     for _ in range(3):
         asked.append()
@@ -158,8 +152,7 @@ def test_s_read_6_no_data_parks_and_an_append_wakes():
     asked.nothing_is_parked()
 
 
-def test_s_read_6_max_wait_ends_it_empty_handed():
-    asked = Asked()
+def test_s_read_6_max_wait_ends_it_empty_handed(asked):
     pending = asked.park(max_wait=500)
     asked.bench.advance(0.49)
     assert not pending.done
@@ -193,8 +186,7 @@ def test_s_read_6_what_a_partition_may_not_give_does_not_count():
     assert [len(p.records) for p in partitions_of(asked.done(pending))] == [size, size]
 
 
-def test_s_read_6_a_parked_fetch_is_checked_without_reading():
-    asked = Asked()
+def test_s_read_6_a_parked_fetch_is_checked_without_reading(asked):
     pending = asked.park(min_bytes=10_000)
     reads = asked.partitions[0].log.reads
     for _ in range(20):
@@ -252,16 +244,14 @@ def test_s_read_6_what_a_follower_sets_off_by_its_arrival_it_is_given_at_once():
 
 
 @pytest.mark.parametrize("version", [12, 17])
-def test_a_broker_that_is_no_replica_cannot_follow(version):
-    asked = Asked()
+def test_a_broker_that_is_no_replica_cannot_follow(asked, version):
     partition = only(asked.fetch({0: 0}, version, replica=9))
     assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     partition = only(asked.fetch({0: 0}, version, replica=9, current_leader_epoch=0))
     assert partition.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def test_s_read_6_deleting_records_wakes():
-    asked = Asked()
+def test_s_read_6_deleting_records_wakes(asked):
     asked.append(b"a")
     pending = asked.park({0: 1}, min_bytes=1000)
     asked.append(b"b", b"c")
@@ -270,8 +260,7 @@ def test_s_read_6_deleting_records_wakes():
     assert only(asked.done(pending)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_s_read_6_deleting_the_topic_wakes():
-    asked = Asked()
+def test_s_read_6_deleting_the_topic_wakes(asked):
     pending = asked.park()
     asked.bench.image.topics.clear()
     asked.bench.replicas.delete_partition(asked.partitions[0].topic_partition)
@@ -286,8 +275,7 @@ def test_s_read_6_a_failing_disk_wakes():
     assert only(asked.done(pending)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_s_read_6_a_new_leader_epoch_wakes_who_knows_the_old_one():
-    asked = Asked()
+def test_s_read_6_a_new_leader_epoch_wakes_who_knows_the_old_one(asked):
     pending = asked.park(version=16, current_leader_epoch=0)
     (partition,) = asked.partitions
     asked.bench.replicas.make_leader(
@@ -307,8 +295,7 @@ def test_an_abandoned_fetch_leaves_nothing():
     assert asked.bench.purgatories.fetch.statistics().abandoned == 1
 
 
-def test_a_bug_in_a_parked_fetch_does_not_reach_the_producer_that_woke_it():
-    asked = Asked()
+def test_a_bug_in_a_parked_fetch_does_not_reach_the_producer_that_woke_it(asked):
     pending = asked.park()
 
     def broken(*_):
@@ -347,8 +334,7 @@ def only_with_records(response):
     return answered[:1]
 
 
-def test_a_fetch_that_was_woken_is_not_timed_out_before_it_goes_on():
-    asked = Asked()
+def test_a_fetch_that_was_woken_is_not_timed_out_before_it_goes_on(asked):
     pending = asked.park(max_wait=500)
     asked.append()
     asked.bench.advance(1)
@@ -357,8 +343,7 @@ def test_a_fetch_that_was_woken_is_not_timed_out_before_it_goes_on():
     assert (statistics.completed, statistics.expired) == (1, 0)
 
 
-def test_a_read_error_of_the_disk_is_answered_and_takes_the_directory_offline():
-    asked = Asked()
+def test_a_read_error_of_the_disk_is_answered_and_takes_the_directory_offline(asked):
     asked.append()
     asked.partitions[0].log.fail_with = StorageError("/data", "EIO")
     for version, code in ((5, 6), (6, 56)):
@@ -366,24 +351,21 @@ def test_a_read_error_of_the_disk_is_answered_and_takes_the_directory_offline():
     assert asked.bench.logs.failed == ["/data"]
 
 
-def test_a_fetch_of_nothing_is_answered_at_once():
-    asked = Asked()
+def test_a_fetch_of_nothing_is_answered_at_once(asked):
     assert asked.fetch({}).responses == []
 
 
 # --------------------------------------------------------------------------- errors
 
 
-def test_unknown_partitions_are_answered_at_once_when_there_are_no_others():
-    asked = Asked()
+def test_unknown_partitions_are_answered_at_once_when_there_are_no_others(asked):
     assert only(asked.fetch({5: 0})).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert only(asked.fetch({0: 0}, topic="x")).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     unknown = only(asked.fetch({0: 0}, 13, topic="x"))
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_unknown_partitions_do_not_cut_the_wait_of_others_short():
-    asked = Asked()
+def test_unknown_partitions_do_not_cut_the_wait_of_others_short(asked):
     pending = asked.park({0: 0, 7: 0})
     asked.append()
     told = [(p.partition_index, p.error_code) for p in partitions_of(asked.done(pending))]
@@ -415,8 +397,7 @@ def test_a_follower_that_diverged_is_told_where_and_has_not_what_it_asks_for():
     assert partition.log.high_watermark == 2
 
 
-def test_a_topic_made_anew_is_not_found_by_its_old_id():
-    asked = Asked()
+def test_a_topic_made_anew_is_not_found_by_its_old_id(asked):
     asked.append()
     tp = asked.partitions[0].topic_partition
     asked.bench.image.topics["t"].topic_id = b"n" * 16
@@ -429,8 +410,7 @@ def test_a_topic_made_anew_is_not_found_by_its_old_id():
 
 
 @pytest.mark.parametrize(("version", "magic"), [(0, 0), (1, 0), (2, 1), (3, 1)])
-def test_s_read_10_old_clients_get_old_formats(version, magic):
-    asked = Asked()
+def test_s_read_10_old_clients_get_old_formats(asked, version, magic):
     asked.append(b"a", b"b")
     asked.append(b"c")
     partition = only(asked.fetch({0: 0}, version))
@@ -440,8 +420,7 @@ def test_s_read_10_old_clients_get_old_formats(version, magic):
     assert asked.partitions[0].statistics.fetch_message_conversions == 3
 
 
-def test_s_read_10_zstd_cannot_be_converted():
-    asked = Asked()
+def test_s_read_10_zstd_cannot_be_converted(asked):
     asked.append(b"a" * 100, codec=CompressionType.ZSTD)
     partition = only(asked.fetch({0: 0}, 3))
     assert partition.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
@@ -462,18 +441,7 @@ def test_s_read_10_down_conversion_may_be_switched_off():
     assert only(asked.fetch({0: 0}, 4)).error_code == 0
 
 
-def test_error_response_is_one_code_or_one_per_partition():
-    asked = Asked(partitions=2)
-    asked.fetch({0: 0, 1: 0}, max_wait=0)
-    error = asked.handler.error_response
-    unknown = ErrorCode.UNKNOWN_SERVER_ERROR
-    assert through(error(context(7), asked.message, unknown), 7).error_code == -1
-    old = through(error(context(6), asked.message, unknown), 6)
-    assert [p.error_code for p in partitions_of(old)] == [-1, -1]
-
-
-def test_counters():
-    asked = Asked()
+def test_counters(asked):
     asked.append()
     size = len(only(asked.fetch({0: 0})).records)
     asked.fetch({0: 0}, replica=-2)

@@ -1,4 +1,7 @@
-"""S-READ-11: incremental fetch sessions as a client sees them, by topic name and by id."""
+"""S-READ-11: incremental fetch sessions as a client sees them, by topic name and by id.
+
+`replication/test_fetch_session.py` has the rules of the cache: which session a request means.
+"""
 
 import pytest
 
@@ -47,8 +50,7 @@ def test_an_incremental_fetch_adds_changes_and_forgets_partitions(version):
     assert told(response) == [(1, 0, True)]
 
 
-def test_a_session_that_is_forgotten_empty_is_closed():
-    asked = Asked()
+def test_a_session_that_is_forgotten_empty_is_closed(asked):
     session = opened(asked, {0: 0}, 12)
     response = asked.fetch({}, session=(session, 1), max_wait=0, forget=[("t", 0)])
     assert (response.session_id, response.responses) == (0, [])
@@ -91,8 +93,7 @@ def test_a_parked_incremental_fetch_is_woken():
     asked.nothing_is_parked()
 
 
-def test_unknown_and_wrong_sessions():
-    asked = Asked()
+def test_unknown_and_wrong_sessions(asked):
     assert asked.fetch({}, session=(99, 1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     session = opened(asked, {0: 0}, 12)
     for epoch in (2, 7):
@@ -102,47 +103,6 @@ def test_unknown_and_wrong_sessions():
     assert asked.fetch({}, session=(session, 1), max_wait=0).error_code == 0
     assert asked.fetch({}, session=(session, 1)).error_code == 71
     assert asked.fetch({0: 0}, session=(session, -2)).error_code == 71
-
-
-def test_names_and_ids_do_not_mix():
-    asked = Asked()
-    by_name = opened(asked, {0: 0}, 12)
-    wrong = ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-    assert asked.fetch({}, IDS, session=(by_name, 1)).error_code == wrong
-    by_id = opened(asked, {0: 0}, IDS)
-    assert asked.fetch({}, 12, session=(by_id, 1)).error_code == wrong
-
-
-@pytest.mark.parametrize("epoch", [-2, -(2**31)])
-def test_epochs_below_the_final_one_belong_to_no_session(epoch):
-    asked = Asked()
-    unknown = asked.fetch({0: 0}, session=(0, epoch), max_wait=0)
-    assert unknown.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    session = opened(asked, {0: 0}, 12)
-    wrong = asked.fetch({0: 0}, session=(session, epoch), max_wait=0)
-    assert wrong.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
-
-
-def test_the_final_epoch_closes_a_session():
-    asked = Asked()
-    session = opened(asked, {0: 0}, 12)
-    response = asked.fetch({0: 0}, session=(session, -1), max_wait=0)
-    assert response.session_id == 0
-    assert len(asked.sessions) == 0
-
-
-def test_a_full_fetch_replaces_the_session_it_names():
-    asked = Asked()
-    session = opened(asked, {0: 0}, 12)
-    again = asked.fetch({0: 0}, session=(session, 0), max_wait=0)
-    assert again.session_id not in (0, session)
-    assert len(asked.sessions) == 1
-
-
-def test_no_room_means_no_session():
-    asked = Asked(slots=1)
-    opened(asked, {0: 0}, 12)
-    assert asked.fetch({0: 0}, session=(0, 0), max_wait=0).session_id == 0
 
 
 def test_partitions_with_data_move_to_the_end():
@@ -157,8 +117,7 @@ def test_partitions_with_data_move_to_the_end():
     assert seen == [0, 1, 2]
 
 
-def test_a_session_finds_a_topic_that_comes_up_later_and_loses_one_that_goes():
-    asked = Asked()
+def test_a_session_finds_a_topic_that_comes_up_later_and_loses_one_that_goes(asked):
     response = asked.fetch({"t": {0: 0}, "u": {0: 0}}, IDS, session=(0, 0), max_wait=0)
     assert told(response) == [(0, 0, False), (0, ErrorCode.UNKNOWN_TOPIC_ID, False)]
     session = response.session_id
@@ -171,8 +130,7 @@ def test_a_session_finds_a_topic_that_comes_up_later_and_loses_one_that_goes():
     assert told(response) == [(0, ErrorCode.UNKNOWN_TOPIC_ID, False)]
 
 
-def test_a_session_follows_a_topic_that_is_deleted_and_made_again_by_name():
-    asked = Asked()
+def test_a_session_follows_a_topic_that_is_deleted_and_made_again_by_name(asked):
     asked.append()
     session = opened(asked, {0: 1}, 12)
     tp = asked.partitions[0].topic_partition

@@ -9,8 +9,7 @@ from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import FindCoordinatorRequest
-from storage.waits import at_once
-from tests.support.api_calls import acall
+from tests.support.api_calls import call
 from tests.support.group_handlers import OTHER_ID, GroupApi, versions
 
 KEY = ApiKey.FIND_COORDINATOR
@@ -23,12 +22,7 @@ def ask(api: GroupApi, version: int, *keys: str, kind: int = 0) -> list[Any]:
         fields["coordinator_keys"] = list(keys)
     else:
         (fields["key"],) = keys
-
-    async def call() -> Any:
-        request = FindCoordinatorRequest(**fields)
-        return await acall(api.handlers[KEY], KEY, version, request)
-
-    response = at_once(call())
+    response = call(api.handlers[KEY], KEY, version, FindCoordinatorRequest(**fields))
     results = response.coordinators if version >= 4 else [response]
     if version >= 4:
         assert [one.key for one in results] == list(keys)
@@ -36,8 +30,7 @@ def ask(api: GroupApi, version: int, *keys: str, kind: int = 0) -> list[Any]:
 
 
 @pytest.mark.parametrize("version", versions(KEY))
-def test_s_grp_5_the_topic_is_made_for_the_first_group(version: int) -> None:
-    api = GroupApi()
+def test_s_grp_5_the_topic_is_made_for_the_first_group(api: GroupApi, version: int) -> None:
     here = (0, 1, "127.0.0.1", 9092)
     assert ask(api, version, "g") == [here]
     assert ask(api, version, "g") == [here]
@@ -45,8 +38,9 @@ def test_s_grp_5_the_topic_is_made_for_the_first_group(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", versions(KEY)[1:])
-def test_s_txn_4_the_topic_is_made_for_the_first_transactional_id(version: int) -> None:
-    api = GroupApi()
+def test_s_txn_4_the_topic_is_made_for_the_first_transactional_id(
+    api: GroupApi, version: int
+) -> None:
     assert ask(api, version, "id", kind=1) == [(0, 1, "127.0.0.1", 9092)]
     assert api.maker.made == ["__transaction_state"]
 
@@ -56,24 +50,20 @@ def test_many_groups_at_once() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 4, 6])
-def test_s_grp_5_a_topic_that_cannot_be_made(version: int) -> None:
-    api = GroupApi()
+def test_s_grp_5_a_topic_that_cannot_be_made(api: GroupApi, version: int) -> None:
     api.maker.refusal = KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR)
     assert ask(api, version, "g") == [(ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1)]
 
 
-@pytest.mark.parametrize("version", versions(KEY))
+@pytest.mark.parametrize("version", versions(KEY)[1:])
 def test_other_kinds_of_keys(version: int) -> None:
-    if version == 0:
-        return
     api = GroupApi()
     for kind in (2, 9):
         assert ask(api, version, "x", kind=kind) == [(ErrorCode.INVALID_REQUEST, -1, "", -1)]
     assert api.maker.made == []
 
 
-def test_the_leader_of_the_groups_partition_by_the_clients_listener() -> None:
-    api = GroupApi()
+def test_the_leader_of_the_groups_partition_by_the_clients_listener(api: GroupApi) -> None:
     partition = api.coordinator.partition_for("g")
     partitions = {
         index: PartitionImage(leader=1, leader_epoch=0, replicas=(1,), isr=(1,))
@@ -91,8 +81,7 @@ def test_the_leader_of_the_groups_partition_by_the_clients_listener() -> None:
     assert ask(api, 3, "g") == [(0, 2, "two", 9093)]
 
 
-def test_a_partition_without_leader() -> None:
-    api = GroupApi()
+def test_a_partition_without_leader(api: GroupApi) -> None:
     nobody = PartitionImage(leader=-1, leader_epoch=0, replicas=(1,), isr=())
     topic = TopicImage(
         name="__consumer_offsets",

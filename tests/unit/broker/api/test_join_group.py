@@ -29,8 +29,7 @@ def join(api: GroupApi, version: int, member_id: str = "", **fields: object) -> 
 
 
 @pytest.mark.parametrize("version", versions(KEY))
-def test_a_group_of_one_in_every_version(version: int) -> None:
-    api = GroupApi()
+def test_a_group_of_one_in_every_version(api: GroupApi, version: int) -> None:
     first = join(api, version)
     if version >= 4:
         assert first.response.error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -52,8 +51,7 @@ def test_a_group_of_one_in_every_version(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", versions(KEY))
-def test_a_refusal_in_every_version(version: int) -> None:
-    api = GroupApi()
+def test_a_refusal_in_every_version(api: GroupApi, version: int) -> None:
     refused = join(api, version, "m", session_timeout_ms=1).response
     assert refused.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
     assert refused.member_id == "m"
@@ -63,8 +61,7 @@ def test_a_refusal_in_every_version(version: int) -> None:
     assert unknown.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_static_members_over_the_wire() -> None:
-    api = GroupApi()
+def test_static_members_over_the_wire(api: GroupApi) -> None:
     joined = join(api, 9, group_instance_id="i")
     api.advance_ms(INITIAL_DELAY_MS)
     assert joined.response.members[0].group_instance_id == "i"
@@ -75,15 +72,13 @@ def test_static_members_over_the_wire() -> None:
     assert back.member_id not in ("", member_id)
 
 
-def test_metadata_is_kept_when_the_frame_is_gone() -> None:
-    api = GroupApi()
+def test_metadata_is_kept_when_the_frame_is_gone(api: GroupApi) -> None:
     member_id = join(api, 5).response.member_id
     join(api, 5, member_id)
     assert api.group().members[member_id].metadata("range") == METADATA
 
 
-def test_a_parked_join_holds_nothing_but_its_connection() -> None:
-    api = GroupApi()
+def test_a_parked_join_holds_nothing_but_its_connection(api: GroupApi) -> None:
     later = join(api, 3)
     assert not later.done
     assert later.parked
@@ -91,8 +86,7 @@ def test_a_parked_join_holds_nothing_but_its_connection() -> None:
     assert later.done
 
 
-def test_a_join_whose_client_leaves_stays_in_the_group() -> None:
-    api = GroupApi()
+def test_a_join_whose_client_leaves_stays_in_the_group(api: GroupApi) -> None:
     gone, stays = join(api, 3), join(api, 3)
     gone.leave()
     api.advance_ms(2 * INITIAL_DELAY_MS)
@@ -100,16 +94,9 @@ def test_a_join_whose_client_leaves_stays_in_the_group() -> None:
     assert len(api.group().members) == 2
 
 
-def test_the_error_response() -> None:
-    request = JoinGroupRequest(group_id="g", member_id="m")
-    response = GroupApi().refuse(KEY, 9, request, ErrorCode.UNKNOWN_SERVER_ERROR)
-    assert (response.error_code, response.member_id) == (-1, "m")
-
-
 @pytest.mark.parametrize("version", versions(KEY))
-def test_a_name_that_leaves_no_room_for_a_member_id(version: int) -> None:
+def test_a_name_that_leaves_no_room_for_a_member_id(api: GroupApi, version: int) -> None:
     """A member id is the name and a UUID, and must fit a text of the protocol."""
-    api = GroupApi()
     name = "é" * (LONGEST_NAME // 2)
     if version >= 5:
         taken = join(api, version, group_instance_id=name)

@@ -12,8 +12,7 @@ KEY = ApiKey.LEAVE_GROUP
 
 
 @pytest.mark.parametrize("version", versions(KEY))
-def test_leaving_in_every_version(version: int) -> None:
-    api = GroupApi()
+def test_leaving_in_every_version(api: GroupApi, version: int) -> None:
     _, ids = api.stable_group(2)
 
     def leave(member_id: str) -> tuple[int, list[int]]:
@@ -55,10 +54,3 @@ def test_s_grp_3_many_with_reasons(caplog: pytest.LogCaptureFixture) -> None:
         ("x", ErrorCode.UNKNOWN_MEMBER_ID),
     ]
     assert "scaled down" in caplog.text
-
-
-def test_refusals() -> None:
-    api = GroupApi()
-    request = LeaveGroupRequest(group_id="", members=[MemberIdentity(member_id="m")])
-    assert api.call(KEY, 3, request).error_code == ErrorCode.INVALID_GROUP_ID
-    assert api.refuse(KEY, 5, request, ErrorCode.UNKNOWN_SERVER_ERROR).error_code == -1

@@ -2,13 +2,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from broker.api.list_config_resources import API, ListConfigResourcesHandler
+from broker.api.list_config_resources import ListConfigResourcesHandler
 from broker.cluster.image import BrokerImage, MetadataImage
 from broker.resource_configs.resources import ConfigResourceType as Kind
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
-from tests.support.api_calls import call, context, over_the_wire
+from tests.support.api_calls import call
 from tests.support.group_handlers import topic_image
 
 KEY = ApiKey.LIST_CONFIG_RESOURCES
@@ -58,10 +58,3 @@ def test_v0_asks_for_client_metrics_alone(handler: ListConfigResourcesHandler) -
     response = call(handler, KEY, 0, ListConfigResourcesRequest())
     assert response.error_code == 0
     assert not response.config_resources
-
-
-def test_error_response_fits_every_version(handler: ListConfigResourcesHandler) -> None:
-    for version in range(API.versions[1] + 1):
-        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        reply = handler.error_response(context(KEY, version), ListConfigResourcesRequest(), code)
-        assert over_the_wire(KEY, version, reply).error_code == code

@@ -48,8 +48,7 @@ def codes(response: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("version", versions(KEY))
-def test_a_simple_commit_in_every_version(version: int) -> None:
-    api = GroupApi()
+def test_a_simple_commit_in_every_version(api: GroupApi, version: int) -> None:
     response = api.call(KEY, version, request(version, {"t": {0: 5, 2: 7}}))
     assert codes(response) == [0, 0]
     assert [one.partition_index for one in response.topics[0].partitions] == [0, 2]
@@ -57,16 +56,14 @@ def test_a_simple_commit_in_every_version(version: int) -> None:
         assert response.topics[0].topic_id == TOPIC_ID
     else:
         assert response.topics[0].name == "t"
-    found = api.coordinator.fetch_offset("g")("t", 2)
-    assert found is not None
+    found = api.offset(partition=2)
     assert (found.offset, found.metadata) == (7, "md")
     assert found.leader_epoch == (4 if version >= 6 else -1)
     assert found.expire_timestamp_ms is None
 
 
 @pytest.mark.parametrize("version", versions(KEY))
-def test_s_grp_4_what_does_not_exist_is_not_committed(version: int) -> None:
-    api = GroupApi()
+def test_s_grp_4_what_does_not_exist_is_not_committed(api: GroupApi, version: int) -> None:
     response = api.call(KEY, version, request(version, {"nowhere": {0: 1}, "t": {0: 5, 9: 1}}))
     missing = ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert codes(response) == [missing, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
@@ -74,16 +71,14 @@ def test_s_grp_4_what_does_not_exist_is_not_committed(version: int) -> None:
     assert api.statistics().offsets == 1
 
 
-def test_only_unknown_topics_need_no_group() -> None:
-    api = GroupApi()
+def test_only_unknown_topics_need_no_group(api: GroupApi) -> None:
     response = api.call(
         KEY, 5, request(5, {"nowhere": {0: 1}}, generation_id_or_member_epoch=3, member_id="m")
     )
     assert codes(response) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_s_grp_4_metadata_that_is_too_large() -> None:
-    api = GroupApi()
+def test_s_grp_4_metadata_that_is_too_large(api: GroupApi) -> None:
     large = request(8, {"t": {0: 1}}, metadata="x" * 4097)
     large.topics[0].partitions.append(
         OffsetCommitRequestPartition(
@@ -108,36 +103,27 @@ def test_s_grp_4_metadata_is_counted_in_utf_16_units(metadata: str, code: int) -
     assert codes(GroupApi().call(KEY, 8, request(8, {"t": {0: 1}}, metadata=metadata))) == [code]
 
 
-def test_null_metadata_is_empty() -> None:
-    api = GroupApi()
+def test_null_metadata_is_empty(api: GroupApi) -> None:
     api.call(KEY, 8, request(8, {"t": {0: 1}}, metadata=None))
-    found = api.coordinator.fetch_offset("g")("t", 0)
-    assert found is not None
+    found = api.offset()
     assert found.metadata == ""
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_s_grp_4_retention_time(version: int) -> None:
-    api = GroupApi()
+def test_s_grp_4_retention_time(api: GroupApi, version: int) -> None:
     api.call(KEY, version, request(version, {"t": {0: 1}}, retention_time_ms=5_000))
     api.call(KEY, version, request(version, {"t": {1: 1}}, retention_time_ms=-1))
-    find = api.coordinator.fetch_offset("g")
-    first, second = find("t", 0), find("t", 1)
-    assert first is not None
-    assert second is not None
-    assert first.expire_timestamp_ms == api.clock.wall_ms() + 5_000
-    assert second.expire_timestamp_ms is None
+    assert api.offset().expire_timestamp_ms == api.clock.wall_ms() + 5_000
+    assert api.offset(partition=1).expire_timestamp_ms is None
 
 
 @pytest.mark.parametrize("retention_ms", [2**63 - 1, -(2**63)])
-def test_s_grp_4_a_retention_time_beyond_all_time(retention_ms: int) -> None:
+def test_s_grp_4_a_retention_time_beyond_all_time(api: GroupApi, retention_ms: int) -> None:
     """Kafka's sum wraps: an offset that was to stay for ever has expired at once."""
-    api = GroupApi()
     asked = request(2, {"t": {0: 1}}, retention_time_ms=retention_ms)
     response = api.call(KEY, 2, asked)
     assert response.topics[0].partitions[0].error_code == ErrorCode.NONE
-    found = api.coordinator.fetch_offset("g")("t", 0)
-    assert found is not None
+    found = api.offset()
     assert found.expire_timestamp_ms == min(api.clock.wall_ms() + retention_ms, 2**63 - 1)
 
 
@@ -145,14 +131,12 @@ def test_s_grp_4_a_retention_time_beyond_all_time(retention_ms: int) -> None:
     ("version", "code"),
     [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)],
 )
-def test_a_member_of_no_group(version: int, code: ErrorCode) -> None:
-    api = GroupApi()
+def test_a_member_of_no_group(api: GroupApi, version: int, code: ErrorCode) -> None:
     asked = request(version, {"t": {0: 1}}, generation_id_or_member_epoch=3, member_id="m")
     assert codes(api.call(KEY, version, asked)) == [code]
 
 
-def test_s_grp_4_the_groups_refusal_is_for_all_partitions_that_exist() -> None:
-    api = GroupApi()
+def test_s_grp_4_the_groups_refusal_is_for_all_partitions_that_exist(api: GroupApi) -> None:
     generation, (member_id,) = api.stable_group()
     asked = request(
         8,
@@ -175,8 +159,7 @@ def test_s_grp_4_the_groups_refusal_is_also_for_metadata_that_is_too_large() -> 
     assert codes(GroupApi().call(KEY, 8, asked)) == [ErrorCode.ILLEGAL_GENERATION]
 
 
-def test_s_grp_4_the_answer_waits_for_the_write() -> None:
-    api = GroupApi()
+def test_s_grp_4_the_answer_waits_for_the_write(api: GroupApi) -> None:
     api.log.hold = True
     later = api.send(KEY, 8, request(8, {"t": {0: 1, 9: 1}}))
     assert not later.done
@@ -234,10 +217,3 @@ def test_s_grp_4_the_refusal_of_very_many_offsets_is_for_all_that_exist() -> Non
     response = api.send(KEY, 8, asked, large=True).response
     assert codes(response) == [ErrorCode.ILLEGAL_GENERATION] * MANY
     assert api.log.batches == {}
-
-
-@pytest.mark.parametrize("version", [0, 5, 10])
-def test_the_error_response(version: int) -> None:
-    asked = request(version, {"t": {0: 1, 1: 1}})
-    response = GroupApi().refuse(KEY, version, asked, ErrorCode.UNKNOWN_SERVER_ERROR)
-    assert codes(response) == [-1, -1]

@@ -68,8 +68,7 @@ def found(response: Any, version: int) -> dict[tuple[str, int], tuple[int, int, 
 
 
 @pytest.mark.parametrize("version", versions(KEY))
-def test_offsets_in_every_version(version: int) -> None:
-    api = GroupApi()
+def test_offsets_in_every_version(api: GroupApi, version: int) -> None:
     api.commit(5, partition=0, metadata="md", leader_epoch=3)
     response = api.call(KEY, version, request(version, {"t": [0, 1]}))
     assert found(response, version) == {
@@ -79,8 +78,7 @@ def test_offsets_in_every_version(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_s_grp_4_null_topics_are_all_topics(version: int) -> None:
-    api = GroupApi()
+def test_s_grp_4_null_topics_are_all_topics(api: GroupApi, version: int) -> None:
     api.commit(5, topic="t", partition=2)
     api.commit(6, topic="u")
     api.commit(7, topic="deleted")
@@ -102,8 +100,7 @@ def test_an_unknown_topic_id() -> None:
     assert response.groups[0].error_code == 0
 
 
-def test_an_offset_of_another_topic_of_the_same_name() -> None:
-    api = GroupApi()
+def test_an_offset_of_another_topic_of_the_same_name(api: GroupApi) -> None:
     old = CommittedOffset(offset=9, commit_timestamp_ms=0, topic_id=OTHER_ID)
     api.commit(5, partition=1)
     api.shard().offsets.put(("g", "t", 0), old)
@@ -112,8 +109,9 @@ def test_an_offset_of_another_topic_of_the_same_name() -> None:
     assert found(api.call(KEY, 9, request(9, {"t": [0]})), 9)["t", 0][0] == 9
 
 
-def test_many_groups_with_errors_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    api = GroupApi()
+def test_many_groups_with_errors_of_their_own(
+    api: GroupApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
     api.commit(5, group="one")
     find = api.coordinator.fetch_offset
 
@@ -140,8 +138,7 @@ def test_many_groups_with_errors_of_their_own(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("version", versions(KEY))
-def test_a_refusal_of_the_group_in_every_version(version: int) -> None:
-    api = GroupApi()
+def test_a_refusal_of_the_group_in_every_version(api: GroupApi, version: int) -> None:
     api.coordinator.shutdown()
     response = api.call(KEY, version, request(version, {"t": [0]}))
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -151,13 +148,11 @@ def test_a_refusal_of_the_group_in_every_version(version: int) -> None:
         assert response.error_code == code
     else:
         assert response.groups[0].error_code == code
-    again = api.refuse(KEY, version, request(version, {"t": [0]}), code)
-    assert again == response
+    assert api.refuse(KEY, version, request(version, {"t": [0]}), code) == response
 
 
 @pytest.mark.parametrize("version", [7, 8, 10])
-def test_require_stable(version: int) -> None:
-    api = GroupApi()
+def test_require_stable(api: GroupApi, version: int) -> None:
     api.commit(5)
     pending = CommittedOffset(offset=9, commit_timestamp_ms=0)
     api.shard().offsets.put_pending(1, ("g", "t", 0), pending)
@@ -169,8 +164,9 @@ def test_require_stable(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", versions(KEY)[2:])
-def test_all_offsets_of_a_group_with_very_many_are_encoded_in_turns(version: int) -> None:
-    api = GroupApi()
+def test_all_offsets_of_a_group_with_very_many_are_encoded_in_turns(
+    api: GroupApi, version: int
+) -> None:
     api.image.set_topic(topic_image("many", OTHER_ID, MANY + 1))
     for partition in range(MANY + 1):
         api.commit(1, topic="many", partition=partition)

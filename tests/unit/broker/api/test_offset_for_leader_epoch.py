@@ -15,7 +15,7 @@ from storage.waits import at_once
 from tests.support.broker_bench import Bench, batch, context, led
 
 
-def ask(bench, epochs, version=4, current=-1, topic="t", error=None):
+def ask(bench, epochs, version=4, current=-1, topic="t"):
     message = OffsetForLeaderEpochRequest(
         replica_id=-1,
         topics=[
@@ -33,10 +33,7 @@ def ask(bench, epochs, version=4, current=-1, topic="t", error=None):
     codec = OffsetForLeaderEpochRequest.codec(version)
     message = codec.parse(codec.build(message))
     handler = OffsetForLeaderEpochHandler(bench.replicas)
-    if error is None:
-        response = at_once(handler(context(version), message))
-    else:
-        response = handler.error_response(context(version), message, error)
+    response = at_once(handler(context(version), message))
     codec = OffsetForLeaderEpochResponse.codec(version)
     told = codec.parse(codec.build(response)).topics[0].partitions
     return [(r.error_code, r.leader_epoch, r.end_offset) for r in told]
@@ -70,7 +67,3 @@ def test_s_read_12_fencing(current, code):
 
 def test_unknown_partition():
     assert ask(led_twice(), (4,), topic="x") == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)]
-
-
-def test_error_response():
-    assert ask(led_twice(), (1, 4), error=ErrorCode.INVALID_REQUEST) == [(42, -1, -1)] * 2

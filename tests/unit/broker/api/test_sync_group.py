@@ -6,17 +6,13 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.support.group_handlers import GroupApi, versions
-from tests.support.group_harness import INITIAL_DELAY_MS
 
 KEY = ApiKey.SYNC_GROUP
 
 
 @pytest.mark.parametrize("version", versions(KEY))
-def test_leader_and_follower_in_every_version(version: int) -> None:
-    api = GroupApi()
-    joins = [api.join(), api.join()]
-    api.advance_ms(2 * INITIAL_DELAY_MS)
-    leader, follower = (one.reply.member_id for one in joins)
+def test_leader_and_follower_in_every_version(api: GroupApi, version: int) -> None:
+    leader, follower = api.joined(2)
     protocol = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     waiting = api.send(
         KEY,
@@ -52,10 +48,3 @@ def test_the_protocol_is_required_from_v5() -> None:
     code = api.call(KEY, 5, request).error_code
     assert code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert api.call(KEY, 4, request).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def test_refusals() -> None:
-    api = GroupApi()
-    request = SyncGroupRequest(group_id="", generation_id=1, member_id="m")
-    assert api.call(KEY, 3, request).error_code == ErrorCode.INVALID_GROUP_ID
-    assert api.refuse(KEY, 5, request, ErrorCode.UNKNOWN_SERVER_ERROR).error_code == -1

@@ -120,14 +120,15 @@ class Api(GroupApi):
         )
         return self.call(ApiKey.ADD_OFFSETS_TO_TXN, version, request).error_code
 
-    def end(self, version: int, producer_id: int, epoch: int, *, committed: bool = True) -> Any:
-        request = EndTxnRequest(
-            transactional_id="id",
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            committed=committed,
-        )
-        return self.call(ApiKey.END_TXN, version, request)
+    def end(self, version: int, producer_id: int, epoch: int) -> Any:
+        return self.call(ApiKey.END_TXN, version, commit_of(producer_id, epoch))
+
+
+def commit_of(producer_id: int = 1000, epoch: int = 0) -> EndTxnRequest:
+    """The end of a transaction of "id"."""
+    return EndTxnRequest(
+        transactional_id="id", producer_id=producer_id, producer_epoch=epoch, committed=True
+    )
 
 
 def batched(
@@ -191,13 +192,12 @@ def test_what_waits_for_its_record_is_parked(api: Api) -> None:
     api.add(3, 1000, 0, ("t", 0))
     api.add_offsets(4, 1000, 0)
     api.transactions.log.hold = api.log.hold = True
-    end = EndTxnRequest(transactional_id="id", producer_id=1000, producer_epoch=0, committed=True)
     init = InitProducerIdRequest(transactional_id="other", transaction_timeout_ms=1000)
     offsets = offsets_of("t", group="g")
     held = [
         api.send(ApiKey.TXN_OFFSET_COMMIT, 4, offsets),
         api.send(ApiKey.INIT_PRODUCER_ID, 5, init),
-        api.send(ApiKey.END_TXN, 4, end),
+        api.send(ApiKey.END_TXN, 4, commit_of()),
     ]
     large = api.send(ApiKey.TXN_OFFSET_COMMIT, 4, offsets, large=True)
     assert all(later.parked for later in held)
@@ -226,10 +226,7 @@ def test_an_end_is_carried_out_even_if_the_client_has_left(api: Api) -> None:
     api.transactions.owner()
     api.add(3, 1000, 0, ("t", 0))
     api.transactions.log.hold = True
-    request = EndTxnRequest(
-        transactional_id="id", producer_id=1000, producer_epoch=0, committed=True
-    )
-    end = api.send(ApiKey.END_TXN, 4, request)
+    end = api.send(ApiKey.END_TXN, 4, commit_of())
     end.leave()
     api.transactions.log.hold = False
     api.transactions.log.release()
@@ -319,22 +316,6 @@ def test_s_txn_7_the_answer_for_many_waits_for_all_of_them(api: Api) -> None:
     ] == [0, 0]
     nothing = api.call(ApiKey.ADD_PARTITIONS_TO_TXN, 5, AddPartitionsToTxnRequest(transactions=[]))
     assert list(nothing.results_by_transaction) == []
-
-
-@pytest.mark.parametrize("version", range(6))
-def test_add_partitions_that_fails_as_a_whole(api: Api, version: int) -> None:
-    request = AddPartitionsToTxnRequest(
-        transactions=[batched("a", 1000, ("t", 0))],
-        v3_and_below_transactional_id="a",
-        v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0])],
-    )
-    code = ErrorCode.UNKNOWN_SERVER_ERROR
-    response = api.refuse(ApiKey.ADD_PARTITIONS_TO_TXN, version, request, code)
-    if version >= 4:
-        assert response.error_code == code
-    else:
-        [topic] = response.results_by_topic_v3_and_below
-        assert [one.partition_error_code for one in topic.results_by_partition] == [code]
 
 
 @pytest.mark.parametrize("version", range(6))

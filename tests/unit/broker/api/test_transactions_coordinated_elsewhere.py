@@ -1,5 +1,6 @@
 """Produce and TxnOffsetCommit in transactions whose coordinator is another broker (KIP-890)."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,9 +18,7 @@ from broker.coordinator.transaction.verification import Guards, RemoteCoordinato
 from broker.coordinator.transactional_commits import TransactionalCommits, TransactionRefused
 from broker.network.connection_work import is_parked
 from broker.peers.peer import PeerError
-from broker.replication.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.types import OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicPartition
 from storage.waits import at_once
 from tests.support.api_calls import context
@@ -28,7 +27,9 @@ from tests.support.broker_bench import Bench, batch
 from tests.support.fake_peers import FakePeer, answering, image_of
 from tests.support.group_harness import GroupHarness
 from tests.support.real_bench import RealBench
+from tests.support.refusals import code_of
 from tests.support.transaction_harness import T0, T1, TransactionHarness
+from tests.unit.broker.api.test_produce import request
 
 OWNER = Producer(7, 3)
 PRODUCE = 0
@@ -76,33 +77,23 @@ class Producing(Elsewhere):
             producer_epoch=OWNER.producer_epoch,
             base_sequence=sequence,
         )
-        message = ProduceRequest(
-            acks=1,
-            timeout_ms=1500,
-            transactional_id="id",
-            topic_data=[
-                TopicProduceData(
-                    name="t",
-                    partition_data=[
-                        PartitionProduceData(index=index, records=records) for index in indexes
-                    ],
-                )
-            ],
-        )
-        codec = ProduceRequest.codec(version)
-        parsed = codec.parse(bytearray(codec.build(message)))
+        parsed = request(records, indexes=indexes, transactional_id="id", version=version)
         return begin(self.handler(context(PRODUCE, version), parsed))
 
     def ends(self) -> list[int]:
         return [partition.log.log_end_offset for partition in self.partitions]
 
 
+@pytest.fixture
+def here() -> Producing:
+    return Producing()
+
+
 def codes(begun: Begun[Any]) -> list[int]:
     return [one.error_code for topic in begun.reply.responses for one in topic.partition_responses]
 
 
-def test_a_batch_is_appended_when_the_coordinator_has_admitted_it() -> None:
-    here = Producing()
+def test_a_batch_is_appended_when_the_coordinator_has_admitted_it(here: Producing) -> None:
     here.peer.held = []
     sent = here.send(0, 1)
     assert is_parked(sent.waits_for), "it holds no worker"
@@ -115,8 +106,7 @@ def test_a_batch_is_appended_when_the_coordinator_has_admitted_it() -> None:
     assert request.transactions[0].verify_only
 
 
-def test_each_partition_is_admitted_or_refused_by_itself() -> None:
-    here = Producing()
+def test_each_partition_is_admitted_or_refused_by_itself(here: Producing) -> None:
     here.peer.answer = answering({T1: ErrorCode.TRANSACTION_ABORTABLE})
     assert codes(here.send(0, 1)) == [0, ErrorCode.TRANSACTION_ABORTABLE]
     assert codes(here.send(1, version=9)) == [ErrorCode.INVALID_TXN_STATE]
@@ -133,8 +123,7 @@ def test_each_partition_is_admitted_or_refused_by_itself() -> None:
         ErrorCode.NOT_COORDINATOR,
     ],
 )
-def test_what_passes_makes_clients_try_again(code: ErrorCode) -> None:
-    here = Producing()
+def test_what_passes_makes_clients_try_again(here: Producing, code: ErrorCode) -> None:
     here.peer.answer = answering({T0: code})
     assert codes(here.send(0)) == [ErrorCode.NOT_ENOUGH_REPLICAS]
     here.peer.answer = lambda key, request: PeerError("gone")
@@ -142,8 +131,7 @@ def test_what_passes_makes_clients_try_again(code: ErrorCode) -> None:
     assert here.ends() == [0, 0]
 
 
-def test_a_batch_behind_a_refused_one_is_refused_too() -> None:
-    here = Producing()
+def test_a_batch_behind_a_refused_one_is_refused_too(here: Producing) -> None:
     here.peer.answer = lambda key, request: PeerError("gone")
     here.send(0)
     here.peer.answer = answering({})
@@ -151,8 +139,7 @@ def test_a_batch_behind_a_refused_one_is_refused_too() -> None:
     assert codes(here.send(0)) == [0]
 
 
-def test_a_marker_between_answer_and_append_refuses_the_batch() -> None:
-    here = Producing()
+def test_a_marker_between_answer_and_append_refuses_the_batch(here: Producing) -> None:
     here.peer.held = []
     sent = here.send(0, 1)
     here.guards.on_marker(T0, OWNER.producer_id)
@@ -175,8 +162,7 @@ def test_nobody_is_asked_if_verification_is_off() -> None:
     assert here.peer.asked == []
 
 
-def test_a_client_that_leaves_leaves_nothing_behind() -> None:
-    here = Producing()
+def test_a_client_that_leaves_leaves_nothing_behind(here: Producing) -> None:
     here.peer.held = []
     sent = here.send(0)
     sent.leave()
@@ -184,19 +170,12 @@ def test_a_client_that_leaves_leaves_nothing_behind() -> None:
     assert here.ends() == [0, 0]
 
 
-def test_v12_adds_the_partitions_at_the_other_broker_and_verifies_them() -> None:
-    here = Producing()
+def test_v12_adds_the_partitions_at_the_other_broker_and_verifies_them(here: Producing) -> None:
     assert codes(here.send(0, version=12)) == [0]
     assert [one.transactions[0].verify_only for _, one in here.peer.asked] == [False, True]
     here.peer.answer = answering({T1: ErrorCode.INVALID_PRODUCER_ID_MAPPING})
     assert codes(here.send(1, version=12)) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     assert here.ends() == [1, 0]
-
-
-class FakePartition:
-    def __init__(self, tp: TopicPartition) -> None:
-        self.topic_partition = tp
-        self.leader_epoch = 0
 
 
 class Committing(Elsewhere):
@@ -210,11 +189,11 @@ class Committing(Elsewhere):
         )
         self.offsets = TopicPartition(OFFSETS_TOPIC, self.groups.coordinator.partition_for("g"))
 
-    def _find(self, tp: TopicPartition) -> Partition:
+    def _find(self, tp: TopicPartition) -> Any:
         assert tp == self.offsets
         if not self.led:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return FakePartition(tp)  # type: ignore[return-value]
+        return SimpleNamespace(topic_partition=tp, leader_epoch=0)
 
     def commit(self, version: int = 0, *, meanwhile: bool = False) -> Any:
         verified = at_once(self.commits.verified("id", OWNER, "g", version=version))
@@ -263,7 +242,5 @@ def test_offsets_that_the_coordinator_refuses_are_not_written() -> None:
 def test_offsets_of_a_group_that_is_not_coordinated_here() -> None:
     here = Committing()
     here.led = False
-    with pytest.raises(KafkaError) as caught:
-        here.commit()
-    assert caught.value.code is ErrorCode.NOT_COORDINATOR
+    assert code_of(here.commit) is ErrorCode.NOT_COORDINATOR
     assert here.peer.asked == []

@@ -215,10 +215,3 @@ def test_an_error_of_the_whole_request() -> None:
     response = handler.error_response(context(ALTER, 0), request, code)
     answer = over_the_wire(ALTER, 0, response)
     assert [(one.user, one.error_code) for one in answer.results] == [("a", code), ("b", code)]
-    describing = DescribeUserScramCredentialsHandler(None)  # type: ignore[arg-type]
-    response = describing.error_response(
-        context(DESCRIBE, 0), DescribeUserScramCredentialsRequest(users=None), code
-    )
-    answer = over_the_wire(DESCRIBE, 0, response)
-    assert (answer.error_code, answer.error_message) == (code, code.text)
-    assert list(answer.results) == []

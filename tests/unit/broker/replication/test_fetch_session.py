@@ -6,9 +6,10 @@ import pytest
 
 from broker.replication.fetch_session import EVICTION_S, FetchSessionCache, next_epoch
 from broker.replication.read_plan import FetchTarget
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.support.manual_clock import ManualClock
+from tests.support.refusals import code_of
 
 
 def make(slots=2):
@@ -79,6 +80,7 @@ def test_a_follower_pushes_out_any_consumer_but_no_consumer_a_follower():
 def test_no_slots_no_sessions():
     _, cache = make(0)
     assert create(cache) == 0
+    assert opened(cache, 12).answer([])[0] == 0
 
 
 def test_statistics():
@@ -108,9 +110,7 @@ def opened(cache, version, **request):
 
 
 def refusal(cache, version, **request):
-    with pytest.raises(KafkaError) as caught:
-        opened(cache, version, **request)
-    return caught.value.code
+    return code_of(opened, cache, version, **request)
 
 
 @pytest.mark.parametrize(("version", "key"), [(12, ("t", 0)), (13, (ID, 0)), (18, (ID, 0))])
@@ -138,11 +138,12 @@ def test_a_session_of_names_is_not_used_with_ids(before, after):
 def test_a_session_is_used_in_its_epoch_only():
     _, cache = make()
     session_id, _ = opened(cache, 12).answer([])
-    for epoch in (2, -2):
+    for epoch in (2, -2, -(2**31)):
         code = refusal(cache, 12, session_id=session_id, epoch=epoch)
         assert code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
-    code = refusal(cache, 12, session_id=session_id + 1, epoch=1)
-    assert code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    for other, epoch in ((session_id + 1, 1), (0, -2), (0, -(2**31))):
+        code = refusal(cache, 12, session_id=other, epoch=epoch)
+        assert code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 @pytest.mark.parametrize(("epoch", "sessions"), [(0, 1), (-1, 0)])
@@ -151,4 +152,5 @@ def test_a_full_fetch_closes_the_session_that_it_names(epoch, sessions):
     session_id, _ = opened(cache, 13).answer([])
     new_id, _ = opened(cache, 13, session_id=session_id, epoch=epoch).answer([])
     assert cache.get(session_id) is None
+    assert new_id != session_id
     assert (cache.statistics().sessions, bool(new_id)) == (sessions, bool(sessions))

@@ -149,6 +149,12 @@ class TransactionHarness(CoordinatorHarness):
             reply = self.init(transactional_id)
         return reply.producer
 
+    def opened(self, *partitions: TopicPartition, version: int = 0) -> Producer:
+        """Return the owner of "id", with these partitions in its transaction."""
+        owner = self.owner()
+        assert self.add(owner, *partitions, version=version) is ErrorCode.NONE
+        return owner
+
     def add(
         self,
         producer: Producer,

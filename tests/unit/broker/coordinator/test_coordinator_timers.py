@@ -1,5 +1,7 @@
 """Named timers that are renewed more often than they fire."""
 
+import pytest
+
 from broker.coordinator.runtime.timers import Timers
 from broker.deadlines import Deadlines
 from tests.support.manual_clock import ManualClock
@@ -22,8 +24,12 @@ class Timed:
         return fired
 
 
-def test_a_timer_fires_once() -> None:
-    timed = Timed()
+@pytest.fixture
+def timed() -> Timed:
+    return Timed()
+
+
+def test_a_timer_fires_once(timed: Timed) -> None:
     timed.schedule("a", 10)
     assert timed.pass_s(9.9) == []
     assert timed.pass_s(0.1) == ["a"]
@@ -31,8 +37,7 @@ def test_a_timer_fires_once() -> None:
     assert timed.pass_s(100) == []
 
 
-def test_a_renewed_timer_fires_at_its_last_time_with_its_last_callback() -> None:
-    timed = Timed()
+def test_a_renewed_timer_fires_at_its_last_time_with_its_last_callback(timed: Timed) -> None:
     timed.schedule("a", 10, "first")
     for _ in range(100):
         timed.pass_s(1)
@@ -41,24 +46,21 @@ def test_a_renewed_timer_fires_at_its_last_time_with_its_last_callback() -> None
     assert timed.pass_s(0.1) == ["last"]
 
 
-def test_renewing_adds_nothing_to_the_heap() -> None:
-    timed = Timed()
+def test_renewing_adds_nothing_to_the_heap(timed: Timed) -> None:
     for _ in range(1_000):
         timed.schedule("a", 10)
     assert timed.deadlines.statistics().active == 1
     assert len(timed.timers) == 1
 
 
-def test_a_timer_may_be_set_to_an_earlier_time() -> None:
-    timed = Timed()
+def test_a_timer_may_be_set_to_an_earlier_time(timed: Timed) -> None:
     timed.schedule("a", 100, "late")
     timed.schedule("a", 1, "early")
     assert timed.pass_s(1) == ["early"]
     assert timed.pass_s(200) == []
 
 
-def test_a_cancelled_timer_never_fires() -> None:
-    timed = Timed()
+def test_a_cancelled_timer_never_fires(timed: Timed) -> None:
     timed.schedule("a", 1)
     timed.schedule("b", 1)
     timed.timers.cancel("a")
@@ -66,8 +68,7 @@ def test_a_cancelled_timer_never_fires() -> None:
     assert timed.pass_s(1) == ["b"]
 
 
-def test_clear_cancels_all() -> None:
-    timed = Timed()
+def test_clear_cancels_all(timed: Timed) -> None:
     timed.schedule("a", 1)
     timed.schedule("b", 2)
     timed.timers.clear()
@@ -75,9 +76,7 @@ def test_clear_cancels_all() -> None:
     assert timed.deadlines.next_deadline() is None
 
 
-def test_a_callback_may_set_its_own_timer_again() -> None:
-    timed = Timed()
-
+def test_a_callback_may_set_its_own_timer_again(timed: Timed) -> None:
     def again() -> None:
         timed.fired.append("tick")
         timed.timers.schedule("a", 1, again)

@@ -3,11 +3,9 @@
 import pytest
 
 from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.data.offsets import CommittedOffset
 from broker.coordinator.group.data.records import GroupMetadataRecord, OffsetRecord
 from broker.coordinator.group.data.serde import decode_record
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit
-from broker.coordinator.group.table.offset_store import OffsetStore
 from protocol.errors import ErrorCode
 from tests.support.group_harness import (
     INITIAL_DELAY_MS,
@@ -18,11 +16,6 @@ from tests.support.group_harness import (
 
 RETENTION_MS = 7 * 24 * 3_600_000
 CHECK_MS = 600_000
-
-
-@pytest.fixture
-def groups() -> GroupHarness:
-    return GroupHarness()
 
 
 def written(groups: GroupHarness) -> list[object]:
@@ -38,8 +31,7 @@ def written(groups: GroupHarness) -> list[object]:
 
 def test_s_grp_4_metadata_and_epoch_come_back(groups: GroupHarness) -> None:
     assert groups.commit(42, metadata="my place", leader_epoch=7).reply is ErrorCode.NONE
-    found = groups.coordinator.fetch_offset("g")("t", 0)
-    assert found is not None
+    found = groups.offset()
     assert (found.offset, found.metadata, found.leader_epoch) == (42, "my place", 7)
 
 
@@ -322,59 +314,7 @@ def test_offsets_of_deleted_topics_are_forgotten(groups: GroupHarness) -> None:
     assert groups.statistics().counters.deleted_offsets == 2
 
 
-# ---- offsets inside transactions
-
-
-def committed_at(offset: int, record_offset: int) -> CommittedOffset:
-    return CommittedOffset(offset=offset, commit_timestamp_ms=0, record_offset=record_offset)
-
-
-def test_an_offset_in_a_transaction_is_seen_when_that_commits() -> None:
-    store, key = OffsetStore(), ("g", "t", 0)
-    store.put_pending(7, key, committed_at(5, 10))
-    assert store.get(key) is None
-    assert store.is_pending(key)
-    assert store.has_open_transaction("g")
-    store.end_transaction(7, commit=True)
-    assert store.get(key) == committed_at(5, 10)
-    assert not store.is_pending(key)
-    store._check()
-
-
-def test_an_offset_in_an_aborted_transaction_is_never_seen() -> None:
-    store, key = OffsetStore(), ("g", "t", 0)
-    store.put(key, committed_at(1, 1))
-    store.put_pending(7, key, committed_at(5, 10))
-    store.end_transaction(7, commit=False)
-    assert store.get(key) == committed_at(1, 1)
-    store._check()
-
-
-def test_between_a_plain_and_a_transactional_commit_the_later_record_wins() -> None:
-    store, key = OffsetStore(), ("g", "t", 0)
-    store.put_pending(7, key, committed_at(5, 10))
-    store.put(key, committed_at(6, 11))
-    store.end_transaction(7, commit=True)
-    assert store.get(key) == committed_at(6, 11)
-
-
-def test_a_tombstone_reaches_into_open_transactions() -> None:
-    store, key = OffsetStore(), ("g", "t", 0)
-    store.put_pending(7, key, committed_at(5, 10))
-    store.remove(key)
-    store.end_transaction(7, commit=True)
-    assert store.get(key) is None
-    store._check()
-
-
-def test_a_store_forgets_empty_groups_and_topics() -> None:
-    store = OffsetStore()
-    store.put(("g", "t", 0), committed_at(1, 1))
-    assert store.remove(("g", "t", 0))
-    assert not store.remove(("g", "t", 0))
-    assert list(store.group_ids()) == []
-    assert len(store) == 0
-    store._check()
+# ---- subscriptions and listings
 
 
 def test_subscriptions_of_later_versions_are_read_by_their_first_fields() -> None:

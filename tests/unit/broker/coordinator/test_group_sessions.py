@@ -1,16 +1,9 @@
 """S-GRP-2: ids handed out, signs of life, and what a member is told that was left behind."""
 
-import pytest
-
 from broker.coordinator.group.classic.phases.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from broker.coordinator.group.classic.state import GroupState
 from protocol.errors import ErrorCode
 from tests.support.group_harness import INITIAL_DELAY_MS, SESSION_MS, GroupHarness, subscription
-
-
-@pytest.fixture
-def groups() -> GroupHarness:
-    return GroupHarness()
 
 
 def test_s_grp_2_a_new_member_is_sent_away_with_an_id(groups: GroupHarness) -> None:
@@ -166,10 +159,9 @@ def test_who_leaves_while_its_join_is_parked_is_answered(groups: GroupHarness) -
 
 
 def test_a_follower_that_leaves_while_it_waits_in_sync_is_answered(groups: GroupHarness) -> None:
-    joins = [groups.join(), groups.join()]
-    groups.advance_ms(2 * INITIAL_DELAY_MS)
-    parked = groups.sync(joins[1].reply.member_id, 1)
-    groups.leave(joins[1].reply.member_id)
+    _, follower = groups.joined(2)
+    parked = groups.sync(follower, 1)
+    groups.leave(follower)
     assert parked.reply.error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -182,10 +174,3 @@ def test_a_new_generation_after_the_group_was_empty_goes_on_counting(
     groups.advance_ms(INITIAL_DELAY_MS)
     assert joined.reply.generation == generation + 2
     assert joined.reply.protocol_type == "connect"
-
-
-def test_a_first_join_whose_group_cannot_be_written_is_refused(groups: GroupHarness) -> None:
-    groups.log.fail_with = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert groups.join().reply.error is ErrorCode.NOT_COORDINATOR
-    assert groups.shard().group("g") is None
-    assert len(groups.coordinator._timers) == 0

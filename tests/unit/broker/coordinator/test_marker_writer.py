@@ -13,7 +13,7 @@ from protocol.types import TopicPartition
 from storage.log.results import AppendInfo
 from storage.waits import Call
 from tests.support.broker_bench import batch
-from tests.support.driving import driver
+from tests.support.driving import driver, in_trio
 from tests.support.real_bench import RealBench, fetched
 from tests.support.transaction_harness import T0
 
@@ -173,29 +173,26 @@ def test_s_txn_5_a_listener_hears_of_a_marker_in_the_turn_in_which_it_is_durable
     assert len(lab.listener.told) == 1, "what is not durable may yet be truncated"
 
 
-def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(lab: Lab) -> None:
+@in_trio
+async def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(lab: Lab) -> None:
     lab.partition.threaded_append_bytes = 400_000
     append = lab.partition.append_as_leader(batch([b"x" * 400_000]))
-
-    async def main() -> None:
-        lab.data()
-        async with trio.open_nursery() as nursery:
-            await nursery.start(lab.writer.run, driver())
-            in_thread = append.send(None)
-            assert isinstance(in_thread, Call)
-            lab.mark()
-            await trio.testing.wait_all_tasks_blocked()
-            assert lab.codes == []
-            with pytest.raises(StopIteration):
-                append.send(in_thread.work(*in_thread.values))
-            parked: Any = lab.bench.fetch(2, max_wait_ms=500)
-            with trio.fail_after(60):
-                while not lab.codes:
-                    await trio.sleep(0)
-            assert parked.done, "the marker wakes a reader"
-            nursery.cancel_scope.cancel()
-
-    trio.run(main)
+    lab.data()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lab.writer.run, driver())
+        in_thread = append.send(None)
+        assert isinstance(in_thread, Call)
+        lab.mark()
+        await trio.testing.wait_all_tasks_blocked()
+        assert lab.codes == []
+        with pytest.raises(StopIteration):
+            append.send(in_thread.work(*in_thread.values))
+        parked: Any = lab.bench.fetch(2, max_wait_ms=500)
+        with trio.fail_after(60):
+            while not lab.codes:
+                await trio.sleep(0)
+        assert parked.done, "the marker wakes a reader"
+        nursery.cancel_scope.cancel()
     assert lab.codes == [ErrorCode.NONE]
     assert lab.partition.log.last_stable_offset == 3
     # Without the task that waits (the broker is stopping) it is to be tried again.

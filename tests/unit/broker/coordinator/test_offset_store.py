@@ -30,6 +30,26 @@ def test_of_a_plain_and_a_transactional_commit_the_later_record_wins() -> None:
         store.put_pending(1, A, committed(40, record=pending))
         store.put(A, committed(30, record=plain))
         store.end_transaction(1, commit=True)
+        store._check()
         found = store.get(A)
         assert found is not None
         assert found.offset == wanted
+
+
+def test_a_tombstone_reaches_into_open_transactions() -> None:
+    store = OffsetStore()
+    store.put_pending(7, A, committed(5, record=10))
+    store.remove(A)
+    store.end_transaction(7, commit=True)
+    assert store.get(A) is None
+    store._check()
+
+
+def test_a_store_forgets_empty_groups_and_topics() -> None:
+    store = OffsetStore()
+    store.put(A, committed(1))
+    assert store.remove(A)
+    assert not store.remove(A)
+    assert list(store.group_ids()) == []
+    assert len(store) == 0
+    store._check()

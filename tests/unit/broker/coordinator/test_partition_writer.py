@@ -6,11 +6,12 @@ import pytest
 
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.world.in_turn import begin
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.waits import Signal
 from tests.support.broker_bench import batch
 from tests.support.real_bench import RealBench
+from tests.support.refusals import code_of
 
 NONE = ErrorCode.NONE
 T0 = TopicPartition("t", 0)
@@ -71,7 +72,5 @@ def test_a_batch_that_the_follower_does_not_take_times_out(lab: Lab) -> None:
 
 
 def test_a_batch_of_a_partition_that_is_not_here_is_refused(lab: Lab) -> None:
-    with pytest.raises(KafkaError) as caught:
-        lab.append(TopicPartition("gone", 0))
-    assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code_of(lab.append, TopicPartition("gone", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert lab.writer.leader_epoch(TopicPartition("gone", 0)) is None

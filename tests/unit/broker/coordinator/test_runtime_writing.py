@@ -124,6 +124,12 @@ class Numbering:
         self.runtime.carry_out(self.shard, out)
         self.shard.in_flight._check()
 
+    def write(self, *records: Number) -> None:
+        """Carry out a decision that is no more than these records."""
+        out: Numbers = Decision()
+        out.write(list(records))
+        self.carry_out(out)
+
     async def _note_end(self, write: Write[Number]) -> None:
         self.diary.append(("durable", await write.ended))
 
@@ -213,10 +219,8 @@ def test_a_batch_that_the_log_finds_damaged_is_a_bug_and_does_not_stay_in_flight
         raise CorruptBatch("damaged")
 
     monkeypatch.setattr(numbering.log, "append", append)
-    out: Numbers = Decision()
-    out.write([Number("a", 1)])
     with pytest.raises(CorruptBatch):
-        numbering.carry_out(out)
+        numbering.write(Number("a", 1))
     assert not numbering.shard.in_flight
     assert numbering.diary[0] == ("durable", ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -243,18 +247,14 @@ def test_tombstones_go_in_batches_and_the_first_failure_is_told(
 
 
 def test_records_that_belong_together_are_never_split(numbering: Numbering) -> None:
-    out: Numbers = Decision()
-    out.write([Number(f"{index}", 1) for index in range(TOMBSTONES_PER_BATCH + 1)])
-    numbering.carry_out(out)
+    numbering.write(*[Number(f"{index}", 1) for index in range(TOMBSTONES_PER_BATCH + 1)])
     assert len(numbering.log.batches[TP]) == 1
 
 
 @pytest.mark.parametrize("code", [NONE, FAILS])
 def test_a_shard_that_was_given_away_is_not_changed(numbering: Numbering, code: ErrorCode) -> None:
     numbering.log.hold = True
-    out: Numbers = Decision()
-    out.write([Number("a", 1)])
-    numbering.carry_out(out)
+    numbering.write(Number("a", 1))
     numbering.runtime.resign(0)
     numbering.log.release(code)
     assert numbering.shard.numbers == {}

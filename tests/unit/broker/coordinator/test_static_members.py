@@ -1,7 +1,5 @@
 """S-GRP-3: static members come back, are fenced, and are removed by name."""
 
-import pytest
-
 from broker.coordinator.group.classic.state import GroupState
 from protocol.errors import ErrorCode
 from tests.support.group_harness import (
@@ -11,11 +9,6 @@ from tests.support.group_harness import (
     GroupHarness,
     subscription,
 )
-
-
-@pytest.fixture
-def groups() -> GroupHarness:
-    return GroupHarness()
 
 
 def static_group(groups: GroupHarness) -> tuple[int, str, str]:
@@ -52,8 +45,7 @@ def test_s_grp_3_a_follower_comes_back_without_a_rebalance(groups: GroupHarness)
 def test_s_grp_3_the_replacement_is_written(groups: GroupHarness) -> None:
     static_group(groups)
     back = groups.join(instance="b")
-    again = GroupHarness(log=groups.log, clock=groups.clock)
-    again.load()
+    again = groups.restarted()
     assert again.group().static_members["b"] == back.reply.member_id
 
 

@@ -52,6 +52,15 @@ def go_on(work: Work[None], pauses: int) -> None:
         assert work.send(None) is PAUSE
 
 
+def aborting(broker: TransactionHarness, pauses: int) -> Work[None]:
+    """The aborts of very many transactions that have timed out, after so many of them."""
+    broker.clock.advance(101)
+    round_begins(broker)
+    walk = begun(broker)
+    go_on(walk, pauses)
+    return walk
+
+
 def timed_out(broker: TransactionHarness) -> int:
     return broker.statistics().counters.timed_out
 
@@ -76,10 +85,7 @@ def test_others_run_between_the_aborts_of_transactions_that_time_out_together(
 
 def test_a_transaction_that_ends_before_its_turn_is_left_alone(broker: TransactionHarness) -> None:
     owners = opened(broker)
-    broker.clock.advance(101)
-    round_begins(broker)
-    walk = begun(broker)
-    go_on(walk, SOME)
+    walk = aborting(broker, SOME)
     last = f"id-{MANY - 1}"
     assert broker.end(owners[-1], transactional_id=last).code is ErrorCode.NONE
     assert broker.end(owners[0], transactional_id="id-0").code is ErrorCode.PRODUCER_FENCED
@@ -90,10 +96,7 @@ def test_a_transaction_that_ends_before_its_turn_is_left_alone(broker: Transacti
 
 def test_a_round_does_not_begin_while_the_one_before_is_at_it(broker: TransactionHarness) -> None:
     opened(broker)
-    broker.clock.advance(101)
-    round_begins(broker)
-    walk = begun(broker)
-    go_on(walk, SOME)
+    walk = aborting(broker, SOME)
     broker.clock.advance(101)
     # The next round comes due, and finds the first at work: it adds no second walk.
     round_begins(broker)
@@ -107,10 +110,7 @@ def test_a_round_does_not_begin_while_the_one_before_is_at_it(broker: Transactio
 
 def test_a_partition_that_is_given_away_is_not_walked_any_more(broker: TransactionHarness) -> None:
     opened(broker)
-    broker.clock.advance(101)
-    round_begins(broker)
-    walk = begun(broker)
-    go_on(walk, SOME)
+    walk = aborting(broker, SOME)
     broker.coordinator.on_resigned(0)
     at_once(walk)
     assert timed_out(broker) == SOME

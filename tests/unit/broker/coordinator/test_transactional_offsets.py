@@ -1,8 +1,10 @@
 """S-TXN-5: offsets in a transaction are seen when it commits; KIP-447 fences its zombies."""
 
+from typing import Any
+
 import pytest
 
-from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
+from broker.coordinator.group.data.values import CommitRequest, PartitionCommit
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import read_header
 from protocol.records.control import ControlType, build_end_transaction_marker
@@ -10,37 +12,6 @@ from protocol.types import TopicPartition
 from tests.support.group_harness import GroupHarness
 
 PRODUCER_ID = 9
-
-
-@pytest.fixture
-def groups() -> GroupHarness:
-    return GroupHarness()
-
-
-def commit(
-    groups: GroupHarness,
-    offset: int,
-    *,
-    producer_id: int = PRODUCER_ID,
-    member_id: str = "",
-    generation: int = -1,
-    instance: str | None = None,
-) -> ErrorCode:
-    request = CommitRequest(
-        group_id="g",
-        member_id=member_id,
-        generation=generation,
-        instance_id=instance,
-        partitions=(PartitionCommit(topic="t", partition=0, offset=offset),),
-    )
-    try:
-        written = groups.coordinator.commit_in_transaction(
-            TransactionalCommit(commit=request, producer_id=producer_id, producer_epoch=0)
-        )
-    except KafkaError as error:
-        return error.code
-    groups.check()
-    return written.value if written.fired else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def end(groups: GroupHarness, *, commit: bool, producer_id: int = PRODUCER_ID) -> None:
@@ -59,21 +30,17 @@ def end(groups: GroupHarness, *, commit: bool, producer_id: int = PRODUCER_ID) -
     groups.check()
 
 
-def unstable(groups: GroupHarness) -> bool:
-    return groups.coordinator.is_unstable("g", "t", 0)
-
-
 @pytest.mark.parametrize("committed", [True, False])
 def test_s_txn_5_a_marker_shows_or_drops_what_is_pending(
     groups: GroupHarness, committed: bool
 ) -> None:
     groups.commit(3)
-    assert commit(groups, 7) is ErrorCode.NONE
+    assert groups.commit_in_transaction(7).reply is ErrorCode.NONE
     assert groups.committed() == 3
-    assert unstable(groups)
+    assert groups.is_unstable()
     end(groups, commit=committed)
     assert groups.committed() == (7 if committed else 3)
-    assert not unstable(groups)
+    assert not groups.is_unstable()
     [*_, batch, _] = groups.log.batches[
         TopicPartition("__consumer_offsets", groups.coordinator.partition_for("g"))
     ]
@@ -82,17 +49,17 @@ def test_s_txn_5_a_marker_shows_or_drops_what_is_pending(
 
 
 def test_s_txn_5_two_transactions_do_not_know_each_other(groups: GroupHarness) -> None:
-    commit(groups, 1)
-    commit(groups, 2, producer_id=10)
+    groups.commit_in_transaction(1)
+    groups.commit_in_transaction(2, producer_id=10)
     end(groups, commit=True)
     assert groups.committed() == 1
-    assert unstable(groups)
+    assert groups.is_unstable()
     end(groups, commit=True, producer_id=10)
     assert groups.committed() == 2
 
 
 def test_s_txn_5_a_plain_commit_after_a_pending_one_wins(groups: GroupHarness) -> None:
-    commit(groups, 7)
+    groups.commit_in_transaction(7)
     groups.commit(9)
     end(groups, commit=True)
     assert groups.committed() == 9
@@ -101,7 +68,7 @@ def test_s_txn_5_a_plain_commit_after_a_pending_one_wins(groups: GroupHarness) -
 def test_s_txn_5_each_record_of_a_plain_commit_counts_from_where_it_lies(
     groups: GroupHarness,
 ) -> None:
-    commit(groups, 7)  # of partition 0, which the plain commit names last
+    groups.commit_in_transaction(7)  # of partition 0, which the plain commit names last
     request = CommitRequest(
         group_id="g",
         member_id="",
@@ -118,17 +85,17 @@ def test_s_txn_5_each_record_of_a_plain_commit_counts_from_where_it_lies(
 
 def test_s_txn_5_a_write_that_fails_leaves_nothing_pending(groups: GroupHarness) -> None:
     groups.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
-    assert commit(groups, 7) is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert not unstable(groups)
+    assert groups.commit_in_transaction(7).reply is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert not groups.is_unstable()
     groups.log.fail_with = ErrorCode.INVALID_PRODUCER_EPOCH
-    assert commit(groups, 7) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert groups.commit_in_transaction(7).reply is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def test_s_txn_5_pending_while_the_followers_do_not_have_it(groups: GroupHarness) -> None:
     groups.commit(3)
     groups.log.hold = True
-    commit(groups, 7)
-    assert unstable(groups)
+    groups.commit_in_transaction(7)
+    assert groups.is_unstable()
     groups.log.release()
     end(groups, commit=True)
     assert groups.committed() == 7
@@ -137,7 +104,7 @@ def test_s_txn_5_pending_while_the_followers_do_not_have_it(groups: GroupHarness
 @pytest.mark.parametrize("committed", [True, False])
 def test_s_txn_6_pending_offsets_are_loaded(groups: GroupHarness, committed: bool) -> None:
     groups.commit(3)
-    commit(groups, 7)
+    groups.commit_in_transaction(7)
     after = GroupHarness(log=groups.log, clock=groups.clock)
     with pytest.raises(KafkaError):
         after.shard()
@@ -146,43 +113,48 @@ def test_s_txn_6_pending_offsets_are_loaded(groups: GroupHarness, committed: boo
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert after.coordinator.marker_refusal(partition) is loading
     after.load()
-    assert unstable(after)
+    assert after.is_unstable()
     end(after, commit=committed)
     assert after.committed() == (7 if committed else 3)
-    again = GroupHarness(log=groups.log, clock=groups.clock)
-    again.load()
+    again = groups.restarted()
     assert again.committed() == (7 if committed else 3)
-    assert not unstable(again)
+    assert not again.is_unstable()
+
+
+def commit_by(groups: GroupHarness, **member: Any) -> ErrorCode:
+    """Commit in a transaction as this member; return the answer."""
+    code: ErrorCode = groups.commit_in_transaction(1, **member).reply
+    return code
 
 
 def test_s_txn_5_a_member_is_checked_as_far_as_it_is_named(groups: GroupHarness) -> None:
     generation, [member] = groups.stable_group()
-    assert commit(groups, 1, member_id=member, generation=generation) is ErrorCode.NONE
-    old = commit(groups, 1, member_id=member, generation=generation - 1)
-    assert old is ErrorCode.ILLEGAL_GENERATION
-    unknown = commit(groups, 1, member_id="x", generation=generation)
-    assert unknown is ErrorCode.UNKNOWN_MEMBER_ID
-    assert commit(groups, 1, member_id="x") is ErrorCode.UNKNOWN_MEMBER_ID
-    # Before v3 clients named nobody: KIP-447 cannot fence them.
-    assert commit(groups, 1) is ErrorCode.NONE
+    for member_id, number, code in (
+        (member, generation, ErrorCode.NONE),
+        (member, generation - 1, ErrorCode.ILLEGAL_GENERATION),
+        ("x", generation, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("x", -1, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("", -1, ErrorCode.NONE),  # Before v3 clients named nobody: KIP-447 cannot fence them.
+    ):
+        assert commit_by(groups, member_id=member_id, generation=number) is code
 
 
 def test_s_txn_5_static_members_are_fenced(groups: GroupHarness) -> None:
     generation, [member] = groups.stable_group(instance="i")
-    assert commit(groups, 1, member_id=member, generation=generation, instance="i") is (
-        ErrorCode.NONE
-    )
-    fenced = commit(groups, 1, member_id="other", generation=generation, instance="i")
-    assert fenced is ErrorCode.FENCED_INSTANCE_ID
-    unknown = commit(groups, 1, member_id=member, generation=generation, instance="j")
-    assert unknown is ErrorCode.UNKNOWN_MEMBER_ID
+    for member_id, instance, code in (
+        (member, "i", ErrorCode.NONE),
+        ("other", "i", ErrorCode.FENCED_INSTANCE_ID),
+        (member, "j", ErrorCode.UNKNOWN_MEMBER_ID),
+    ):
+        found = commit_by(groups, member_id=member_id, generation=generation, instance=instance)
+        assert found is code
     # An instance id alone names a member too.
-    assert commit(groups, 1, instance="i") is ErrorCode.FENCED_INSTANCE_ID
-    assert commit(groups, 1, instance="j") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert commit_by(groups, instance="i") is ErrorCode.FENCED_INSTANCE_ID
+    assert commit_by(groups, instance="j") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_s_txn_5_a_group_that_is_not_there(groups: GroupHarness) -> None:
-    assert commit(groups, 1, member_id="x", generation=3) is ErrorCode.ILLEGAL_GENERATION
-    assert commit(groups, 1) is ErrorCode.NONE
+    assert commit_by(groups, member_id="x", generation=3) is ErrorCode.ILLEGAL_GENERATION
+    assert commit_by(groups) is ErrorCode.NONE
     groups.advance_ms(8 * 24 * 3_600_000)
     assert groups.shard().group("g") is not None, "it must not vanish under a transaction"

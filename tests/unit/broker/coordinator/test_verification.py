@@ -1,6 +1,7 @@
 """Transactions with a coordinator on another broker: question, answer, what comes between."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,14 +21,8 @@ PRODUCER = Producer(5, 2)
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 
 
-class FakePartition:
-    def __init__(self, tp: TopicPartition) -> None:
-        self.topic_partition = tp
-        self.leader_epoch = 3
-
-
 def partition(tp: TopicPartition) -> Any:
-    return FakePartition(tp)
+    return SimpleNamespace(topic_partition=tp, leader_epoch=3)
 
 
 class Lab:
@@ -51,6 +46,11 @@ class Lab:
         return self.remote.guard(PRODUCER, partitions)
 
 
+@pytest.fixture
+def lab() -> Lab:
+    return Lab()
+
+
 def refusal(verified: Verified, tp: TopicPartition, producer: Producer = PRODUCER) -> ErrorCode:
     try:
         verified.check(tp, producer)
@@ -69,8 +69,7 @@ def test_who_coordinates_is_the_leader_in_the_image() -> None:
     assert not lab.remote.is_here(ID)
 
 
-def test_the_coordinator_is_asked_about_all_partitions_at_once() -> None:
-    lab = Lab()
+def test_the_coordinator_is_asked_about_all_partitions_at_once(lab: Lab) -> None:
     lab.peer.answer = answering({T1: ErrorCode.TRANSACTION_ABORTABLE})
     assert lab.ask(T0, U0, T1) == {
         T0: ErrorCode.NONE,
@@ -98,9 +97,8 @@ def test_the_coordinator_is_asked_about_all_partitions_at_once() -> None:
     ],
 )
 def test_what_becomes_of_no_answer_and_of_refusals(
-    answer: Callable[[ApiKey, Any], Any], code: ErrorCode
+    lab: Lab, answer: Callable[[ApiKey, Any], Any], code: ErrorCode
 ) -> None:
-    lab = Lab()
     lab.peer.answer = answer
     assert lab.ask(T0, T1) == {T0: code, T1: code}
 
@@ -110,8 +108,7 @@ def test_a_coordinator_that_cannot_be_reached(leader: int) -> None:
     assert Lab(leader).ask(T0) == {T0: ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
-def test_a_partition_may_take_what_the_coordinator_has_admitted() -> None:
-    lab = Lab()
+def test_a_partition_may_take_what_the_coordinator_has_admitted(lab: Lab) -> None:
     verified = lab.verified(partition(T0), partition(T1))
     verified.answered({T0: ErrorCode.NONE, T1: ErrorCode.PRODUCER_FENCED})
     assert refusal(verified, T0) is ErrorCode.NONE
@@ -120,8 +117,7 @@ def test_a_partition_may_take_what_the_coordinator_has_admitted() -> None:
     assert refusal(verified, T0, Producer(5, 3)) is ErrorCode.INVALID_TXN_STATE
 
 
-def test_a_marker_in_between_refuses_the_append() -> None:
-    lab = Lab()
+def test_a_marker_in_between_refuses_the_append(lab: Lab) -> None:
     verified = lab.verified(partition(T0), partition(T1))
     lab.guards.on_marker(T0, 5)
     lab.guards.on_marker(T1, 6)  # of another producer
@@ -132,8 +128,7 @@ def test_a_marker_in_between_refuses_the_append() -> None:
     assert refusal(verified, T1) is ErrorCode.INVALID_TXN_STATE, "up to the append"
 
 
-def test_another_leadership_in_between_refuses_the_append() -> None:
-    lab = Lab()
+def test_another_leadership_in_between_refuses_the_append(lab: Lab) -> None:
     one = partition(T0)
     verified = lab.verified(one)
     verified.answered({T0: ErrorCode.NONE})
@@ -141,8 +136,7 @@ def test_another_leadership_in_between_refuses_the_append() -> None:
     assert refusal(verified, T0) is ErrorCode.INVALID_TXN_STATE
 
 
-def test_nothing_is_watched_over_after_the_append() -> None:
-    lab = Lab()
+def test_nothing_is_watched_over_after_the_append(lab: Lab) -> None:
     first, second = lab.verified(partition(T0)), lab.verified(partition(T0), partition(T1))
     first.release()
     assert lab.guards._guarded

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
+from broker.coordinator.group.data.values import CommitRequest, PartitionCommit
 from broker.coordinator.transaction.state import TransactionState as S
 from broker.world.in_turn import begin
 from protocol.errors import ErrorCode
-from tests.support.group_harness import INITIAL_DELAY_MS, SESSION_MS, GroupHarness, Parked
+from tests.support.group_harness import SESSION_MS, GroupHarness, Parked
 from tests.support.transaction_harness import T0, T1, TransactionHarness
 
 FAILURES = [
@@ -23,16 +23,6 @@ FAILURES = [
 fails = pytest.mark.parametrize(("cause", "told"), FAILURES)
 NONE = ErrorCode.NONE
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
-
-
-@pytest.fixture
-def groups() -> GroupHarness:
-    return GroupHarness()
-
-
-@pytest.fixture
-def broker() -> TransactionHarness:
-    return TransactionHarness()
 
 
 def delete_offsets(groups: GroupHarness) -> Parked:
@@ -45,24 +35,10 @@ def delete_offsets(groups: GroupHarness) -> Parked:
     return parked
 
 
-def commit_in_transaction(groups: GroupHarness, offset: int, producer_id: int = 9) -> Parked:
-    commit = CommitRequest(
-        group_id="g", partitions=(PartitionCommit(topic="t", partition=0, offset=offset),)
-    )
-    request = TransactionalCommit(commit=commit, producer_id=producer_id, producer_epoch=0)
-    parked = Parked(lambda: groups.coordinator.commit_in_transaction(request))
-    groups.check()
-    return parked
-
-
 def end_transaction(groups: GroupHarness, *, commit: bool, producer_id: int = 9) -> None:
     partition = groups.coordinator.partition_for("g")
     groups.coordinator.on_marker(partition, producer_id, commit=commit)
     groups.check()
-
-
-def unstable(groups: GroupHarness) -> bool:
-    return groups.coordinator.is_unstable("g", "t", 0)
 
 
 def nothing_in_flight(harness: GroupHarness | TransactionHarness) -> bool:
@@ -103,25 +79,22 @@ def test_a_group_whose_first_record_fails_has_never_been(
 def test_an_assignment_that_fails_makes_nobody_stable(
     groups: GroupHarness, cause: ErrorCode, told: ErrorCode
 ) -> None:
-    joined = groups.join()
-    groups.advance_ms(INITIAL_DELAY_MS)
-    member_id = joined.reply.member_id
+    leader, follower = groups.joined(2)
+    waiting = groups.sync(follower, 1)
     groups.log.hold = True
-    synced = groups.sync(member_id, 1, {member_id: b"mine"})
+    led = groups.sync(leader, 1, {leader: b"mine"})
     assert groups.group().state is GroupState.COMPLETING_REBALANCE
-    assert groups.group().members[member_id].assignment == b"", "not durable yet"
+    assert groups.group().members[leader].assignment == b"", "not durable yet"
     groups.log.release(cause)
     groups.check()
-    assert synced.reply.error is told
+    assert led.reply.error is waiting.reply.error is told
     assert groups.group().state is GroupState.PREPARING_REBALANCE
-    assert groups.group().members[member_id].assignment == b""
+    assert groups.group().members[leader].assignment == b""
     assert groups.statistics().counters.completed_rebalances == 0
 
 
 def test_a_leader_that_syncs_twice_completes_one_rebalance(groups: GroupHarness) -> None:
-    joined = groups.join()
-    groups.advance_ms(INITIAL_DELAY_MS)
-    member_id = joined.reply.member_id
+    (member_id,) = groups.joined()
     groups.log.hold = True
     first = groups.sync(member_id, 1, {member_id: b"one"})
     second = groups.sync(member_id, 1, {member_id: b"two"})
@@ -172,6 +145,7 @@ def test_a_deletion_that_fails_leaves_the_group_as_it_was(
     assert groups.sync("m", 1).reply.error is not_available
     assert groups.heartbeat("m", 1) is not_available
     assert groups.leave("m").error is not_available
+    assert groups.commit(2).reply is not_available
     assert groups.delete_group().reply is ErrorCode.GROUP_ID_NOT_FOUND
     assert groups.coordinator.describe("g").error is ErrorCode.GROUP_ID_NOT_FOUND
     assert [group.state for group in groups.coordinator.list_groups()] == ["Dead"]
@@ -261,30 +235,30 @@ def test_s_txn_5_a_marker_overtakes_the_answer_of_a_write(
     """The record lies before the marker in the log; only its followers are late."""
     groups.commit(1)
     groups.log.hold = True
-    done = commit_in_transaction(groups, 7)
+    done = groups.commit_in_transaction(7)
     end_transaction(groups, commit=commit)
     assert groups.committed() == 1, "not durable yet"
     groups.log.release()
     groups.check()
     assert done.reply is NONE
     assert groups.committed() == (7 if commit else 1)
-    assert not unstable(groups), "nobody will end this transaction again"
+    assert not groups.is_unstable(), "nobody will end this transaction again"
 
 
 def test_s_txn_5_the_marker_of_another_producer_ends_nothing(groups: GroupHarness) -> None:
     groups.log.hold = True
-    commit_in_transaction(groups, 7)
+    groups.commit_in_transaction(7)
     end_transaction(groups, commit=True, producer_id=10)
     groups.log.release()
     assert groups.committed() is None
-    assert unstable(groups)
+    assert groups.is_unstable()
 
 
 def test_s_txn_5_a_second_commit_that_fails_leaves_the_first_pending(groups: GroupHarness) -> None:
-    commit_in_transaction(groups, 7)
+    groups.commit_in_transaction(7)
     groups.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
-    assert commit_in_transaction(groups, 8).reply is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert unstable(groups)
+    assert groups.commit_in_transaction(8).reply is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert groups.is_unstable()
     end_transaction(groups, commit=True)
     assert groups.committed() == 7
 
@@ -294,7 +268,7 @@ def test_s_grp_6_what_is_on_its_way_into_a_transaction_is_deleted_with_the_group
 ) -> None:
     groups.commit(1)
     groups.log.hold = True
-    commit_in_transaction(groups, 7)
+    groups.commit_in_transaction(7)
     groups.delete_group()
     groups.log.release()
     end_transaction(groups, commit=True)
@@ -328,7 +302,7 @@ def test_whoever_waits_for_a_shard_that_went_asks_the_next(
     before = groups.shard()
     groups.log.hold = True
     commit = groups.commit(2)
-    in_transaction = commit_in_transaction(groups, 7)
+    in_transaction = groups.commit_in_transaction(7)
     tombstone = delete_offsets(groups)
     joined = groups.join()
     goes(groups)
@@ -375,8 +349,7 @@ def test_an_id_whose_tombstone_fails_is_good_for_the_next_transaction(
 def test_a_decision_that_fails_brings_no_marker(
     broker: TransactionHarness, cause: ErrorCode, told: ErrorCode
 ) -> None:
-    owner = broker.owner()
-    broker.add(owner, T0)
+    owner = broker.opened(T0)
     broker.log.fail_with = cause
     assert broker.end(owner).code is told
     broker.log.fail_with = NONE
@@ -400,12 +373,11 @@ def test_an_id_that_is_on_its_way_costs_one_producer_id(broker: TransactionHarne
 def test_a_fence_that_failed_once_is_no_excuse_for_the_next_transaction(
     broker: TransactionHarness,
 ) -> None:
-    broker.add(broker.owner(), T0)
+    broker.opened(T0)
     broker.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
     broker.init()
     broker.log.fail_with = NONE
-    owner = broker.owner()
-    broker.add(owner, T0)
+    owner = broker.opened(T0)
     assert broker.init().code is ErrorCode.CONCURRENT_TRANSACTIONS
     assert broker.value().producer_epoch == owner.producer_epoch + 1
 
@@ -436,9 +408,7 @@ def test_a_group_that_is_being_deleted_does_not_expire_as_well(groups: GroupHarn
 
 
 def test_an_assignment_of_the_generation_before_is_not_used(groups: GroupHarness) -> None:
-    joined = groups.join()
-    groups.advance_ms(INITIAL_DELAY_MS)
-    member_id = joined.reply.member_id
+    (member_id,) = groups.joined()
     groups.log.hold = True
     groups.sync(member_id, 1, {member_id: b"old"})
     groups.join(member_id, protocols=(("range", b"changed"),))
@@ -452,11 +422,10 @@ def test_s_grp_5_beside_an_open_transaction_the_last_record_of_a_group_wins_too(
     groups: GroupHarness,
 ) -> None:
     """Records are replayed as they come then, so the group of an earlier one is there already."""
-    commit_in_transaction(groups, 7)
+    groups.commit_in_transaction(7)
     generation, [member_id] = groups.stable_group()
     groups.join(member_id, protocols=(("range", b"changed"),))
     groups.sync(member_id, generation + 1, {member_id: b"last"})
-    after = GroupHarness(log=groups.log, clock=groups.clock)
-    after.load()
+    after = groups.restarted()
     assert after.group().generation == generation + 1
     assert after.group().members[member_id].assignment == b"last"

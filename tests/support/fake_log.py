@@ -9,6 +9,8 @@ import threading
 from bisect import bisect_right
 from types import SimpleNamespace
 
+from broker.replication.partition import Partition
+from broker.replication.topic_statistics import TopicStatistics
 from config.topic_config import TopicConfig
 from protocol.records.batch import read_header, set_place, verify_crc
 from protocol.records.errors import CorruptBatch
@@ -307,3 +309,19 @@ class FakeImage:
 
     def topic_by_id(self, topic_id):
         return next((t for t in self.topics.values() if t.topic_id == topic_id), None)
+
+
+def led_partition(image, config=None, *, index=0, **more):
+    """A partition of "t" over such a log, which broker 1 leads."""
+    tp = TopicPartition("t", index)
+    partition = Partition(
+        topic_partition=tp,
+        topic_id=b"t" * 16,
+        log=FakeLog(tp, config or TopicConfig()),
+        image=image,
+        broker_id=1,
+        statistics=TopicStatistics(),
+        **more,
+    )
+    partition.lead(image)
+    return partition

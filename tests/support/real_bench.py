@@ -78,9 +78,24 @@ class RealBench(Bench):
         request = codec.parse(bytearray(codec.build(message)))
         return self.produce_handler(context(version), request)
 
-    def fetch(self, offset, version=12, *, topic="t", index=0, max_bytes=1 << 20, **fields):
+    def fetch(
+        self,
+        offset,
+        version=12,
+        *,
+        topic="t",
+        index=0,
+        max_bytes=1 << 20,
+        last_fetched_epoch=-1,
+        **fields,
+    ):
         """Return the partition's response with `records` as bytes; a `Begun` if it waits."""
-        asked = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
+        asked = FetchPartition(
+            partition=index,
+            fetch_offset=offset,
+            partition_max_bytes=max_bytes,
+            last_fetched_epoch=last_fetched_epoch,
+        )
         message = FetchRequest(
             **{"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, **fields},
             topics=[FetchTopic(topic=topic, partitions=[asked])],

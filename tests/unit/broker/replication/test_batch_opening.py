@@ -1,6 +1,6 @@
 """Batches that are more than a look: opened beside their partition, in nobody's way."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -83,15 +83,26 @@ class Asked:
 class Broker(RealBench):
     """`t` with two partitions, and the opener at work."""
 
-    def __init__(self, nursery: trio.Nursery) -> None:
+    nursery: trio.Nursery
+
+    def __init__(self) -> None:
         super().__init__()
         self.hands = Hands()
         self.opener = self.replicas.opener = BatchOpener()
         self.driver = Driver(self.hands, self.clock)
-        self.nursery = nursery
         self.partitions = self.topic(partitions=2)
         for partition in self.partitions:
             partition.opener = self.opener
+
+    def run(self, test: Callable[[], Awaitable[None]]) -> None:
+        """Run a test; what is asked in it ends with it."""
+
+        async def main() -> None:
+            async with trio.open_nursery() as self.nursery:
+                await test()
+                self.nursery.cancel_scope.cancel()
+
+        trio.run(main)
 
     async def ask(self, records: bytes, version: int = 9, *, index: int = 0) -> Asked:
         data = PartitionProduceData(index=index, records=records)
@@ -117,153 +128,119 @@ def counted(in_threads: int = 0, in_processes: int = 0, too_much: int = 0) -> Op
     )
 
 
-def run(scenario: Callable[[Broker], Any]) -> None:
-    async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            await scenario(Broker(nursery))
-            nursery.cancel_scope.cancel()
-
-    trio.run(main)
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
 
 
-def test_a_thread_is_enough_for_honest_batches() -> None:
-    async def scenario(broker: Broker) -> None:
-        reply = await (await broker.ask(MEDIUM)).answer()
-        assert (reply.error_code, reply.base_offset) == (0, 0)
-        assert (broker.hands.threads, broker.hands.begun) == (1, 0)
-        reply = await (await broker.ask(SMALL)).answer()
-        assert (reply.base_offset, broker.hands.threads) == (3_000, 1)
-        assert broker.opener.statistics() == counted(in_threads=1)
-
-    run(scenario)
+async def test_a_thread_is_enough_for_honest_batches(broker: Broker) -> None:
+    reply = await (await broker.ask(MEDIUM)).answer()
+    assert (reply.error_code, reply.base_offset) == (0, 0)
+    assert (broker.hands.threads, broker.hands.begun) == (1, 0)
+    reply = await (await broker.ask(SMALL)).answer()
+    assert (reply.base_offset, broker.hands.threads) == (3_000, 1)
+    assert broker.opener.statistics() == counted(in_threads=1)
 
 
-def test_a_heavy_batch_holds_up_nobody() -> None:
-    async def scenario(broker: Broker) -> None:
-        pending = await broker.ask(HEAVY)
-        assert not pending.done
-        # Another partition, and its own: the batch has no place in the log yet.
-        for index in (0, 1):
-            assert broker.produce(SMALL, index=index).base_offset == 0
-        assert broker.partitions[0].appending == 0
-        broker.hands.may_work.set()
-        reply = await pending.answer()
-        assert (reply.error_code, reply.base_offset) == (0, 1)
-        assert broker.partitions[0].log.log_end_offset == 40_001
-        assert broker.opener.statistics() == counted(in_processes=1)
-
-    run(scenario)
+async def test_a_heavy_batch_holds_up_nobody(broker: Broker) -> None:
+    pending = await broker.ask(HEAVY)
+    assert not pending.done
+    # Another partition, and its own: the batch has no place in the log yet.
+    for index in (0, 1):
+        assert broker.produce(SMALL, index=index).base_offset == 0
+    assert broker.partitions[0].appending == 0
+    broker.hands.may_work.set()
+    reply = await pending.answer()
+    assert (reply.error_code, reply.base_offset) == (0, 1)
+    assert broker.partitions[0].log.log_end_offset == 40_001
+    assert broker.opener.statistics() == counted(in_processes=1)
 
 
-def test_heavy_batches_are_opened_one_after_the_other() -> None:
-    async def scenario(broker: Broker) -> None:
-        waiting = [await broker.ask(HEAVY, index=at % 2) for at in range(4)]
-        await trio.testing.wait_all_tasks_blocked()
-        assert (broker.hands.begun, broker.opener.statistics().waiting) == (1, 4)
-        # A batch that a thread can open does not wait for them.
-        assert (await (await broker.ask(MEDIUM)).answer()).base_offset == 0
-        waiting[1].leave()
-        await trio.testing.wait_all_tasks_blocked()
-        assert broker.opener.statistics().waiting == 3
-        broker.hands.may_work.set()
-        for at in (0, 2, 3):
-            assert (await waiting[at].answer()).error_code == 0
-        assert broker.hands.most == 1
-        assert broker.partitions[1].log.log_end_offset == 40_000
-
-    run(scenario)
+async def test_heavy_batches_are_opened_one_after_the_other(broker: Broker) -> None:
+    waiting = [await broker.ask(HEAVY, index=at % 2) for at in range(4)]
+    await trio.testing.wait_all_tasks_blocked()
+    assert (broker.hands.begun, broker.opener.statistics().waiting) == (1, 4)
+    # A batch that a thread can open does not wait for them.
+    assert (await (await broker.ask(MEDIUM)).answer()).base_offset == 0
+    waiting[1].leave()
+    await trio.testing.wait_all_tasks_blocked()
+    assert broker.opener.statistics().waiting == 3
+    broker.hands.may_work.set()
+    for at in (0, 2, 3):
+        assert (await waiting[at].answer()).error_code == 0
+    assert broker.hands.most == 1
+    assert broker.partitions[1].log.log_end_offset == 40_000
 
 
-def test_what_is_wrong_is_told_by_the_child() -> None:
-    async def scenario(broker: Broker) -> None:
-        broker.hands.may_work.set()
-        data = bytearray(HEAVY)
-        data[-1] ^= 1
-        reply = await (await broker.ask(bytes(data))).answer()
-        assert reply.error_code == ErrorCode.CORRUPT_MESSAGE
-        assert broker.partitions[0].log.log_end_offset == 0
-        assert broker.opener.statistics() == counted()
-
-    run(scenario)
+async def test_what_is_wrong_is_told_by_the_child(broker: Broker) -> None:
+    broker.hands.may_work.set()
+    data = bytearray(HEAVY)
+    data[-1] ^= 1
+    reply = await (await broker.ask(bytes(data))).answer()
+    assert reply.error_code == ErrorCode.CORRUPT_MESSAGE
+    assert broker.partitions[0].log.log_end_offset == 0
+    assert broker.opener.statistics() == counted()
 
 
-def test_a_batch_that_no_child_could_open_is_answered_so_that_producers_try_again() -> None:
-    async def scenario(broker: Broker) -> None:
-        broker.hands.may_work.set()
-        broker.hands.die = True
-        pending = await broker.ask(HEAVY)
-        reply = await pending.answer()
-        assert reply.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
-        assert ErrorCode(reply.error_code).retriable
-        broker.hands.die = False
-        pending = await broker.ask(HEAVY)
-        reply = await pending.answer()
-        assert (reply.error_code, reply.base_offset) == (ErrorCode.NONE, 0)
+async def test_a_batch_that_no_child_could_open_is_answered_so_that_producers_try_again(
+    broker: Broker,
+) -> None:
+    broker.hands.may_work.set()
+    broker.hands.die = True
+    pending = await broker.ask(HEAVY)
+    reply = await pending.answer()
+    assert reply.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert ErrorCode(reply.error_code).retriable
+    broker.hands.die = False
+    pending = await broker.ask(HEAVY)
+    reply = await pending.answer()
+    assert (reply.error_code, reply.base_offset) == (ErrorCode.NONE, 0)
 
-    run(scenario)
 
-
-def test_there_is_an_end_to_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_there_is_an_end_to_patience(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.replication.batch_opening.PROCESS_STEPS", 30_000)
-
-    async def scenario(broker: Broker) -> None:
-        broker.hands.may_work.set()
-        pending = await broker.ask(HEAVY)
-        reply = await pending.answer()
-        assert reply.error_code == ErrorCode.MESSAGE_TOO_LARGE
-        assert broker.opener.statistics() == counted(too_much=1)
-
-    run(scenario)
+    broker.hands.may_work.set()
+    pending = await broker.ask(HEAVY)
+    reply = await pending.answer()
+    assert reply.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert broker.opener.statistics() == counted(too_much=1)
 
 
-def test_old_messages_go_the_same_way() -> None:
+async def test_old_messages_go_the_same_way(broker: Broker) -> None:
     many = build_message_set([(0, NOW, None, b"v")] * 5_000, magic=1, codec=CompressionType.GZIP)
-
-    async def scenario(broker: Broker) -> None:
-        broker.hands.may_work.set()
-        pending = await broker.ask(many, 2)
-        assert (await pending.answer()).error_code == 0
-        assert (broker.hands.begun, broker.partitions[0].log.log_end_offset) == (1, 5_000)
-
-    run(scenario)
+    broker.hands.may_work.set()
+    pending = await broker.ask(many, 2)
+    assert (await pending.answer()).error_code == 0
+    assert (broker.hands.begun, broker.partitions[0].log.log_end_offset) == (1, 5_000)
 
 
-def test_a_stop_drops_what_has_not_begun_to_append() -> None:
-    async def scenario(broker: Broker) -> None:
-        pending = await broker.ask(HEAVY)
+async def test_a_stop_drops_what_has_not_begun_to_append(broker: Broker) -> None:
+    pending = await broker.ask(HEAVY)
+    await trio.testing.wait_all_tasks_blocked()
+    broker.nursery.cancel_scope.cancel()
+    with trio.CancelScope(shield=True):
         await trio.testing.wait_all_tasks_blocked()
-        broker.nursery.cancel_scope.cancel()
-        with trio.CancelScope(shield=True):
-            await trio.testing.wait_all_tasks_blocked()
-        assert not pending.done
-        assert broker.partitions[0].log.log_end_offset == 0
-
-    run(scenario)
+    assert not pending.done
+    assert broker.partitions[0].log.log_end_offset == 0
 
 
-def test_what_was_appended_wakes_others_also_when_the_client_goes() -> None:
-    async def scenario(broker: Broker) -> None:
-        woken: list[Any] = []
-        broker.produce_handler._wake = woken.append
-        data = [PartitionProduceData(index=1, records=MEDIUM)]
-        data.append(PartitionProduceData(index=0, records=HEAVY))
-        work = await broker.begin(data)
-        assert (broker.partitions[1].log.log_end_offset, woken) == (3_000, [])
-        work.leave()
-        broker.hands.may_work.set()
-        await trio.testing.wait_all_tasks_blocked()
-        assert woken == [broker.partitions[1]]
-
-    run(scenario)
+async def test_what_was_appended_wakes_others_also_when_the_client_goes(broker: Broker) -> None:
+    woken: list[Any] = []
+    broker.produce_handler._wake = woken.append
+    data = [PartitionProduceData(index=1, records=MEDIUM)]
+    data.append(PartitionProduceData(index=0, records=HEAVY))
+    work = await broker.begin(data)
+    assert (broker.partitions[1].log.log_end_offset, woken) == (3_000, [])
+    work.leave()
+    broker.hands.may_work.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert woken == [broker.partitions[1]]
 
 
-def test_a_partition_gone_meanwhile_is_not_appended_to() -> None:
-    async def scenario(broker: Broker) -> None:
-        pending = await broker.ask(HEAVY)
-        await trio.testing.wait_all_tasks_blocked()
-        broker.partitions[0].close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        broker.hands.may_work.set()
-        reply = await pending.answer()
-        assert reply.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-    run(scenario)
+async def test_a_partition_gone_meanwhile_is_not_appended_to(broker: Broker) -> None:
+    pending = await broker.ask(HEAVY)
+    await trio.testing.wait_all_tasks_blocked()
+    broker.partitions[0].close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    broker.hands.may_work.set()
+    reply = await pending.answer()
+    assert reply.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

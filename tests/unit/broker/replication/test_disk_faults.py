@@ -8,6 +8,7 @@ operations, which fails then and for ever, as a full or broken disk does.
 import errno
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -75,9 +76,12 @@ class DyingDisk(FaultyFileSystem):
 class Work:
     """The workload; `acknowledged` are the values that clients were told are in topic t."""
 
-    def __init__(self) -> None:
-        self.fs = DyingDisk()
+    def __init__(self, fs: Any = None, **logs: Any) -> None:
+        """`logs` are attributes of the log manager."""
+        self.fs = fs or DyingDisk()
         self.bench = RealBench(log_dirs="/a,/b", fs=self.fs)
+        for name, value in logs.items():
+            setattr(self.bench.logs, name, value)
         self.bench.topic("t", config=CONFIG)
         self.bench.topic("u", config=CONFIG)
         self.partition = self.bench.replicas.find(("t", 0))

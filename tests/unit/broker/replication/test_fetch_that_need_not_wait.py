@@ -7,11 +7,10 @@ import pytest
 
 from broker.api import fetch
 from config.topic_config import TopicConfig
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.batch import iter_batches
 from storage.log.results import FetchIsolation
-from tests.support.begun import Begun, begin
-from tests.support.broker_bench import batch, context, led
+from tests.support.begun import Begun
+from tests.support.broker_bench import batch, led
 from tests.support.real_bench import RealBench, fetched
 
 PATIENT = {"min_bytes": 1 << 20, "max_wait_ms": 2000}
@@ -47,12 +46,16 @@ class Rolled:
         return True
 
 
+@pytest.fixture
+def rolled():
+    return Rolled()
+
+
 def one(**how):
     return batch([b"x" * 30], **how)
 
 
-def test_s_read_6_a_fetch_from_an_older_segment_does_not_wait():
-    rolled = Rolled()
+def test_s_read_6_a_fetch_from_an_older_segment_does_not_wait(rolled):
     rolled.append(25)
     assert rolled.log.segments.base_offsets == [0, 10, 20]
     assert [rolled.waits(offset) for offset in (0, 9, 10, 19)] == [False] * 4
@@ -60,8 +63,7 @@ def test_s_read_6_a_fetch_from_an_older_segment_does_not_wait():
     assert [rolled.waits(offset) for offset in (20, 24, 25)] == [True] * 3
 
 
-def test_s_read_6_a_reader_over_many_small_segments_waits_only_at_the_end():
-    rolled = Rolled()
+def test_s_read_6_a_reader_over_many_small_segments_waits_only_at_the_end(rolled):
     rolled.append(205)
     offset, asked = 0, 0
     while not isinstance(reply := rolled.fetch(offset), Begun):
@@ -70,8 +72,7 @@ def test_s_read_6_a_reader_over_many_small_segments_waits_only_at_the_end():
     assert (offset, asked) == (200, 20)
 
 
-def test_s_read_6_what_the_budget_leaves_of_an_older_segment_does_not_wait_either():
-    rolled = Rolled()
+def test_s_read_6_what_the_budget_leaves_of_an_older_segment_does_not_wait_either(rolled):
     rolled.append(15)
     assert not rolled.waits(0, version=2, max_bytes=0, min_bytes=1)
     assert rolled.waits(10, version=2, max_bytes=0, min_bytes=1)
@@ -89,8 +90,7 @@ def test_s_read_6_a_segment_is_old_by_what_the_reader_may_see():
     assert rolled.waits(20, **followed)
 
 
-def test_s_read_6_with_read_committed_the_last_stable_offset_counts():
-    rolled = Rolled()
+def test_s_read_6_with_read_committed_the_last_stable_offset_counts(rolled):
     rolled.append(12)
     rolled.append(1, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
     rolled.append(12)
@@ -99,8 +99,7 @@ def test_s_read_6_with_read_committed_the_last_stable_offset_counts():
     assert [rolled.waits(offset) for offset in (10, 12, 19)] == [False] * 3
 
 
-def test_s_read_6_a_fetch_from_above_what_it_may_see_does_not_wait():
-    rolled = Rolled()
+def test_s_read_6_a_fetch_from_above_what_it_may_see_does_not_wait(rolled):
     rolled.append(2)
     rolled.append(1, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
     rolled.append(1)
@@ -109,8 +108,7 @@ def test_s_read_6_a_fetch_from_above_what_it_may_see_does_not_wait():
 
 
 @pytest.mark.parametrize("start", [7, 9])
-def test_s_read_6_a_roll_ends_the_wait_of_those_before_it(start):
-    rolled = Rolled()
+def test_s_read_6_a_roll_ends_the_wait_of_those_before_it(rolled, start):
     rolled.append(9)
     parked = rolled.fetch(start)
     rolled.append()
@@ -154,7 +152,8 @@ def test_s_read_6_a_limit_that_falls_below_the_fetch_offset_ends_the_wait():
 def test_s_read_6_a_truncation_that_makes_a_follower_diverge_ends_the_wait(epoch, done):
     rolled = Rolled(replicas=(1, 2), isr=(1,))
     rolled.append(3)
-    parked = follower_at(rolled, 3, last_fetched_epoch=0)
+    parked = rolled.fetch(3, replica_id=2, last_fetched_epoch=0)
+    assert not parked.done
     rolled.log.truncate_to(1)
     rolled.partition.lead(led(epoch, (1, 2), (1,)))
     rolled.partition.append_as_leader_nowait(
@@ -180,28 +179,13 @@ def test_s_read_6_of_many_partitions_one_in_an_older_segment_is_enough(monkeypat
 
 
 @pytest.mark.parametrize("isolation", list(FetchIsolation))
-def test_where_the_next_record_will_lie(isolation):
-    rolled = Rolled()
+def test_where_the_next_record_will_lie(rolled, isolation):
     bases = []
     for _ in range(11):
         bases.append(rolled.log.reader.end_base(isolation))
         rolled.append()
     assert bases == [0] * 11
     assert rolled.log.reader.end_base(isolation) == 10
-
-
-def follower_at(rolled, offset, *, last_fetched_epoch):
-    asked = FetchPartition(
-        partition=0,
-        fetch_offset=offset,
-        partition_max_bytes=1 << 20,
-        last_fetched_epoch=last_fetched_epoch,
-    )
-    topics = [FetchTopic(topic="t", partitions=[asked])]
-    request = FetchRequest(replica_id=2, topics=topics, max_bytes=1 << 20, **PATIENT)
-    parked = begin(rolled.bench.fetch_handler(context(12), request))
-    assert not parked.done
-    return parked
 
 
 def answer_of(parked):

@@ -61,6 +61,12 @@ def test_s_read_13_the_follower_becomes_what_the_leader_is(case: str) -> None:
     )
 
 
+@pytest.fixture
+def pair() -> Pair:
+    """Five records, and a follower that has none."""
+    return Pair([(0, 5)], [])
+
+
 def parted() -> st.SearchStrategy[tuple[History, History]]:
     """A common beginning, then epochs of which each was written on one side only."""
     piece = st.tuples(st.booleans(), st.integers(1, 3))
@@ -87,8 +93,7 @@ def test_s_read_13_any_two_histories(histories: tuple[History, History]) -> None
     pair.check_equal()
 
 
-def test_bytes_of_a_replica_that_a_reassignment_adds_count_as_such() -> None:
-    pair = Pair([(0, 5)], [])
+def test_bytes_of_a_replica_that_a_reassignment_adds_count_as_such(pair: Pair) -> None:
     pair.begin(1)
     pair.loop.run(3.0)
     ends = [
@@ -221,9 +226,8 @@ def refusing(code: ErrorCode, times: int = 1) -> Any:
     ],
 )
 def test_s_rep_5_after_an_error_a_partition_rests_and_is_asked_for_again(
-    script: Scripted, code: ErrorCode
+    pair: Pair, script: Scripted, code: ErrorCode
 ) -> None:
-    pair = Pair([(0, 5)], [])
     script.change = refusing(code)
     pair.begin(1)
     unaware = code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH)
@@ -233,19 +237,20 @@ def test_s_rep_5_after_an_error_a_partition_rests_and_is_asked_for_again(
     pair.check_equal()
 
 
-def test_a_leader_that_stays_unaware_is_asked_less_and_less_often(script: Scripted) -> None:
-    pair = Pair([(0, 5)], [])
+def test_a_leader_that_stays_unaware_is_asked_less_and_less_often(
+    pair: Pair, script: Scripted
+) -> None:
     pair.lead(1)
     pair.follow(2)
     pair.loop.run(0.7)
     assert len(script.fetches()) <= 2 * 5  # after 50, 100, 200, 200, 200 ms, and forgotten between
+    assert pair.contents(pair.follower) == {}
     pair.lead(2)
     pair.loop.run(0.3)
     pair.check_equal()
 
 
-def test_s_rep_5_a_fenced_partition_waits_for_the_controller(script: Scripted) -> None:
-    pair = Pair([(0, 5)], [])
+def test_s_rep_5_a_fenced_partition_waits_for_the_controller(pair: Pair, script: Scripted) -> None:
     pair.lead(2)
     pair.follow(1)
     pair.loop.run(3.0)
@@ -257,22 +262,12 @@ def test_s_rep_5_a_fenced_partition_waits_for_the_controller(script: Scripted) -
     assert not pair.follower.fetchers.statistics().failed
 
 
-def test_a_follower_ahead_of_its_leader_waits_until_that_knows(script: Scripted) -> None:
-    pair = Pair([(0, 5)], [])
-    pair.lead(1)
-    pair.follow(2)
-    pair.loop.run(1.0)
-    assert pair.contents(pair.follower) == {}
-    pair.lead(2)
-    pair.loop.run(1.0)
-    pair.check_equal()
-
-
 @pytest.mark.parametrize(
     "code", [ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH]
 )
-def test_a_lost_session_is_begun_anew_at_once(script: Scripted, code: ErrorCode) -> None:
-    pair = Pair([(0, 5)], [])
+def test_a_lost_session_is_begun_anew_at_once(
+    pair: Pair, script: Scripted, code: ErrorCode
+) -> None:
     pair.begin(1)
     pair.loop.run(1.0)
     script.asked.clear()
@@ -293,8 +288,7 @@ def test_a_lost_session_is_begun_anew_at_once(script: Scripted, code: ErrorCode)
     )
 
 
-def test_damaged_batches_are_not_appended_and_come_again(script: Scripted) -> None:
-    pair = Pair([(0, 5)], [])
+def test_damaged_batches_are_not_appended_and_come_again(pair: Pair, script: Scripted) -> None:
     damaged = []
 
     def damage(key: ApiKey, response: Any) -> Any:
@@ -323,9 +317,8 @@ def test_batches_of_a_later_epoch_than_is_followed_are_left_out(script: Scripted
 
 
 def test_a_leader_that_is_not_reached_is_asked_again_over_another_connection(
-    script: Scripted,
+    pair: Pair, script: Scripted
 ) -> None:
-    pair = Pair([(0, 5)], [])
     pair.cluster.links.isolate(LEADER, [FOLLOWER])
     pair.begin(1)
     pair.loop.run(3 * SETTINGS.timeout_s)
@@ -335,9 +328,7 @@ def test_a_leader_that_is_not_reached_is_asked_again_over_another_connection(
     pair.check_equal()
 
 
-def test_a_refused_connection_is_not_tried_without_pause(script: Scripted) -> None:
-    pair = Pair([(0, 5)], [])
-
+def test_a_refused_connection_is_not_tried_without_pause(pair: Pair, script: Scripted) -> None:
     def refuse(key: ApiKey, response: Any) -> Any:
         raise PeerError("refused")
 
@@ -350,8 +341,7 @@ def test_a_refused_connection_is_not_tried_without_pause(script: Scripted) -> No
 # ---------------------------------------------------------------------- roles and disks
 
 
-def test_a_follower_becomes_leader_and_the_other_way_round() -> None:
-    pair = Pair([(0, 5)], [])
+def test_a_follower_becomes_leader_and_the_other_way_round(pair: Pair) -> None:
     pair.begin(1, isr=(LEADER, FOLLOWER))
     pair.loop.run(1.0)
     config = pair.cluster.topic_config
@@ -385,8 +375,7 @@ def test_a_leader_that_wrote_nothing_follows_without_a_loop() -> None:
     assert pair.log_of(pair.leader).leader_epochs.latest_epoch == 0
 
 
-def test_a_partition_that_is_stopped_or_deleted_is_not_fetched_any_more() -> None:
-    pair = Pair([(0, 5)], [])
+def test_a_partition_that_is_stopped_or_deleted_is_not_fetched_any_more(pair: Pair) -> None:
     pair.begin(1)
     pair.loop.run(1.0)
     pair.follower.replicas.stop_replica(TP, delete=False)
@@ -400,8 +389,7 @@ def test_a_partition_that_is_stopped_or_deleted_is_not_fetched_any_more() -> Non
     pair.follower.replicas.stop_replica(TP, delete=True)
 
 
-def test_s_rec_11_a_failed_disk_ends_the_copying() -> None:
-    pair = Pair([(0, 5)], [])
+def test_s_rec_11_a_failed_disk_ends_the_copying(pair: Pair) -> None:
     pair.follower.disk.fail("pwrite", "*.log", errno=errno.EIO)
     pair.begin(1)
     pair.loop.run(3.0)
@@ -411,16 +399,14 @@ def test_s_rec_11_a_failed_disk_ends_the_copying() -> None:
     assert pair.follower.fetchers.statistics().fetchers == ()
 
 
-def test_without_descriptors_the_copying_rests_and_goes_on() -> None:
-    pair = Pair([(0, 5)], [])
+def test_without_descriptors_the_copying_rests_and_goes_on(pair: Pair) -> None:
     pair.follower.disk.fail("pwrite", "*.log", errno=errno.EMFILE)
     pair.begin(1)
     pair.loop.run(3.0)
     pair.check_equal()
 
 
-def test_an_old_state_of_the_controller_changes_nothing() -> None:
-    pair = Pair([(0, 5)], [])
+def test_an_old_state_of_the_controller_changes_nothing(pair: Pair) -> None:
     pair.begin(5)
     pair.loop.run(1.0)
     known = pair.follower.replicas.find((TP.topic, 0))

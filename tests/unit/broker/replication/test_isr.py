@@ -23,12 +23,10 @@ from broker.replication.isr import (
 )
 from broker.replication.partition import Partition
 from broker.replication.partition_state import PartitionState, PendingIsr, following, leading
-from broker.replication.topic_statistics import TopicStatistics
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
-from protocol.types import TopicPartition
 from tests.support.broker_bench import batch
-from tests.support.fake_log import FakeLog
+from tests.support.fake_log import led_partition
 
 IMAGE = PartitionImage(leader=1, leader_epoch=4, replicas=(1, 2, 3), isr=(1, 2), partition_epoch=7)
 LED = leading(IMAGE)
@@ -165,14 +163,9 @@ class Led:
         self.now = 1000.0
         self.sent: list[PendingIsr] = []
         self.alive = {1, 2, 3}
-        image = replace(IMAGE, isr=isr)
-        self.partition = Partition(
-            topic_partition=TopicPartition("t", 0),
-            topic_id=b"t" * 16,
-            log=FakeLog(("t", 0), TopicConfig(min_insync_replicas=minimum)),  # type: ignore[arg-type]
-            image=image,
-            broker_id=1,
-            statistics=TopicStatistics(),
+        self.partition: Partition = led_partition(
+            replace(IMAGE, isr=isr),
+            TopicConfig(min_insync_replicas=minimum),
             rules=ClusterRules(
                 monotonic=lambda: self.now,
                 lag_time_s=30.0,
@@ -180,7 +173,6 @@ class Led:
                 alter_isr=lambda _, isr: self.sent.append(isr),
             ),
         )
-        self.partition.lead(image)
 
     def append(self, count: int = 1) -> None:
         for _ in range(count):

@@ -11,8 +11,6 @@ from broker.peers.peer import PeerError
 from broker.replication.isr import ClusterRules
 from broker.replication.isr_keeper import IsrKeeper
 from broker.replication.partition import Partition
-from broker.replication.topic_statistics import TopicStatistics
-from config.topic_config import TopicConfig
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_partition import (
@@ -21,9 +19,8 @@ from protocol.messages.alter_partition import (
     AlterPartitionResponse,
 )
 from protocol.messages.registry import request_codec
-from protocol.types import TopicPartition
 from storage.waits import Signal
-from tests.support.fake_log import FakeLog
+from tests.support.fake_log import led_partition
 from tests.support.replication.loop import Loop
 
 LAG_S = 10.0
@@ -55,13 +52,9 @@ class Kept:
         image = PartitionImage(
             leader=1, leader_epoch=4, replicas=(1, 2), isr=(1, 2), partition_epoch=index
         )
-        partition = Partition(
-            topic_partition=TopicPartition("t", index),
-            topic_id=b"t" * 16,
-            log=FakeLog(("t", index), TopicConfig()),  # type: ignore[arg-type]
-            image=image,
-            broker_id=1,
-            statistics=TopicStatistics(),
+        partition: Partition = led_partition(
+            image,
+            index=index,
             rules=ClusterRules(
                 monotonic=self.loop.monotonic,
                 lag_time_s=LAG_S,
@@ -69,7 +62,6 @@ class Kept:
                 alter_isr=self.keeper.send,
             ),
         )
-        partition.lead(image)
         partition.log.log_end_offset = 5  # type: ignore[misc]
         return partition
 

@@ -1,4 +1,7 @@
-"""The data path as clients see it: handlers, replication and the real log on an in-memory disk."""
+"""The data path as clients see it: handlers, replication and the real log on an in-memory disk.
+
+The rules of appends, reads and times one by one: `tests/unit/storage/log`.
+"""
 
 import errno
 import threading
@@ -16,6 +19,7 @@ from protocol.records.message_set import build_message_set
 from protocol.types import TopicPartition
 from storage.waits import at_once
 from tests.support.broker_bench import NOW, batch
+from tests.support.driving import in_trio
 from tests.support.faulty_filesystem import UnreliableFile
 from tests.support.real_bench import RealBench, fetched
 
@@ -40,9 +44,13 @@ def made(config=None, partitions=1, **where):
     return bench
 
 
+@pytest.fixture
+def bench():
+    return made()
+
+
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_is_produced_is_fetched(codec):
-    bench = made()
+def test_what_is_produced_is_fetched(bench, codec):
     for start in range(0, 30, 10):
         values = [b"value %d" % n for n in range(start, start + 10)]
         assert bench.produce(batch(values, codec=codec)).base_offset == start
@@ -53,8 +61,7 @@ def test_what_is_produced_is_fetched(codec):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_s_app_7_old_message_sets_are_converted_and_read_back_by_old_and_new(version):
-    bench = made()
+def test_s_app_7_old_message_sets_are_converted_and_read_back_by_old_and_new(bench, version):
     magic = 0 if version < 2 else 1
     old = build_message_set(
         [(0, NOW if magic else -1, b"k", b"v%d" % n) for n in range(3)], magic=magic
@@ -62,25 +69,6 @@ def test_s_app_7_old_message_sets_are_converted_and_read_back_by_old_and_new(ver
     assert bench.produce(old, version).error_code == 0
     assert bench.values(0) == [(0, b"v0"), (1, b"v1"), (2, b"v2")]
     assert len(bench.fetch(0, version).records) == len(old)
-
-
-def test_s_app_1_client_batches_are_checked():
-    bench = made()
-    two = bytes(batch([b"a"])) + bytes(batch([b"b"]))
-    shifted = batch([b"a"], base_offset=5)
-    for records in (two, shifted):
-        assert bench.produce(records).error_code == ErrorCode.INVALID_RECORD
-    assert bench.produce(b"").error_code == ErrorCode.INVALID_RECORD
-    assert bench.fetch(0).high_watermark == 0
-
-
-def test_s_app_2_sizes_and_checksums():
-    bench = made(TopicConfig(max_message_bytes=500))
-    assert bench.produce(batch([b"x" * 500])).error_code == ErrorCode.MESSAGE_TOO_LARGE
-    torn = batch([b"x" * 100])
-    torn[-1] ^= 1
-    assert bench.produce(torn).error_code == ErrorCode.CORRUPT_MESSAGE
-    assert bench.produce(batch([b"ok"])).base_offset == 0
 
 
 def test_s_app_3_compacted_topics_need_keys_and_say_which_record_has_none():
@@ -93,15 +81,7 @@ def test_s_app_3_compacted_topics_need_keys_and_say_which_record_has_none():
     assert statistics.no_key_compacted_topic_records == 1
 
 
-def test_s_app_4_log_append_time_is_answered():
-    bench = made(TopicConfig(message_timestamp_type="LogAppendTime"))
-    reply = bench.produce(batch([b"v"], timestamp=5))
-    assert reply.log_append_time_ms == bench.clock.wall_ms()
-
-
-def test_s_idem_1_and_s_app_10_duplicates_and_gaps():
-    bench = made()
-
+def test_s_idem_1_and_s_app_10_duplicates_and_gaps(bench):
     def send(sequence, count=2, epoch=0):
         return bench.produce(
             batch([b"v"] * count, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
@@ -118,8 +98,7 @@ def test_s_idem_1_and_s_app_10_duplicates_and_gaps():
     assert at_once(bench.replicas.statistics()).topics["t"].messages_in == 8
 
 
-def test_producers_and_late_transactions_are_counted():
-    bench = made()
+def test_producers_and_late_transactions_are_counted(bench):
     partition = bench.replicas.partition(TopicPartition("t", 0))
     for producer_id in (7, 8):
         partition.append_as_leader_nowait(
@@ -137,31 +116,7 @@ def test_producers_and_late_transactions_are_counted():
     assert counted() == (2, 1), "transaction.max.timeout.ms and five minutes"
 
 
-def test_s_read_3_reads_go_over_segment_ends():
-    bench = made(TopicConfig(segment_bytes=2000))
-    for number in range(40):
-        bench.produce(batch([b"%03d" % number + b"x" * 200]))
-    seen, offset = [], 0
-    while offset < 40:
-        got = bench.values(offset)
-        assert got
-        seen += [found for found, _ in got]
-        offset = seen[-1] + 1
-    assert seen == list(range(40))
-
-
-def test_s_read_4_limits_over_the_real_log():
-    bench = made()
-    for _ in range(5):
-        bench.produce(batch([b"x" * 1000]))
-    size = len(batch([b"x" * 1000]))
-    assert len(bench.fetch(0, max_bytes=10).records) == size
-    assert len(bench.fetch(0, max_bytes=2 * size).records) == 2 * size
-    assert len(bench.fetch(3, 2, max_bytes=10).records) == 12
-
-
-def test_s_ts_2_times_over_the_real_log():
-    bench = made()
+def test_s_ts_2_times_over_the_real_log(bench):
     for timestamp in (100, 300, 200):
         bench.produce(batch([b"v"], timestamp=timestamp))
     assert bench.offset_for(150) == (0, 300, 1)
@@ -171,28 +126,6 @@ def test_s_ts_2_times_over_the_real_log():
     bench.replicas.find(("t", 0)).delete_records(2)
     assert bench.offset_for(-2) == (0, -1, 2)
     assert bench.offset_for(150) == (0, 200, 2)
-
-
-@pytest.mark.parametrize("codec", CODECS)
-def test_s_ts_3_the_answer_is_the_first_record_by_offset_also_inside_a_batch(codec):
-    bench = made()
-    dated = [(time, b"k", b"v", ()) for time in (100, 500, 200)]
-    bench.produce(build_batch(dated, codec=codec))
-    bench.produce(build_batch([(400, b"k", b"v", ())], codec=codec))
-    assert bench.offset_for(100) == (0, 100, 0)
-    assert bench.offset_for(150) == (0, 500, 1)
-    assert bench.offset_for(300) == (0, 500, 1)
-    assert bench.offset_for(-3) == (0, 500, 1)
-
-
-def test_s_ts_3_with_log_append_time_a_batch_has_one_time():
-    bench = made(TopicConfig(message_timestamp_type="LogAppendTime"))
-    bench.produce(batch([b"a", b"b"], timestamp=1))
-    first = bench.clock.wall_ms()
-    bench.clock.advance(10)
-    bench.produce(batch([b"c"], timestamp=1))
-    assert bench.offset_for(first) == (0, first, 0)
-    assert bench.offset_for(first + 1) == (0, first + 10_000, 2)
 
 
 def test_s_ts_6_the_answers_are_the_same_after_a_restart():
@@ -209,154 +142,99 @@ def test_s_ts_6_the_answers_are_the_same_after_a_restart():
         at_once(again.logs.shutdown())
 
 
-def test_s_ts_6_records_without_timestamps():
-    bench = made()
-    bench.produce(batch([b"a"], timestamp=-1))
-    assert bench.offset_for(0) == (0, -1, -1)
-    assert bench.offset_for(-3) == (0, -1, 0)
-    assert bench.offset_for(-1) == (0, -1, 1)
-
-
-def test_s_app_12_offsets_start_at_zero_and_refused_batches_take_none():
-    bench = made()
-    spoilt = batch([b"x"])
-    spoilt[-1] ^= 1
-    offsets = []
-    for _ in range(3):
-        offsets.append(bench.produce(batch([b"a", b"b"])).base_offset)
-        assert bench.produce(spoilt).error_code == ErrorCode.CORRUPT_MESSAGE
-    assert offsets == [0, 2, 4]
-
-
-def test_a_parked_fetch_is_woken_by_a_big_append_in_a_thread():
+@in_trio
+async def test_a_parked_fetch_is_woken_by_a_big_append_in_a_thread():
     bench = made(ROOMY)
-
-    async def main():
-        parked = bench.fetch(0, max_wait_ms=500)
-        reply = await bench.wait_produced(batch([BIG]))
-        assert (reply.error_code, reply.base_offset) == (0, 0)
-        assert parked.done
-        assert len(fetched(parked.reply).records) > len(BIG)
-
-    trio.run(main)
+    parked = bench.fetch(0, max_wait_ms=500)
+    reply = await bench.wait_produced(batch([BIG]))
+    assert (reply.error_code, reply.base_offset) == (0, 0)
+    assert parked.done
+    assert len(fetched(parked.reply).records) > len(BIG)
 
 
-def test_s_app_2_a_big_batch_with_a_bad_checksum_is_refused_and_the_next_one_accepted():
+@in_trio
+async def test_s_app_2_a_big_batch_with_a_bad_checksum_is_refused_and_the_next_one_accepted():
     bench = made(ROOMY)
-
-    async def main():
-        torn = batch([BIG])
-        torn[-5] ^= 1
-        assert (await bench.wait_produced(torn)).error_code == ErrorCode.CORRUPT_MESSAGE
-        good = batch([BIG])
-        assert (await bench.wait_produced(good)).base_offset == 0
-        assert bench.produce(batch([b"small"])).base_offset == 1
-
-    trio.run(main)
+    torn = batch([BIG])
+    torn[-5] ^= 1
+    assert (await bench.wait_produced(torn)).error_code == ErrorCode.CORRUPT_MESSAGE
+    good = batch([BIG])
+    assert (await bench.wait_produced(good)).base_offset == 0
+    assert bench.produce(batch([b"small"])).base_offset == 1
     assert [offset for at in (0, 1) for offset, _ in bench.values(at)] == [0, 1]
 
 
-def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_behind_it(monkeypatch):
-    bench = made(ROOMY)
-    goes_on = threading.Event()
+@pytest.fixture
+def goes_on(monkeypatch):
+    """The write of a big batch waits for it."""
+    event = threading.Event()
     write = UnreliableFile.pwrite
-    order = []
 
     def held(file, data, position):
         if len(data) > len(BIG):
-            assert goes_on.wait(5)
+            assert event.wait(5)
         write(file, data, position)
+
+    monkeypatch.setattr(UnreliableFile, "pwrite", held)
+    return event
+
+
+@in_trio
+async def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_behind_it(goes_on):
+    bench = made(ROOMY)
+    order = []
 
     async def send(name, value):
         reply = await bench.wait_produced(batch([value]))
         order.append((name, reply.base_offset))
 
-    async def main():
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(send, "big", BIG)
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.start_soon(send, "small", b"s")
-            await trio.testing.wait_all_tasks_blocked()
-            assert bench.fetch(0).high_watermark == 0
-            assert bench.values(0) == []
-            goes_on.set()
-
-    monkeypatch.setattr(UnreliableFile, "pwrite", held)
-    trio.run(main)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send, "big", BIG)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(send, "small", b"s")
+        await trio.testing.wait_all_tasks_blocked()
+        assert bench.fetch(0).high_watermark == 0
+        assert bench.values(0) == []
+        goes_on.set()
     assert order == [("big", 0), ("small", 1)]
     assert [offset for at in (0, 1) for offset, _ in bench.values(at)] == [0, 1]
 
 
-@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-def test_s_rec_11_a_failed_write_takes_one_directory_offline_and_the_other_serves_on(code):
-    bench = RealBench(log_dirs="/a,/b")
-    bench.topic("t")
-    bench.topic("u")
-    for topic in "tu":
-        assert bench.produce(batch(), topic=topic).error_code == 0
-    parked = bench.fetch(1, max_wait_ms=500)
-    where = bench.logs.dir_of(bench.replicas.find(("t", 0)).topic_partition)
-    bench.fs.fail("pwrite", f"{where}/t-0/*.log", errno=code, partial=10)
-    storage = ErrorCode.KAFKA_STORAGE_ERROR
-    assert bench.produce(batch()).error_code == storage
-    assert parked.done
-    assert fetched(parked.reply).error_code == storage
-    assert bench.produce(batch()).error_code == storage
-    assert bench.fetch(0).error_code == storage
-    assert bench.offset_for(-1)[0] == storage
-    assert bench.produce(batch(), topic="u").base_offset == 1
-    assert bench.logs.offline_dirs == (where,)
-
-
-def test_s_rec_11_a_failed_write_in_a_thread():
+@in_trio
+async def test_s_rec_11_a_failed_write_in_a_thread():
     bench = made(ROOMY)
     bench.fs.fail("pwrite", "*.log", errno=errno.ENOSPC, partial=1000)
-
-    async def main():
-        reply = await bench.wait_produced(batch([BIG]))
-        assert reply.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-
-    trio.run(main)
+    reply = await bench.wait_produced(batch([BIG]))
+    assert reply.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert bench.fetch(0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(monkeypatch):
+@in_trio
+async def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(goes_on):
     bench = made(ROOMY)
     bench.topic("u")
-    goes_on = threading.Event()
-    write = UnreliableFile.pwrite
 
-    def held(file, data, position):
-        if len(data) > len(BIG):
-            assert goes_on.wait(5)
-        write(file, data, position)
+    replies = []
 
-    async def main():
-        replies = []
+    async def send(value):
+        replies.append((await bench.wait_produced(batch([value]))).error_code)
 
-        async def send(value):
-            replies.append((await bench.wait_produced(batch([value]))).error_code)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(send, BIG)
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.start_soon(send, b"queued")
-            await trio.testing.wait_all_tasks_blocked()
-            bench.image.topics.pop("t")
-            bench.replicas.delete_partition(TopicPartition("t", 0))
-            goes_on.set()
-        assert replies == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
-
-    monkeypatch.setattr(UnreliableFile, "pwrite", held)
-    trio.run(main)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send, BIG)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(send, b"queued")
+        await trio.testing.wait_all_tasks_blocked()
+        bench.image.topics.pop("t")
+        bench.replicas.delete_partition(TopicPartition("t", 0))
+        goes_on.set()
+    assert replies == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
     assert bench.logs.offline_dirs == ()
     assert bench.produce(batch(), topic="u").error_code == 0
     bench.topic("t")
     assert bench.produce(batch()).base_offset == 0
 
 
-def test_watermarks_survive_a_restart():
-    bench = made()
+def test_watermarks_survive_a_restart(bench):
     bench.produce(batch([b"a", b"b"]))
     at_once(bench.replicas.checkpoint_high_watermarks())
     at_once(bench.logs.shutdown())

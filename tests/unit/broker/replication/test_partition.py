@@ -18,12 +18,13 @@ from broker.world.machine import MachineWorkers
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
-from storage.errors import OffsetOutOfRange
 from storage.log.looking import look_here
 from storage.log.results import FetchIsolation
 from storage.waits import at_once
 from tests.support.broker_bench import NOW, batch, led
+from tests.support.driving import in_trio
 from tests.support.fake_log import FakeLog
+from tests.support.refusals import code_of
 
 TP = TopicPartition("t", 0)
 
@@ -50,12 +51,6 @@ def make(config=None, leader_epoch=0, threaded=256 * 1024, **leadership):
     if leadership:
         partition.lead(led(leader_epoch, **leadership))
     return partition
-
-
-def code_of(call, *args, **kwargs):
-    with pytest.raises(KafkaError) as caught:
-        call(*args, **kwargs)
-    return caught.value.code
 
 
 def test_alone_the_high_watermark_moves_with_the_append():
@@ -169,67 +164,11 @@ def test_s_read_12_leader_epochs_fence():
     assert code_of(partition.check_leader_epoch, 6) == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def test_s_read_12_end_offset_for_epoch():
-    partition = make(leader_epoch=0)
-    assert partition.end_offset_for_epoch(0) == (0, 0)
-    partition.append_as_leader_nowait(batch([b"a", b"b"]))
-    partition.log.leader_epochs.assign(4, 2)
-    partition.lead(led(4, (1,), (1,)))
-    partition.append_as_leader_nowait(batch())
-    assert partition.end_offset_for_epoch(4) == (4, 3)
-    assert partition.end_offset_for_epoch(0) == (0, 2)
-    assert partition.end_offset_for_epoch(2) == (0, 2)
-    assert partition.end_offset_for_epoch(9) == (-1, -1)
-    assert code_of(partition.end_offset_for_epoch, 0, 3) == ErrorCode.FENCED_LEADER_EPOCH
-
-
 def test_the_current_epoch_ends_at_the_log_end_before_its_first_append():
     partition = make(leader_epoch=0)
     partition.append_as_leader_nowait(batch())
     partition.lead(led(7, (1,), (1,)))
     assert partition.end_offset_for_epoch(7) == (7, 1)
-
-
-def test_divergence():
-    partition = make(leader_epoch=0)
-    partition.append_as_leader_nowait(batch([b"a", b"b"]))
-    partition.log.leader_epochs.assign(3, 2)
-    partition.lead(led(3, (1,), (1,)))
-    assert partition.diverging_epoch(0, 2) is None
-    assert partition.diverging_epoch(0, 3) == (0, 2)
-    assert partition.diverging_epoch(2, 2) == (0, 2)
-    assert code_of(partition.diverging_epoch, 9, 2) == ErrorCode.OFFSET_OUT_OF_RANGE
-
-
-def test_s_read_5_each_reader_sees_as_far_as_it_may():
-    partition = make(replicas=(1, 2), isr=(1, 2))
-    for value in (b"a", b"b", b"c"):
-        partition.append_as_leader_nowait(batch([value]))
-    partition.record_follower_fetch(2, 2, knows_epoch=True)
-    partition.log.first_unstable = 1
-    assert partition.log.offsets.visible_end(FetchIsolation.LOG_END) == 3
-    assert partition.log.offsets.visible_end(FetchIsolation.HIGH_WATERMARK) == 2
-    assert partition.log.offsets.visible_end(FetchIsolation.TXN_COMMITTED) == 1
-
-
-def test_s_ts_1_special_timestamps():
-    partition = make(leader_epoch=2)
-    ask = partial(offset_for_timestamp, partition)
-    assert ask(-3, FetchIsolation.HIGH_WATERMARK) is None
-    partition.append_as_leader_nowait(batch([b"a"], timestamp=900))
-    partition.append_as_leader_nowait(batch([b"b"], timestamp=500))
-    partition.log.first_unstable = 1
-    latest = ask(-1, FetchIsolation.HIGH_WATERMARK)
-    assert (latest.offset, latest.timestamp, latest.leader_epoch) == (2, -1, 2)
-    assert ask(-1, FetchIsolation.TXN_COMMITTED).offset == 1
-    partition.delete_records(1)
-    for earliest in (-2, -4):
-        found = ask(earliest, FetchIsolation.HIGH_WATERMARK)
-        assert (found.offset, found.timestamp, found.leader_epoch) == (1, -1, 2)
-    greatest = ask(-3, FetchIsolation.HIGH_WATERMARK)
-    assert (greatest.offset, greatest.timestamp) == (0, 900)
-    assert ask(-5, FetchIsolation.HIGH_WATERMARK) is None
-    assert ask(-6, FetchIsolation.HIGH_WATERMARK) is None
 
 
 def test_s_ts_2_an_answer_never_exceeds_what_the_reader_sees():
@@ -254,23 +193,6 @@ def test_latest_is_not_available_while_a_new_leader_lags_behind_its_own_epoch():
     assert ask(-1, FetchIsolation.HIGH_WATERMARK).offset == 1
 
 
-def test_s_ret_6_delete_records():
-    partition = make()
-    partition.append_as_leader_nowait(batch([b"a", b"b", b"c"]))
-    assert partition.delete_records(2) == 2
-    assert partition.delete_records(1) == 2
-    assert code_of(partition.delete_records, 4) == ErrorCode.OFFSET_OUT_OF_RANGE
-    assert code_of(partition.delete_records, -2) == ErrorCode.OFFSET_OUT_OF_RANGE
-    assert partition.delete_records(-1) == 3
-    with pytest.raises(OffsetOutOfRange):
-        partition.read(1, 100, FetchIsolation.HIGH_WATERMARK)
-
-
-def test_records_of_a_compacted_topic_cannot_be_deleted():
-    partition = make(TopicConfig(cleanup_policy=frozenset({"compact"})))
-    assert code_of(partition.delete_records, 0) == ErrorCode.POLICY_VIOLATION
-
-
 def test_a_closed_partition_says_why():
     partition = make()
     partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -281,27 +203,25 @@ def test_a_closed_partition_says_why():
     assert code_of(ask, -1, FetchIsolation.LOG_END) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_big_append_is_written_in_a_thread():
+@in_trio
+async def test_a_big_append_is_written_in_a_thread():
     partition = make(threaded=64)
+    written = []
+    begin = partition.log.appender.begin_append
 
-    async def main():
-        written = []
-        begin = partition.log.appender.begin_append
+    def spy(*args, **kwargs):
+        written.append(begin(*args, **kwargs))
+        return written[-1]
 
-        def spy(*args, **kwargs):
-            written.append(begin(*args, **kwargs))
-            return written[-1]
-
-        partition.log.appender.begin_append = spy
-        info = await DRIVER.run(partition.append_as_leader(batch()))
-        assert info.first_offset == 0
-        assert written[0].thread is not threading.main_thread()
-        assert partition.appending == 0
-
-    trio.run(main)
+    partition.log.appender.begin_append = spy
+    info = await DRIVER.run(partition.append_as_leader(batch()))
+    assert info.first_offset == 0
+    assert written[0].thread is not threading.main_thread()
+    assert partition.appending == 0
 
 
-def test_what_comes_during_a_threaded_append_queues_and_keeps_its_order():
+@in_trio
+async def test_what_comes_during_a_threaded_append_queues_and_keeps_its_order():
     partition = make(threaded=200)
     big = batch([b"x" * 300])
     order = []
@@ -310,55 +230,46 @@ def test_what_comes_during_a_threaded_append_queues_and_keeps_its_order():
         info = await DRIVER.run(partition.append_as_leader(records))
         order.append((name, info.first_offset))
 
-    async def main():
-        partition.log.writing = threading.Event()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(append, big, "big")
-            await trio.testing.wait_all_tasks_blocked()
-            assert partition.appending == 1
-            assert partition.must_wait(1)
-            nursery.start_soon(append, batch([b"s"]), "small")
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.start_soon(append, batch([b"t"]), "small 2")
-            await trio.testing.wait_all_tasks_blocked()
-            assert partition.log.log_end_offset == 0
-            partition.log.writing.set()
-        assert order == [("big", 0), ("small", 1), ("small 2", 2)]
-        assert partition.appending == 0
-        assert partition.log.high_watermark == 3
-        assert partition.append_as_leader_nowait(batch()).first_offset == 3
-
-    trio.run(main)
+    partition.log.writing = threading.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(append, big, "big")
+        await trio.testing.wait_all_tasks_blocked()
+        assert partition.appending == 1
+        assert partition.must_wait(1)
+        nursery.start_soon(append, batch([b"s"]), "small")
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(append, batch([b"t"]), "small 2")
+        await trio.testing.wait_all_tasks_blocked()
+        assert partition.log.log_end_offset == 0
+        partition.log.writing.set()
+    assert order == [("big", 0), ("small", 1), ("small 2", 2)]
+    assert partition.appending == 0
+    assert partition.log.high_watermark == 3
+    assert partition.append_as_leader_nowait(batch()).first_offset == 3
 
 
-def test_a_cancelled_append_is_finished_if_it_had_begun_and_forgotten_if_not():
+@in_trio
+async def test_a_cancelled_append_is_finished_if_it_had_begun_and_forgotten_if_not():
     partition = make(threaded=200)
-
-    async def main():
-        partition.log.writing = threading.Event()
-        async with trio.open_nursery() as nursery:
-            for _ in range(2):
-                append = partition.append_as_leader(batch([b"x" * 300]))
-                nursery.start_soon(DRIVER.run, append)
-                await trio.testing.wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
-            partition.log.writing.set()
-        assert partition.appending == 0
-        assert partition.log.log_end_offset == 1
-        assert partition.append_as_leader_nowait(batch()).first_offset == 1
-
-    trio.run(main)
+    partition.log.writing = threading.Event()
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            append = partition.append_as_leader(batch([b"x" * 300]))
+            nursery.start_soon(DRIVER.run, append)
+            await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+        partition.log.writing.set()
+    assert partition.appending == 0
+    assert partition.log.log_end_offset == 1
+    assert partition.append_as_leader_nowait(batch()).first_offset == 1
 
 
-def test_a_failed_threaded_append_frees_the_partition():
+@in_trio
+async def test_a_failed_threaded_append_frees_the_partition():
     partition = make(threaded=64)
     partition.log.fail_with = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
-
-    async def main():
-        with pytest.raises(KafkaError):
-            await DRIVER.run(partition.append_as_leader(batch()))
-        assert partition.appending == 0
-        info = await DRIVER.run(partition.append_as_leader(batch()))
-        assert info.first_offset == 0
-
-    trio.run(main)
+    with pytest.raises(KafkaError):
+        await DRIVER.run(partition.append_as_leader(batch()))
+    assert partition.appending == 0
+    info = await DRIVER.run(partition.append_as_leader(batch()))
+    assert info.first_offset == 0

@@ -43,8 +43,12 @@ class Tail:
         return data
 
 
-def test_the_second_reader_gets_the_bytes_and_the_third_the_same_object():
-    tail = Tail()
+@pytest.fixture
+def tail():
+    return Tail()
+
+
+def test_the_second_reader_gets_the_bytes_and_the_third_the_same_object(tail):
     first, second, third = (tail.read() for _ in range(3))
     assert isinstance(first.records, FileSlice)
     assert second.records == first.records.read()
@@ -74,8 +78,7 @@ def written_anew(tail):
 
 
 @pytest.mark.parametrize("change", [one_more, replicated, deleted, rolled, written_anew])
-def test_nothing_is_shared_across_a_change(change):
-    tail = Tail()
+def test_nothing_is_shared_across_a_change(tail, change):
     tail.append()
     replicated(tail)
     tail.append()
@@ -93,8 +96,7 @@ def test_nothing_is_shared_across_a_change(change):
         assert b"w" in bytes(after.records)
 
 
-def test_what_is_asked_in_another_way_is_not_shared():
-    tail = Tail()
+def test_what_is_asked_in_another_way_is_not_shared(tail):
     tail.append()
     whole = [tail.read() for _ in range(3)][-1]
     assert len(tail.read(limit=1).records) < len(whole.records)
@@ -106,8 +108,7 @@ def test_what_is_asked_in_another_way_is_not_shared():
     assert (committed.last_stable_offset, committed.aborted_transactions) == (2, [])
 
 
-def test_aborted_transactions_are_counted_for_each_reader():
-    tail = Tail()
+def test_aborted_transactions_are_counted_for_each_reader(tail):
     tail.append(producer_id=9, producer_epoch=0, base_sequence=0, transactional=True)
     marker = build_end_transaction_marker(
         ControlType.ABORT,
@@ -125,16 +126,13 @@ def test_aborted_transactions_are_counted_for_each_reader():
     assert tail.read(isolation=COMMITTED) is not two
 
 
-def test_large_reads_stay_slices_of_files():
-    tail = Tail()
+def test_large_reads_stay_slices_of_files(tail):
     tail.append(b"x" * LARGEST)
     assert all(isinstance(tail.read().records, FileSlice) for _ in range(3))
 
 
 @pytest.mark.parametrize("cached", [True, False])
-def test_what_cannot_be_read_at_once_stays_a_slice(cached, monkeypatch):
-    tail = Tail()
-
+def test_what_cannot_be_read_at_once_stays_a_slice(tail, cached, monkeypatch):
     def fail(self):
         raise OSError(errno.EIO, "broken")
 

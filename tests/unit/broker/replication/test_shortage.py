@@ -18,7 +18,7 @@ from tests.support.broker_bench import batch
 from tests.support.faulty_filesystem import FailureRule, FaultyFileSystem
 from tests.support.log_tasks import run_task
 from tests.support.real_bench import RealBench
-from tests.unit.broker.replication.test_disk_faults import CONFIG, STORAGE, Work, after_a_restart
+from tests.unit.broker.replication.test_disk_faults import STORAGE, Work, after_a_restart
 
 NEEDS_A_DESCRIPTOR = {"open", "map", "fsync_dir", "list_dir", "read_bytes"}
 
@@ -50,14 +50,7 @@ class Persistent(Work):
     """Everybody tries again until it works."""
 
     def __init__(self) -> None:
-        self.fs = CrowdedFileSystem()
-        self.bench = RealBench(log_dirs="/a,/b", fs=self.fs)
-        self.bench.logs.open_files = OpenFiles(9)
-        self.bench.topic("t", config=CONFIG)
-        self.bench.topic("u", config=CONFIG)
-        self.partition = self.bench.replicas.find(("t", 0))
-        self.acknowledged = []
-        self.attempted = []
+        super().__init__(CrowdedFileSystem(), open_files=OpenFiles(9))
 
     def produce(self, value: bytes) -> None:
         for topic in ("t", "u"):

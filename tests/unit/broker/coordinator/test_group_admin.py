@@ -68,7 +68,7 @@ def test_s_grp_6_a_commit_on_its_way_is_deleted_with_the_group(groups: GroupHarn
     assert commit.reply is done.reply is ErrorCode.NONE
     assert groups.committed() is groups.committed(partition=1) is None
     assert groups.shard().group("g") is None
-    assert groups.statistics().deleted_offsets == 2
+    assert groups.statistics().counters.deleted_offsets == 2
 
 
 def test_s_grp_6_offset_delete_of_an_empty_group(groups: GroupHarness) -> None:

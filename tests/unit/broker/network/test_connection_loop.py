@@ -236,6 +236,20 @@ async def test_a_reset_ends_what_is_parked_also_behind_unread_bytes(
     assert scene.happened == ["gone", ("ended", 1)]
 
 
+async def test_the_end_of_the_stream_ends_a_handshake_that_is_parked(scene: Scene) -> None:
+    async def work() -> None:
+        try:
+            await Signal[None]().parked()
+        except ClientGone:
+            scene.happened.append("gone")
+
+    (await scene.served(1, work())).is_opening = True
+    await scene.told(1, IN)
+    assert scene.happened == []
+    await scene.told(1, IN | RDHUP)
+    assert scene.happened == ["gone", ("ended", 1)]
+
+
 @pytest.mark.parametrize("ahead", [0, IN])
 async def test_the_end_of_the_stream_ends_nothing_that_is_parked(scene: Scene, ahead: int) -> None:
     answer = Signal[None]()

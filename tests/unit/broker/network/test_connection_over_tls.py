@@ -80,22 +80,18 @@ async def test_a_frame_inside_ssl_is_seen_by_a_parked_request_and_answered_after
         assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5
 
 
-def test_a_client_that_sends_no_more_after_its_handshake_is_answered(tls: TlsNet) -> None:
+async def test_a_client_that_sends_no_more_after_its_handshake_is_answered(tls: TlsNet) -> None:
     pending = Parking()
-
-    async def main() -> None:
-        async with running_server(tls, {HEARTBEAT: lambda c, r: pending}) as harness:
-            client = await harness.connect()
-            await client.send(heartbeat(1))
-            await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
-            assert isinstance(client.stream, TlsStream)
-            tls.below.send_eof(client.stream.below)
-            await tls.settle()
-            assert not pending.abandoned
-            pending.complete(HeartbeatResponse())
-            await client.response(HEARTBEAT, 4, 1)
-
-    tls.run(main)
+    async with running_server(tls, {HEARTBEAT: lambda c, r: pending}) as harness:
+        client = await harness.connect()
+        await client.send(heartbeat(1))
+        await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
+        assert isinstance(client.stream, TlsStream)
+        tls.below.send_eof(client.stream.below)
+        await tls.settle()
+        assert not pending.abandoned
+        pending.complete(HeartbeatResponse())
+        await client.response(HEARTBEAT, 4, 1)
 
 
 @pytest.mark.parametrize("ahead", [False, True])

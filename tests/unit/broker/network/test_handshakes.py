@@ -287,6 +287,18 @@ async def test_without_a_crowd_nobody_is_ended_for_being_slow(net: Net) -> None:
         assert handshakes(harness).placed == 3
 
 
+async def test_a_client_that_sends_no_more_waits_for_no_place(net: Net) -> None:
+    tls = TlsNet(net, bounds=HandshakeBounds(most=1))
+    async with running_server(tls, {HEARTBEAT: echo}) as harness:
+        placed, waiting = await half_open(tls, harness, 2)
+        await wait_until(lambda: handshakes(harness).waiting == 1)
+        net.send_eof(waiting.stream)
+        await wait_until(lambda: handshakes(harness).waiting == 0)
+        assert handshakes(harness).placed == 1
+        assert handshakes(harness).refused == {HandshakeRefusal.CLOSED: 1}
+        placed.close()
+
+
 async def test_the_loop_serves_others_while_a_handshake_computes(
     sockets: SocketNet, monkeypatch: Any
 ) -> None:

@@ -162,7 +162,7 @@ def test_truncation_restores_the_producers_of_that_point(segment_bytes: int) -> 
     built = LogBuilder(segment_bytes=segment_bytes)
     for at in range(8):
         built.append(1, producer_id=9, producer_epoch=0, base_sequence=at)
-    assert (built.log.producers.latest_snapshot_offset is None) == (segment_bytes > 300)
+    assert (built.log.producers.snapshots.latest is None) == (segment_bytes > 300)
     built.log.truncate_to(5)
     entry = built.log.producers.entry(9)
     assert entry is not None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from broker.cluster.client_quotas import ClientQuotas
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from storage.filesystem import FileSystem
     from storage.log_manager import LogManager
 
-    FinalizedFeatures = Features | NoFeatures
-    TopicChanger = Controller | TopicAdmin
+    FinalizedFeatures: TypeAlias = "Features | NoFeatures"
+    TopicChanger: TypeAlias = "Controller | TopicAdmin"
     """Changes topics: stand-alone, or as a member of a cluster."""
 
 

@@ -54,7 +54,18 @@ pytest.MonkeyPatch.setattr = _replace_unless_compiled  # type: ignore[method-ass
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Generator[None, object, object]:
+    """As `pytest_pyfunc_call`, for what a fixture makes."""
+    return (yield from _skipping_stand_ins())
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """Skip a test that hands a stand-in to compiled code."""
+    return (yield from _skipping_stand_ins())
+
+
+def _skipping_stand_ins() -> Generator[None, object, object]:
     try:
         return (yield)
     except TypeError as error:

@@ -41,7 +41,7 @@ from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import GroupCounters, GroupOffsets, GroupStatistics
 from broker.coordinator.group.write_counts import WriteCounts
 from broker.coordinator.partition_writer import PartitionWriter
-from broker.coordinator.runtime.conduct import Conduct
+from broker.coordinator.runtime.hooks import CoordinatorHooks
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.runtime.timers import Timers
 from broker.deadlines import Deadlines
@@ -80,7 +80,7 @@ class GroupCoordinator:
             writer,
             clock,
             self._timers,
-            Conduct(
+            CoordinatorHooks(
                 new_shard=self._new_shard,
                 on_active=self._on_active,
                 on_closed=self._on_closed,

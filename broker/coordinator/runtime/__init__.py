@@ -14,7 +14,7 @@ its records from the `InFlight` table (decision 74). After Kafka's `CoordinatorR
 
 * `decision`: what a shard decides. `shard`: a shard as the runtime sees it. `in_flight`: records
   that are appended and not durable yet.
-* `writing`: the path above. `conduct`: what differs between the coordinators. `timers`: renewed far
+* `writing`: the path above. `hooks`: the parts of each coordinator. `timers`: renewed far
   more often than they fire. `loading`: replays a log into a new shard. `runtime`: the life of a
   coordinator, and which partitions are served.
 """

@@ -28,8 +28,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
-from broker.coordinator.runtime.conduct import Conduct
 from broker.coordinator.runtime.decision import Decision
+from broker.coordinator.runtime.hooks import CoordinatorHooks
 from broker.coordinator.runtime.loading import CoordinatorLoader, LoadStatistics
 from broker.coordinator.runtime.shard import Shard
 from broker.coordinator.runtime.timers import Timers
@@ -73,7 +73,7 @@ class CoordinatorRuntime(Generic[S, D]):
         writer: PartitionWriter,
         clock: Clock,
         timers: Timers,
-        conduct: Conduct[S, D],
+        hooks: CoordinatorHooks[S, D],
         *,
         partition_count: int,
         slice_bytes: int,
@@ -83,9 +83,9 @@ class CoordinatorRuntime(Generic[S, D]):
         many partitions the topic has; None if there is none."""
         self._topic = topic
         self._writer = writer
-        self._new_shard = conduct.new_shard
-        self._on_active = conduct.on_active
-        self._on_closed = conduct.on_closed
+        self._new_shard = hooks.new_shard
+        self._on_active = hooks.on_active
+        self._on_closed = hooks.on_closed
         self._is_open = False
         self._count_of_new_topic = self._partition_count = partition_count
         self._topic_size = topic_size
@@ -104,9 +104,7 @@ class CoordinatorRuntime(Generic[S, D]):
             failed=self._fail,
             slice_bytes=slice_bytes,
         )
-        self.carry_out = ShardWriter(
-            topic, writer, clock, timers, conduct, self.is_current
-        ).carry_out
+        self.carry_out = ShardWriter(topic, writer, clock, timers, hooks, self.is_current).carry_out
         """(shard, decision): carry out what the shard has decided; see there."""
 
     # ---- life

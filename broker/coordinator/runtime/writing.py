@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from broker.coordinator.partition_writer import PartitionWriter
-from broker.coordinator.runtime.conduct import Conduct
 from broker.coordinator.runtime.decision import Decision, Timer, Write
+from broker.coordinator.runtime.hooks import CoordinatorHooks
 from broker.coordinator.runtime.shard import Shard
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.write_codes import response_code
@@ -42,17 +42,17 @@ class ShardWriter(Generic[S, D]):
         writer: PartitionWriter,
         clock: Clock,
         timers: Timers,
-        conduct: Conduct[S, D],
+        hooks: CoordinatorHooks[S, D],
         is_current: Callable[[S], bool],
     ) -> None:
         self._topic = topic
         self._writer = writer
         self._clock = clock
         self._timers = timers
-        self._new_decision = conduct.new_decision
-        self._encode = conduct.encode
-        self._on_settled = conduct.on_settled
-        self._compression = conduct.compression
+        self._new_decision = hooks.new_decision
+        self._encode = hooks.encode
+        self._on_settled = hooks.on_settled
+        self._compression = hooks.compression
         self._is_current = is_current
 
     def carry_out(self, shard: S, decision: D) -> Signal[ErrorCode]:

@@ -23,8 +23,8 @@ from typing import Protocol
 
 from broker.coordinator.marker_writer import MarkerWriter
 from broker.coordinator.partition_writer import PartitionWriter
-from broker.coordinator.runtime.conduct import Conduct
 from broker.coordinator.runtime.decision import Write
+from broker.coordinator.runtime.hooks import CoordinatorHooks
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.transaction import decisions
@@ -96,7 +96,7 @@ class TransactionCoordinator:
                 writer,
                 clock,
                 Timers(deadlines, clock),
-                Conduct(
+                CoordinatorHooks(
                     new_shard=TransactionShard,
                     on_active=self._on_active,
                     on_closed=lambda shard, code: self._completion.close(shard),

@@ -11,7 +11,7 @@ from broker.coordinator.runtime.decision import Decision, Write
 from broker.coordinator.runtime.in_flight import InFlight
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.runtime.timers import Timers
-from broker.coordinator.runtime.writing import TOMBSTONES_PER_BATCH, Conduct
+from broker.coordinator.runtime.writing import TOMBSTONES_PER_BATCH, CoordinatorHooks
 from broker.deadlines import Deadlines
 from broker.world.in_turn import begin
 from protocol.errors import ErrorCode, KafkaError
@@ -89,7 +89,7 @@ class Numbering:
             self.log,
             self.clock,
             Timers(self.deadlines, self.clock),
-            Conduct(
+            CoordinatorHooks(
                 new_shard=NumberShard,
                 on_active=lambda shard: None,
                 on_closed=lambda shard, code: None,

@@ -1,4 +1,4 @@
-"""What differs between the coordinators, for the runtime that they share."""
+"""The parts of the shared runtime that differ from one coordinator to the other."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ D = TypeVar("D", bound=Decision[Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conduct(Generic[S, D]):
+class CoordinatorHooks(Generic[S, D]):
     """See the module."""
 
     new_shard: Callable[[int], S]

@@ -1,10 +1,7 @@
 """Runs work (`storage.waits`) on trio's loop, for tests in which other tasks run beside it."""
 
-import functools
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
-
-import trio
+from typing import Protocol, TypeVar
 
 from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers
@@ -29,13 +26,3 @@ class Closable(Protocol):
 async def close(what: Closable) -> None:
     """On a loop, as always."""
     what.close()
-
-
-def in_trio(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """A test that is a coroutine of trio, in real time."""
-
-    @functools.wraps(test)
-    def run(**fixtures: Any) -> None:
-        trio.run(functools.partial(test, **fixtures))
-
-    return run

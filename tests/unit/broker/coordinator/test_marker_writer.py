@@ -13,7 +13,7 @@ from protocol.types import TopicPartition
 from storage.log.results import AppendInfo
 from storage.waits import Call
 from tests.support.broker_bench import batch
-from tests.support.driving import driver, in_trio
+from tests.support.driving import driver
 from tests.support.real_bench import RealBench, fetched
 from tests.support.transaction_harness import T0
 
@@ -173,7 +173,7 @@ def test_s_txn_5_a_listener_hears_of_a_marker_in_the_turn_in_which_it_is_durable
     assert len(lab.listener.told) == 1, "what is not durable may yet be truncated"
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(lab: Lab) -> None:
     lab.partition.threaded_append_bytes = 400_000
     append = lab.partition.append_as_leader(batch([b"x" * 400_000]))

@@ -1,14 +1,15 @@
 """Work of coordinators that no request waits for."""
 
+import pytest
 import trio
 import trio.testing
 
 from broker.world.tasks import Tasks
 from storage.waits import Signal
-from tests.support.driving import driver, in_trio
+from tests.support.driving import driver
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_what_is_begun_before_the_run_waits_for_it_and_works_go_on_side_by_side() -> None:
     done: list[str] = []
     goes_on: Signal[None] = Signal()
@@ -37,7 +38,7 @@ async def test_what_is_begun_before_the_run_waits_for_it_and_works_go_on_side_by
     assert not tasks.running
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_the_stop_ends_what_waits() -> None:
     ended: list[str] = []
 

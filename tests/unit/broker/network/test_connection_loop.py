@@ -20,7 +20,6 @@ from broker.network.connection_loop import (
 from broker.network.connection_state import CONNECTION_TURN_S
 from broker.world.readiness import BROKEN, IN, READABLE, WRITABLE
 from storage.waits import PAUSE, Signal, call
-from tests.support.driving import in_trio
 from tests.support.loop_scene import RDHUP, TURN, Scene
 
 
@@ -342,7 +341,7 @@ async def test_a_stream_that_takes_the_number_of_another_does_not_hear_of_its_ev
     assert scene.happened.count(("ended", 2)) == 1
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_when_the_loop_is_cancelled_everybody_is_ended() -> None:
     scene = Scene()
 

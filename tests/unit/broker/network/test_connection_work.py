@@ -15,7 +15,6 @@ from broker.network.request_metrics import RequestMetrics
 from broker.network.routes import Route
 from broker.world.readiness import BROKEN
 from storage.waits import PAUSE, Signal, Work, call, compute, together
-from tests.support.driving import in_trio
 from tests.support.gated_workers import GatedWorkers
 from tests.support.loop_scene import RDHUP, TURN, Scene
 
@@ -303,7 +302,7 @@ async def test_works_beside_are_many(scene: Scene) -> None:
 @pytest.mark.parametrize("is_beside", [False, True])
 @pytest.mark.parametrize("kind", WAITS)
 @pytest.mark.parametrize("request_kind", [*QUERIES, *CHANGES])
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_at_the_end_of_the_loop_calls_in_threads_are_completed_and_the_rest_is_ended(
     request_kind: str, kind: str, is_beside: bool, in_pool: bool
 ) -> None:
@@ -338,7 +337,7 @@ async def test_at_the_end_of_the_loop_calls_in_threads_are_completed_and_the_res
     assert not scene.loop._served
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_work_that_has_not_begun_at_the_end_of_the_loop_begins_and_ends() -> None:
     scene = Scene()
     waiting = Waiting("signal", scene)

@@ -27,7 +27,6 @@ from storage.paths import parent_dir
 from storage.waits import Signal, at_once
 from tests.support.api_calls import call
 from tests.support.broker_bench import batch
-from tests.support.driving import in_trio
 from tests.support.log_tasks import run_task
 from tests.support.real_bench import RealBench
 from tests.support.refusals import code_of
@@ -119,7 +118,7 @@ def test_a_partition_moves_with_all_it_knows(moves):
     assert moves.fs.read_bytes("/a/recovery-point-offset-checkpoint") == b"0\n0\n"
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_a_big_append_waits_for_the_switch_and_is_in_the_new_log(moves):
     released = Signal()
     run = Driver(MachineWorkers(), SystemClock()).run
@@ -301,7 +300,7 @@ def test_the_api_answers_for_each_partition_and_describe_shows_the_future_log(mo
     assert shown == {"/a": [(0, False, 0)], "/b": [(0, True, 60)]}
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_a_partition_moves_while_it_is_written_to():
     moves = Moves()
     moves.fill(3)

@@ -19,7 +19,6 @@ from protocol.records.message_set import build_message_set
 from protocol.types import TopicPartition
 from storage.waits import at_once
 from tests.support.broker_bench import NOW, batch
-from tests.support.driving import in_trio
 from tests.support.faulty_filesystem import UnreliableFile
 from tests.support.real_bench import RealBench, fetched
 
@@ -142,7 +141,7 @@ def test_s_ts_6_the_answers_are_the_same_after_a_restart():
         at_once(again.logs.shutdown())
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_a_parked_fetch_is_woken_by_a_big_append_in_a_thread():
     bench = made(ROOMY)
     parked = bench.fetch(0, max_wait_ms=500)
@@ -152,7 +151,7 @@ async def test_a_parked_fetch_is_woken_by_a_big_append_in_a_thread():
     assert len(fetched(parked.reply).records) > len(BIG)
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_s_app_2_a_big_batch_with_a_bad_checksum_is_refused_and_the_next_one_accepted():
     bench = made(ROOMY)
     torn = batch([BIG])
@@ -179,7 +178,7 @@ def goes_on(monkeypatch):
     return event
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_behind_it(goes_on):
     bench = made(ROOMY)
     order = []
@@ -200,7 +199,7 @@ async def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_beh
     assert [offset for at in (0, 1) for offset, _ in bench.values(at)] == [0, 1]
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_s_rec_11_a_failed_write_in_a_thread():
     bench = made(ROOMY)
     bench.fs.fail("pwrite", "*.log", errno=errno.ENOSPC, partial=1000)
@@ -209,7 +208,7 @@ async def test_s_rec_11_a_failed_write_in_a_thread():
     assert bench.fetch(0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(goes_on):
     bench = made(ROOMY)
     bench.topic("u")

@@ -22,7 +22,6 @@ from storage.log.looking import look_here
 from storage.log.results import FetchIsolation
 from storage.waits import at_once
 from tests.support.broker_bench import NOW, batch, led
-from tests.support.driving import in_trio
 from tests.support.fake_log import FakeLog
 from tests.support.refusals import code_of
 
@@ -203,7 +202,7 @@ def test_a_closed_partition_says_why():
     assert code_of(ask, -1, FetchIsolation.LOG_END) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_a_big_append_is_written_in_a_thread():
     partition = make(threaded=64)
     written = []
@@ -220,7 +219,7 @@ async def test_a_big_append_is_written_in_a_thread():
     assert partition.appending == 0
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_what_comes_during_a_threaded_append_queues_and_keeps_its_order():
     partition = make(threaded=200)
     big = batch([b"x" * 300])
@@ -248,7 +247,7 @@ async def test_what_comes_during_a_threaded_append_queues_and_keeps_its_order():
     assert partition.append_as_leader_nowait(batch()).first_offset == 3
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_a_cancelled_append_is_finished_if_it_had_begun_and_forgotten_if_not():
     partition = make(threaded=200)
     partition.log.writing = threading.Event()
@@ -264,7 +263,7 @@ async def test_a_cancelled_append_is_finished_if_it_had_begun_and_forgotten_if_n
     assert partition.append_as_leader_nowait(batch()).first_offset == 1
 
 
-@in_trio
+@pytest.mark.usefixtures("loop")
 async def test_a_failed_threaded_append_frees_the_partition():
     partition = make(threaded=64)
     partition.log.fail_with = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)

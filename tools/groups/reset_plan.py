@@ -6,14 +6,11 @@ so a typing error would commit an offset that nobody asked for (decision 68).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from tools.errors import CommandError
 from tools.groups.reset_target import Kind, Target
+from tools.groups.survey import name_some
 from tools.log_ends import Place, place_name
-
-_FEW: Final = 5
-"""The most partitions that an error names."""
 
 
 def plan_reset(
@@ -34,7 +31,7 @@ def plan_reset(
     if target.kind is Kind.SHIFT:
         lost = [place_name(place) for place in places if place not in committed]
         if lost:
-            raise CommandError(f"nothing is committed to shift in {_some(lost)}")
+            raise CommandError(f"nothing is committed to shift in {name_some(lost)}")
     wanted = {
         place: _wanted(target, place, committed, firsts, ends, at_time, given) for place in places
     }
@@ -46,7 +43,7 @@ def plan_reset(
         if not firsts[place] <= offset <= ends[place]
     ]
     if outside:
-        raise CommandError(f"{_some(outside, '; ')}. Nothing was changed")
+        raise CommandError(f"{name_some(outside, '; ')}. Nothing was changed")
     return wanted
 
 
@@ -74,8 +71,3 @@ def _wanted(
             return committed[place] + target.number
         case Kind.FILE | Kind.GROUP:
             return given[place]
-
-
-def _some(texts: Sequence[str], between: str = ", ") -> str:
-    more = len(texts) - _FEW
-    return between.join([*texts[:_FEW], *([f"{more} more"] if more > 0 else [])])

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tools.connection import TIMEOUT_S
 from tools.errors import CommandError
 from tools.log_ends import LogEnds, Place
+
+FEW: Final = 5
+"""The most members or partitions that an error names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +105,15 @@ def require_group(admin: Any, name: str) -> GroupView:
     return group
 
 
+def name_some(texts: Sequence[str], between: str = ", ") -> str:
+    """Return the first `FEW` texts, and how many more there are."""
+    more = len(texts) - FEW
+    return between.join([*texts[:FEW], *([f"{more} more"] if more > 0 else [])])
+
+
 def name_members(group: GroupView) -> str:
     """Return the first members of the group in words."""
-    shown = [f"{m.client_id} at {m.host.removeprefix('/')}" for m in group.members[:5]]
-    if len(group.members) > 5:
-        shown.append(f"{len(group.members) - 5} more")
-    return ", ".join(shown)
+    return name_some([f"{m.client_id} at {m.host.removeprefix('/')}" for m in group.members])
 
 
 def refuse_members(group: GroupView, what: str) -> None:

@@ -5,8 +5,11 @@ used with other parts: decision 103.
 
 * `DirectHandler` calls back in the thread of the connection, because the callbacks of this room
   only hand over to the loop: two threads less, and half the processor time of a request. It waits
-  for the socket with poll; kazoo makes an epoll of its own for each wait. And it speaks TLS with
-  a context that is made of stores of any kind.
+  for the socket with poll; kazoo makes an epoll of its own for each wait. It speaks TLS with a
+  context that is made of stores of any kind. And it leaves a server that does not open the session
+  while there is time for another attempt: a ZooKeeper 3.8 that is being started keeps a connection
+  and never answers on it (`NIOServerCnxn.close` fails before the database is there), where kazoo,
+  as the Java client, would wait until the session has expired.
 * `MultiRead` reads many nodes with one request (ZooKeeper 3.6 and later), at a twentieth of the
   cost of as many requests:
 
@@ -43,6 +46,8 @@ _GOODBYE_S: Final = 2.0
 """How long a server may take for the end of a session."""
 LONGEST_CONNECT_S: Final = 5.0
 """Of one attempt; a stop waits for it. The next server may answer sooner."""
+_ATTEMPTS_IN_A_SESSION: Final = 3
+"""A server that takes a connection and does not open the session leaves time for so many others."""
 
 
 class _Direct:
@@ -62,6 +67,8 @@ class DirectHandler(SequentialThreadingHandler):  # type: ignore[misc]
         self.completion_queue = _Direct()
         self._context = context
         self._patience_s = _GOODBYE_S
+        self._first_answer_s = math.inf
+        """The longest wait for the first answer on a new connection; endless once it has come."""
         self.problem: OSError | None = None
         """Why the last attempt to connect has failed."""
 
@@ -84,6 +91,7 @@ class DirectHandler(SequentialThreadingHandler):  # type: ignore[misc]
         try:
             plain = socket.create_connection(address, min(timeout, LONGEST_CONNECT_S))
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._first_answer_s = max(timeout / _ATTEMPTS_IN_A_SESSION, LONGEST_CONNECT_S)
             if self._context is None:
                 return plain
             try:
@@ -106,7 +114,10 @@ class DirectHandler(SequentialThreadingHandler):  # type: ignore[misc]
         # A server may have sent several answers in one record of TLS: the rest is read already.
         pending = [one for one in readable if isinstance(one, ssl.SSLSocket) and one.pending()]
         if pending:
+            self._first_answer_s = math.inf
             return pending, [], []
+        if readable and timeout is not None:
+            timeout = min(timeout, self._first_answer_s)
         waiting = select.poll()
         found: dict[int, tuple[Any, bool]] = {}
         for sockets, for_reading in ((readable, True), (writable, False)):
@@ -117,11 +128,10 @@ class DirectHandler(SequentialThreadingHandler):  # type: ignore[misc]
                 found[number] = (one, for_reading)
                 waiting.register(number, select.POLLIN if for_reading else select.POLLOUT)
         chosen = [found[number] for number, _ in self._polled(waiting, timeout)]
-        return (
-            [one for one, for_reading in chosen if for_reading],
-            [one for one, for_reading in chosen if not for_reading],
-            [],
-        )
+        answered = [one for one, for_reading in chosen if for_reading]
+        if answered:
+            self._first_answer_s = math.inf
+        return answered, [one for one, for_reading in chosen if not for_reading], []
 
     def _polled(self, waiting: Any, timeout: float | None) -> list[tuple[int, int]]:
         """Wait. Once stopped, wait for a silent server no longer than a good-bye takes."""

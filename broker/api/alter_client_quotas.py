@@ -1,12 +1,12 @@
 """AlterClientQuotas (key 49): set and remove quotas of users, client ids, addresses (KIP-546).
 
 Behaviour (S-QTA-6)
-* One result per entity. What is not refused is changed together, and in force when the answer goes
-  out, also for connections that are open.
+* One result per entity. The alterations that are not refused are made together, and are in force
+  when the answer goes out, also for connections that are open.
 * An entity is a user, a client id, both, or an address; null names the default. INVALID_REQUEST for
-  any other, for an empty name, for what is no address, for a key that such an entity has not, a
+  any other entity, an empty name, an invalid address, a key that such an entity does not have, a
   value that is not above 0 or does not fit, a key twice, and an entity twice.
-* What is not set may be removed. `validate_only` checks everything and changes nothing.
+* A quota that is not set may be removed. `validate_only` checks everything and changes nothing.
 """
 
 from collections.abc import Mapping

@@ -6,8 +6,8 @@ Behaviour (S-CFG-4)
 * It alters topics, this broker, and (with an empty name) all brokers. Loggers, client metrics and
   groups: INVALID_REQUEST with the reason.
 * Resources succeed and fail one by one; one that is named twice is an INVALID_REQUEST.
-* Who may not alter the configs of a topic, or those of the cluster for everything else, gets
-  TOPIC_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED, once the request is well formed.
+* A client that may not alter the configs of a topic, or those of the cluster for everything else,
+  gets TOPIC_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED, once the request is well formed.
 * `validate_only` checks everything and changes nothing.
 """
 

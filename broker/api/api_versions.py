@@ -7,7 +7,7 @@ Behaviour
 * The answer holds the levels of finalized features (`broker.cluster.features`): at
   `transaction.version` 2 clients that know it use the second transaction protocol (KIP-890), others
   the first, side by side.
-* On a listener with SASL it may be asked for once before the handshake, and not during the
+* On a listener with SASL a client may send it once before the handshake, and not during the
   exchange (`broker.security.authentication`).
 * The connection answers a version that is not served with `unsupported_version_response` in v0
   form, because it cannot parse the request (KIP-511).

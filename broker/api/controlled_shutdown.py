@@ -53,7 +53,7 @@ class ControlledShutdownHandler(CodeAlone):
     async def __call__(
         self, ctx: RequestContext, request: ControlledShutdownRequest
     ) -> ControlledShutdownResponse:
-        """The response, when the other brokers were told. Raises KafkaError."""
+        """The response, when the requests to the other brokers are queued. Raises KafkaError."""
         left = await self._controller.controlled_shutdown(request.broker_id, request.broker_epoch)
         return ControlledShutdownResponse(
             error_code=ErrorCode.NONE,

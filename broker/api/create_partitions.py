@@ -108,7 +108,7 @@ class CreatePartitionsHandler:
     async def _refused(
         self, ctx: RequestContext, request: CreatePartitionsRequest, named: Mapping[str, int]
     ) -> dict[str, KafkaError]:
-        """The topics that are refused before the controller is asked for any.
+        """The topics that are refused before the controller gets the others.
 
         Raises KafkaError if the others together would grow by too many partitions.
         """

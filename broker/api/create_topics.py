@@ -1,14 +1,16 @@
 """CreateTopics (key 19).
 
 Behaviour (S-META-2, S-CFG-4)
-* One result per name; a name that is asked for twice is an INVALID_REQUEST.
-* TOPIC_AUTHORIZATION_FAILED for who may create topics neither in the cluster nor under this name.
-  Who may not describe the topic's configs is not told them, nor how many partitions and replicas.
+* One result per name; a name that comes twice is an INVALID_REQUEST.
+* TOPIC_AUTHORIZATION_FAILED for a client that may create topics neither in the cluster nor under
+  this name. A client that may not describe the topic's configs gets neither these nor the numbers
+  of partitions and replicas.
 * -1 partitions or replicas mean the broker's defaults (KIP-464; older versions get them too, as in
   Kafka). A manual assignment excludes both numbers.
 * `validate_only` checks everything and changes nothing.
 * The topic can be written to when the response goes out. Only in a cluster the timeout may come
-  first (REQUEST_TIMED_OUT; the topic is being made all the same): the controller waits for leaders.
+  first (REQUEST_TIMED_OUT; the topic is being made all the same), because the request waits for
+  leaders.
 * More than 10,000 partitions in all: POLICY_VIOLATION for every topic, before any is planned.
 * `broker.cluster.topic_plan` holds the rules.
 * Each partition counts for the client's quota of changes (S-QTA-4), also with `validate_only`.
@@ -193,7 +195,7 @@ def _refuse_all(asked: Iterable[str], code: ErrorCode, message: str) -> CreateTo
 
 
 def _wish(topic: CreatableTopic) -> NewTopic:
-    """What the request asks for. Raises KafkaError if it assigns a partition twice."""
+    """The topic that the request describes. Raises KafkaError if it assigns a partition twice."""
     assignment = {a.partition_index: tuple(a.broker_ids) for a in topic.assignments}
     if len(assignment) != len(topic.assignments):
         raise KafkaError(

@@ -5,9 +5,9 @@ Behaviour (S-META-2, S-RET-8)
   deleted in the background. Only in a cluster the timeout may come first (REQUEST_TIMED_OUT; the
   topic is being deleted all the same).
 * A topic that is named twice is an INVALID_REQUEST.
-* TOPIC_AUTHORIZATION_FAILED for who may delete neither topics of the cluster nor this one, and for
-  a name that the client may not describe, whether it exists or not. The name of a topic that was
-  named by its id is told to who may describe it.
+* TOPIC_AUTHORIZATION_FAILED for a client that may delete neither topics of the cluster nor this
+  one, and for a name that the client may not describe, whether it exists or not. If the request
+  names a topic by its id, the answer has the name for a client that may describe or delete it.
 * Each partition counts for the client's quota of changes (S-QTA-4).
 * With `delete.topic.enable=false` TOPIC_DELETION_DISABLED (v0-v2: INVALID_REQUEST).
 

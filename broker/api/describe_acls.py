@@ -85,7 +85,7 @@ class DescribeAclsHandler:
 
 
 def filter_of(asked: DescribeAclsRequest | DeleteAclsFilter) -> RuleFilter:
-    """What a request selects."""
+    """The filter in a request."""
     return RuleFilter(
         from_code(ResourceType, asked.resource_type_filter),
         asked.resource_name_filter,

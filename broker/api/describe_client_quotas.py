@@ -43,11 +43,11 @@ DEFAULT: Final = 1
 ANY: Final = 2
 
 _Matches = Callable[[str | None], bool]
-"""Whether the name of an entity's part (None: the default) is one that is asked for."""
+"""Whether the filter selects the name of an entity's part (None: the default)."""
 
 
 class DescribeClientQuotasHandler:
-    """Tells the quotas in the metadata tree that a filter asks for."""
+    """Describes the quotas in the metadata tree that a filter selects."""
 
     def __init__(self, quotas: ClientQuotas) -> None:
         self._quotas = quotas
@@ -87,7 +87,7 @@ def _is_asked_for(
 
 
 def _filter(components: Iterable[QuotaFilterComponent]) -> dict[str, _Matches]:
-    """What a name of each type must be. Raises KafkaError."""
+    """The condition for a name, by type. Raises KafkaError."""
     asked: dict[str, _Matches] = {}
     for component in components:
         kind = component.entity_type

@@ -4,13 +4,13 @@ Behaviour (S-CFG-2, S-CFG-3)
 * The answer has every config of a topic or of this broker, with its source, its type, whether it
   may be changed, and whether it is secret (then without value). `configuration_keys` selects some;
   null or an empty list means all.
-* Of topics and groups whose configs the client may not describe, and of everything else if it may
-  not describe those of the cluster, the code of the denial is all that is told.
+* A client that may not describe the configs of a topic or a group, or those of the cluster for
+  everything else, gets the code of the denial and nothing else.
 * An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that no topic can have
   INVALID_TOPIC_EXCEPTION. Another broker's id is an INVALID_REQUEST: the client must ask that one.
 * An empty broker name asks for the cluster's dynamic configs.
 * For loggers the answer has their levels (KIP-412).
-* A resource that is named again with the same keys is answered once.
+* A resource that the request names again with the same keys is answered once.
 * Client metrics and groups have no configs here: INVALID_REQUEST.
 
 Version notes

@@ -67,7 +67,7 @@ class DescribeProducersHandler:
         return DescribeProducersResponse(topics=Lazy(request.topics, described))
 
     def _refusal(self, ctx: RequestContext, topic: str) -> ErrorCode:
-        """Why nothing is told of a topic's partitions; NONE if it is."""
+        """Why a topic's partitions are not described; NONE if they are."""
         if invalid_name_reason(topic) is not None:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         allowed = self._allowed

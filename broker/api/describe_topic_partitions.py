@@ -1,20 +1,21 @@
 """DescribeTopicPartitions (key 75): topics and their partitions, a page at a time (KIP-966).
 
 Behaviour
-* Topics in the order of their names, from the cursor on: those named, or all. A topic that is named
-  twice is told once.
+* Topics come in the order of their names, from the cursor on: those named, or all. A topic that is
+  named twice comes once.
 * A page ends when it has `response_partition_limit` partitions, at least 1 and at most
   `max.request.partition.size.limit`; then `next_cursor` says where the next one begins.
 * An unknown name is UNKNOWN_TOPIC_OR_PARTITION, one that no topic can have INVALID_TOPIC_EXCEPTION;
-  such topics count for nothing. A topic that has gone since the cursor was given out is left out
-  when all topics are asked for.
-* INVALID_REQUEST when topics are named and that of the cursor is not among them, and for a negative
-  partition.
+  the limit does not count such topics. A request for all topics leaves out a topic that has gone
+  since the cursor was given out.
+* INVALID_REQUEST if the request names topics, but not that of the cursor, and for a cursor with a
+  negative partition.
 * Leader -1 for a leader without an address for the client's listener. There are no eligible leader
   replicas beside the ISR (KIP-966), so both lists of them are empty.
-* The operations that the client may do with a topic are always told, also of unknown ones.
+* The answer always has the operations that the client may do with a topic, also with unknown ones.
 * Named topics that the client may not describe are TOPIC_AUTHORIZATION_FAILED, whether they exist
-  or not, on every page and behind the others. All topics are those that it may describe.
+  or not, on every page and behind the others. A request for all topics gets those that the client
+  may describe.
 """
 
 from collections.abc import Iterable, Iterator
@@ -58,12 +59,12 @@ _SORTED_IN_ONE_GO: Final = 1024
 
 
 class _Part(NamedTuple):
-    """What one answer tells of one topic."""
+    """The part of one answer that describes one topic."""
 
     name: str
     topic: TopicImage | None
     operations: int | None = None
-    """What the client may do with it; None: not even that it is described."""
+    """The operations that the client may do; None: it may not even describe the topic."""
     indexes: range = range(0)
 
 
@@ -176,7 +177,7 @@ class DescribeTopicPartitionsHandler:
 
 
 async def _in_order(names: Iterator[str], first: str) -> Iterator[str]:
-    """The names from `first` on in their order. What nobody takes of them is not put in order."""
+    """The names from `first` on in their order, merged only as far as the caller takes them."""
     runs = []
     while some := list(islice(names, _SORTED_IN_ONE_GO)):
         runs.append(sorted(name for name in some if name >= first))

@@ -11,8 +11,8 @@ and the answer says why not
   log directory that failed; ELIGIBLE_LEADERS_NOT_AVAILABLE where no replica can lead.
 * UNKNOWN_TOPIC_OR_PARTITION, with the missing name. An unknown type of election is an
   INVALID_REQUEST for everything.
-* Null asks for all partitions: every topic is told, but only the partitions that got no leader.
-  An empty list asks for nothing.
+* Null asks for all partitions: the answer has every topic, but only the partitions that the wanted
+  leader does not lead. An empty list asks for nothing.
 
 Version notes
 * v0: always the preferred leader. v1+: an error for the response as a whole.
@@ -158,7 +158,7 @@ class ElectingHandler(ElectLeadersHandler):
             if error is None and not self._leads(tp, kind):
                 error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
             if asked is None and error is not None and error.code == ErrorCode.ELECTION_NOT_NEEDED:
-                continue  # of all partitions only those are told of which there is news
+                continue  # the answer about all partitions has only those with news
             code = ErrorCode.NONE if error is None else error.code
             by_topic.setdefault(tp.topic, []).append(
                 ElectionPartitionResult(
@@ -188,7 +188,7 @@ class ElectingHandler(ElectLeadersHandler):
 
 
 def _kind(ctx: RequestContext, request: ElectLeadersRequest) -> ElectionType | None:
-    """The kind of election that is asked for; None if it is unknown."""
+    """The kind of election in the request; None if it is unknown."""
     asked = request.election_type if ctx.api_version >= _FIRST_VERSION_WITH_TYPES else 0
     return ElectionType(asked) if asked in list(ElectionType) else None
 

@@ -7,9 +7,9 @@ Behaviour (S-TXN-4)
 
 Version notes
 * v2+: PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH.
-* v5: each end raises the epoch, and the answer holds the producer id and epoch to go on with; a
-  retry under the old epoch gets the same answer; a transaction without partitions may be aborted
-  (S-TXN-7).
+* v5: each end raises the epoch, and the answer holds the producer id and epoch of the next
+  transaction; a retry under the old epoch gets the same answer; a transaction without partitions
+  may be aborted (S-TXN-7).
 """
 
 from functools import partial

@@ -28,7 +28,7 @@ API: Final = Api(
     key=ApiKey.EXPIRE_DELEGATION_TOKEN,
     versions=(1, 2),
     most_elements=1,
-    # Owner and renewers may; no ACL is asked for.
+    # The token's owner and renewers may; no ACL is checked.
     make=lambda s: ExpireDelegationTokenHandler(s.delegation_tokens),
 )
 

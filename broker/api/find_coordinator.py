@@ -47,7 +47,7 @@ NO_NODE: Final = -1
 
 
 class KeyType(IntEnum):
-    """What a key names."""
+    """The kind of thing that a key names."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -134,7 +134,7 @@ class FindCoordinatorHandler:
     async def _judged(
         self, ctx: RequestContext, keys: Iterable[str], kind: "_Kind"
     ) -> dict[str, bool] | None:
-        """Whether the client may describe each key; None if nobody is asked."""
+        """Whether the client may describe each key; None without an authorizer."""
         allowed = self._allowed
         if allowed is None:
             return None

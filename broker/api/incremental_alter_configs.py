@@ -3,14 +3,14 @@
 Behaviour (S-CFG-4)
 * It alters topics; this broker, and (with an empty name) all brokers; levels of this broker's
   loggers. Client metrics and groups: INVALID_REQUEST with the reason.
-* Of brokers it changes the keys that `config.dynamic` allows; others are refused as in Kafka
+* For brokers it changes the keys that `config.dynamic` allows; other keys are refused as in Kafka
   (INVALID_REQUEST, "Cannot update these configs dynamically").
 * APPEND and SUBTRACT work on lists only (INVALID_CONFIG) and start from the value in force: the
   broker's if the topic sets none. A key may be named once.
 * Resources succeed and fail one by one; a resource changes as a whole or not at all. A resource
   that is named twice is an INVALID_REQUEST.
-* Who may not alter the configs of a topic, or those of the cluster for everything else, gets
-  TOPIC_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED, once the request is well formed.
+* A client that may not alter the configs of a topic, or those of the cluster for everything else,
+  gets TOPIC_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED, once the request is well formed.
 * `validate_only` checks everything and changes nothing.
 """
 

@@ -1,9 +1,9 @@
 """ListConfigResources (key 74): the resources that may have configs of their own (KIP-1142).
 
 Behaviour
-* Of each type asked for; without types, of all. Topics are those that exist, brokers and their
-  loggers those that live. There are no client metrics (KIP-714) and no configs of groups
-  (KIP-848), so none are listed.
+* The answer has the resources of each type in the request; without types, those of all. Topics are
+  those that exist, brokers and their loggers those that live. There are no client metrics (KIP-714)
+  and no configs of groups (KIP-848), so none are listed.
 * UNSUPPORTED_VERSION for a type that has no configs.
 
 Version notes

@@ -141,7 +141,7 @@ class ListOffsetsHandler:
     def _end_of_follower(
         self, tp: TopicPartition, asked: ListOffsetsPartition
     ) -> ListOffsetsPartitionResponse | None:
-        """Return the end of a log that follows a leader; None if that is not what is asked."""
+        """Return the end of a log that follows a leader; None for another log or timestamp."""
         found = self._replicas.find((tp.topic, tp.partition))
         if found is None or not found.is_following or asked.timestamp != LATEST_TIMESTAMP:
             return None

@@ -11,12 +11,12 @@ Behaviour (S-META-1)
   live LEADER_NOT_AVAILABLE.
 * Authorized operations are INT_MIN unless the request asks for them.
 * A topic that the client may not describe is TOPIC_AUTHORIZATION_FAILED, whether it exists or not;
-  one that was asked for by its id is answered without its name. All topics are those that the
-  client may describe. A missing topic is created for who may create topics in the cluster, or this
-  one; others get TOPIC_AUTHORIZATION_FAILED.
+  if the request names it by its id, the answer does not have its name. A request for all topics
+  gets those that the client may describe. A missing topic is created for a client that may create
+  topics in the cluster, or this one; others get TOPIC_AUTHORIZATION_FAILED.
 
-A topic is described once for all who ask alike: its bytes are kept with its image, so a change of
-the topic drops them, and are put together in the reply.
+One description of a topic serves all clients that ask alike: its bytes are kept with the topic's
+image, so a change of the topic drops them. The reply joins the bytes of its topics.
 
 Version notes
 * v0: an empty list means all topics. v1+: null means all, an empty list none.
@@ -73,7 +73,7 @@ _LARGE_BYTES: Final = 1 << 20
 
 
 class _Form(NamedTuple):
-    """What a description of a topic depends on beside the topic's image."""
+    """The values that a topic's description depends on, beside the topic's image."""
 
     version: int
     reachable: frozenset[int]
@@ -235,7 +235,7 @@ class MetadataHandler:
     def _unknown_name(
         self, ctx: RequestContext, request: MetadataRequest, name: str, code: ErrorCode
     ) -> MetadataResponseTopic:
-        """What is told of a topic that there is not, or of which nothing may be told."""
+        """The answer about a topic that does not exist, or that the client may not describe."""
         described = MetadataResponseTopic(error_code=code, name=name, partitions=[])
         if code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             if invalid_name_reason(name) is not None:

@@ -3,8 +3,8 @@
 Behaviour (S-GRP-4)
 * All offsets of a request are written to `__consumer_offsets` as one batch (very many as several,
   decision 40), and the response goes out when they are durable.
-* Who may not read in the group is refused whole, with GROUP_AUTHORIZATION_FAILED. A topic that the
-  client may not read is TOPIC_AUTHORIZATION_FAILED, whether it exists or not.
+* The whole request is GROUP_AUTHORIZATION_FAILED if the client may not read in the group. A topic
+  that the client may not read is TOPIC_AUTHORIZATION_FAILED, whether it exists or not.
 * Each partition is checked on its own: UNKNOWN_TOPIC_OR_PARTITION if it does not exist,
   OFFSET_METADATA_TOO_LARGE above `offset.metadata.max.bytes`; the others are committed all the
   same. A refusal of the group (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, …) is

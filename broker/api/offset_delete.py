@@ -3,7 +3,7 @@
 Behaviour (S-GRP-6, KIP-496)
 * GROUP_ID_NOT_FOUND if the group does not exist; NON_EMPTY_GROUP if it has members whose
   subscriptions the broker cannot read, because they are not consumers.
-* Who may not delete the group is refused whole, with GROUP_AUTHORIZATION_FAILED.
+* The whole request is GROUP_AUTHORIZATION_FAILED if the client may not delete the group.
 * Per partition: TOPIC_AUTHORIZATION_FAILED if the client may not read the topic,
   UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC; NONE also if there was no
   offset to delete.

@@ -101,7 +101,7 @@ class OffsetFetchHandler:
         )
 
     def _is_all_of_many(self, asked: OffsetFetchRequestGroup | OffsetFetchRequest) -> bool:
-        """Whether all partitions of a group are asked for, and they are many."""
+        """Whether the request wants all partitions of a group that has many."""
         return asked.topics is None and self._groups.has_many_offsets(asked.group_id, many.MANY)
 
     # ---- v8+

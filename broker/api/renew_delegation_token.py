@@ -27,7 +27,7 @@ API: Final = Api(
     key=ApiKey.RENEW_DELEGATION_TOKEN,
     versions=(1, 2),
     most_elements=1,
-    # Owner and renewers may; no ACL is asked for.
+    # The token's owner and renewers may; no ACL is checked.
     make=lambda s: RenewDelegationTokenHandler(s.delegation_tokens),
 )
 

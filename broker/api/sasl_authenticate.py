@@ -3,10 +3,11 @@
 Behaviour
 * `broker.security.authentication` has the rules. After a refusal, which takes a while, the
   connection ends.
-* Where there is nothing to authenticate, or no more, the answer is ILLEGAL_SASL_STATE.
+* The answer is ILLEGAL_SASL_STATE if there is nothing to authenticate, or no more.
 
 Version notes
-* v1+ has the lifetime of the session: whoever sends it can authenticate again (KIP-368).
+* v1+ has the lifetime of the session, because a client that sends v1 can authenticate again
+  (KIP-368).
 """
 
 from typing import Final
@@ -25,7 +26,7 @@ API: Final = Api(
     versions=(0, 2),
     most_elements=1,
     ends_with_client=True,
-    # No access is asked for: whoever asks is nobody yet.
+    # No access is checked, because the client has no principal yet.
     make=lambda s: SaslAuthenticateHandler(),
 )
 

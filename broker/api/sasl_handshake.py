@@ -3,9 +3,9 @@
 Behaviour
 * The answer names the mechanisms of the listener; one that is not among them is refused with
   UNSUPPORTED_SASL_MECHANISM, and the connection ends.
-* A connection whose session has an end (KIP-368) may shake hands again. Where there is nothing to
-  authenticate, or no more, the answer is ILLEGAL_SASL_STATE.
-* `broker.security.authentication` has the rules; on listeners without SASL there is none.
+* A connection whose session has an end (KIP-368) may shake hands again. The answer is
+  ILLEGAL_SASL_STATE if there is nothing to authenticate, or no more.
+* `broker.security.authentication` has the rules; listeners without SASL do not use it.
 
 Version notes
 * After v0 the mechanism's messages come in frames without header, after v1 in SaslAuthenticate.
@@ -24,7 +24,7 @@ API: Final = Api(
     versions=(0, 1),
     most_elements=1,
     ends_with_client=True,
-    # No access is asked for: whoever asks is nobody yet.
+    # No access is checked, because the client has no principal yet.
     make=lambda s: SaslHandshakeHandler(),
 )
 

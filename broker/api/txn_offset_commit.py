@@ -3,8 +3,9 @@
 Behaviour (S-TXN-5)
 * The offsets are written to `__consumer_offsets` as one transactional batch (very many as several,
   decision 40), and become visible with the transaction's commit marker.
-* Who may not write with the transactional id, or not read in the group, is refused whole. A topic
-  that the client may not read is TOPIC_AUTHORIZATION_FAILED, whether it exists or not.
+* The whole request is refused if the client may not write with the transactional id, or not read in
+  the group. A topic that the client may not read is TOPIC_AUTHORIZATION_FAILED, whether it exists
+  or not.
 * Each partition is checked on its own, first for whether it exists: UNKNOWN_TOPIC_OR_PARTITION. All
   that exist get the code with which the group or the transaction coordinator refuses them, or else
   OFFSET_METADATA_TOO_LARGE, or are committed.
@@ -130,7 +131,7 @@ class TxnOffsetCommitHandler:
         return response
 
     async def _verified(self, version: int, request: TxnOffsetCommitRequest) -> Verified | None:
-        """What a transaction coordinator on another broker says. Raises KafkaError."""
+        """The answer of a transaction coordinator on another broker, if any. Raises KafkaError."""
         return await self._commits.verified(
             request.transactional_id,
             Producer(request.producer_id, request.producer_epoch),

@@ -8,16 +8,16 @@ round a loop applies retention to compacted logs, which `kafka-log-retention` le
 if it cleaned nothing, it then sleeps `log.cleaner.backoff.ms`. A child process that was idle for
 `IDLE_S` is ended to free its memory.
 
-What can go wrong with a log (S-CMP-11)
+The cleaning of a log may end early (S-CMP-11)
   a. The cleaning is not wanted any more, or the log has changed meanwhile: its output is discarded.
-  b. The disk fails: the log directory goes offline, and the cleaner goes on with the others.
+  b. The disk fails: the log directory goes offline, and the cleaner continues with the others.
   c. Machinery fails: the child dies or cannot be started, the cleaner's modules cannot be imported,
-     no descriptor or memory is left. It is tried again after the backoff.
+     no descriptor or memory is left. The cleaning is tried again after the backoff.
   d. Anything else: the partition is marked uncleanable and left alone until the next start.
 A failure outside a log's own cleaning is a bug, and stops the broker as in any background task.
 
-When a setting changes that the loops are made with (their number, their memory), cleanings end at
-their next step and the loops are started anew. A new rate or backoff takes effect at once.
+When a setting of the loops changes (their number, their memory), cleanings end at their next step
+and the loops are started anew. A new rate or backoff takes effect at once.
 
 Event loop only. `broker.server` runs it.
 """
@@ -83,7 +83,7 @@ class LogCleaner:
         driver: Driver,
         random: Random,
     ) -> None:
-        """`workers` are asked for the child processes."""
+        """`workers` starts the child processes."""
         self.random = random
         self.is_enabled = config.log_cleaner_enable
         """If False, `run` returns at once."""

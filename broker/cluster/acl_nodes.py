@@ -36,7 +36,7 @@ PREFIXED_RULES: Final = "/kafka-acl-extended/prefixed"
 ROOTS: Final = {PatternType.LITERAL: LITERAL_RULES, PatternType.PREFIXED: PREFIXED_RULES}
 _VERSION: Final = 1
 _ESCAPED: Final = ("/", "%2F", "%25")
-"""What a name has in it that is not written as it is."""
+"""A name that contains one of these is escaped in its path."""
 
 
 def node_path(pattern: Pattern) -> str:

@@ -2,11 +2,11 @@
 
 Rules
 1. Access rules, users with passwords and quotas go to the nodes where Kafka in ZooKeeper mode has
-   them. What is there already stays: rules of one pattern are put together, and of a config's two
-   values this broker's counts.
+   them. Values that are there already stay: the rules of one pattern are put together, and this
+   broker's value of a config counts.
 2. They are taken once, at the first adoption that finds any (`TAKEN` marks it). Otherwise a later
    adoption would bring back what was removed here.
-3. What no node can hold is left out and told: a rule that denies may be among it.
+3. Values that no node can hold are left out and reported: a rule that denies may be among them.
 
 Used by `broker.cluster.adoption`.
 """
@@ -28,7 +28,7 @@ TAKEN: Final = "/pykafkalog/adopted_access"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessVerdict:
-    """What is taken over: how many of each, and in words what is not."""
+    """The numbers of values that are taken over, and in words those that are not."""
 
     rules: int = 0
     users: int = 0

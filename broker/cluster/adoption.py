@@ -21,7 +21,7 @@ Rules
 7. Leader epochs need no rule: `Controller.lead` continues above those found in the logs.
 8. A directory with a partition's name and only foreign files is left alone. An empty one counts, as
    a crash of the other broker may have left it.
-9. What a KRaft Kafka's metadata log says about access is taken, too (`adopted_access`).
+9. Access rules, users and quotas in a KRaft Kafka's metadata log are taken, too (`adopted_access`).
 
 Used by `broker.server` when its store is new, and by `broker.offline.adopt` (the `--adopt` mode).
 """
@@ -82,7 +82,7 @@ class TopicAction(StrEnum):
 
 
 class ConfigOrigin(StrEnum):
-    """Where a topic's own configs came from."""
+    """The source of a topic's own configs."""
 
     KRAFT = "KRaft metadata log"
     INTERNAL = "defaults of the internal topic"
@@ -111,7 +111,7 @@ class FoundLogs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicVerdict:
-    """What was decided about one topic."""
+    """The decision about one topic."""
 
     name: str
     action: TopicAction
@@ -146,7 +146,7 @@ class TopicVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """What was decided."""
+    """The decisions about topics and access."""
 
     topics: list[TopicVerdict]
     access: AccessVerdict

@@ -1,9 +1,9 @@
 """Reads again the nodes of the metadata tree that have changed, whoever has changed them.
 
-A watch tells which; what they say is read when somebody catches up: the task that follows the
+A watch names the nodes; their values are read when somebody catches up: the task that follows the
 changes, a request that has made some, or one that needs the latest. So there is one path for the
-start, this broker's own changes and those of other writers. What could not be read, because the
-store was not reached or whoever read has gone, is read the next time.
+start, this broker's own changes and those of other writers. A node that could not be read, because
+the store was not reached or the reading request has ended, is read the next time.
 """
 
 import logging

@@ -1,10 +1,10 @@
 """The quotas that are set, as they stand in the metadata tree, and how they are changed (S-QTA-8).
 
-A watch of the tree says which entities have changed; their nodes are read again, and `Quotas` is
-told what is different. So it makes no difference who has written the tree. A change that is made
-here is in force when it is answered, also for connections that are open.
+A watch of the tree says which entities have changed; their nodes are read again, and `Quotas` gets
+the differences. So it makes no difference who has written the tree. A change that is made here is
+in force when it is answered, also for connections that are open.
 
-A user's node also holds what is not a quota (SCRAM credentials): what is not known is kept, and a
+A user's node also holds configs that are no quotas (SCRAM credentials): a change keeps them, and a
 node that somebody else has changed meanwhile is read again before it is written.
 
 Source: `ClientQuotaControlManager`, `ClientQuotasImage`; the paths are `kafka.zk.AdminZkClient`'s
@@ -54,7 +54,7 @@ class QuotaOperation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alteration:
-    """What is to become of the quotas of one entity."""
+    """The changes of the quotas of one entity."""
 
     parts: Mapping[str, str | None]
     """The entity as it was named: names by type, None for the default."""
@@ -110,9 +110,9 @@ class ClientQuotas:
     ) -> list[tuple[Mapping[str, str | None], KafkaError | None]]:
         """Change the quotas of entities; return each entity once, with its refusal or None.
 
-        What is not refused is changed together. An entity that is named twice is refused, though
-        what was asked of it first is done, as in Kafka. Raises KafkaError UNKNOWN_SERVER_ERROR if
-        the tree cannot be written.
+        The alterations that are not refused are made together. An entity that is named twice is
+        refused, though its first alteration is made, as in Kafka. Raises KafkaError
+        UNKNOWN_SERVER_ERROR if the tree cannot be written.
         """
         results: dict[tuple[tuple[str, str | None], ...], KafkaError | None] = {}
         wanted: dict[Entity, dict[str, float | None]] = {}
@@ -148,7 +148,7 @@ class ClientQuotas:
     async def _operations(
         self, entity: Entity, changes: Mapping[str, float | None]
     ) -> list[TreeOperation]:
-        """What makes the entity's node say so; nothing if it does."""
+        """The operation that brings the changes into the entity's node; none if it has them."""
         path = entity.path
         node = await self._store.get(path)
         before = _config(path, node)
@@ -173,12 +173,12 @@ def _node_of(path: str) -> str | None:
 
 
 def _config(path: str, node: StoredNode | None) -> dict[str, str]:
-    """All that the node holds. A node that is there only for those below it is empty."""
+    """All configs of the node. A node that is there only for those below it is empty."""
     return {} if node is None or not node.value else decode_config(path, node.value)
 
 
 def _values(entity: Entity, node: StoredNode | None) -> dict[str, float]:
-    """The quotas in a node. What cannot be read is left out, and the log says so."""
+    """The quotas in a node. Those that cannot be read are left out, and the log names them."""
     try:
         config = _config(entity.path, node)
     except BadValueError as error:

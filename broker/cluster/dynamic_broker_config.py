@@ -1,7 +1,7 @@
 """The broker's configuration while it runs: the current values, and how they are changed.
 
-`current` is a frozen `BrokerConfig`, which each change replaces as a whole. Who reads it when it is
-used needs nothing else; who has to act on a change is told by `follow`. Rules
+`current` is a frozen `BrokerConfig`, which each change replaces as a whole. Code that reads it at
+each use needs nothing else; code that has to act on a change registers with `follow`. Rules
 
 1. A change is written to the metadata store before it takes effect, and holds after a restart.
 2. The whole change is checked before anything is written: names, types, combinations of values, and

@@ -12,7 +12,7 @@ Rules (Kafka's FeatureControlManager)
 4. The epoch grows with each change: clients use the levels with the highest epoch they have seen.
 
 While /feature is missing every feature has the initial level of new clusters. Levels only determine
-what clients are told: requests are served at any level, because a client that asked before a
+the answers to clients: requests are served at any level, because a client that asked before a
 downgrade continues with the level that it got.
 """
 
@@ -52,7 +52,7 @@ SUPPORTED: Final[Mapping[str, SupportedLevels]] = MappingProxyType(
 
 
 class UpgradeType(IntEnum):
-    """What a change may do; the values are the numbers in the request."""
+    """The direction that a change may have; the values are the numbers in the request."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2

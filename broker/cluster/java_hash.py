@@ -1,8 +1,8 @@
 """Java's `String.hashCode`, by which Kafka spreads things over partitions and connections, and its
 `String.length`, by which it limits texts.
 
-What is spread by it must land where a Kafka broker would put it: `broker.coordinator.hashing` and
-`broker.replication.fetching.assignment` say what.
+Each thing must land where a Kafka broker would put it: `broker.coordinator.hashing` and
+`broker.replication.fetching.assignment` use the hash.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
-"""What a KRaft metadata log says about access: rules, users with passwords, quotas of clients.
+"""The access data of a KRaft metadata log: rules, users with passwords, quotas of clients.
 
-Held as Kafka keeps it in ZooKeeper, as `adopted_access` writes it to the metadata tree. What no
-node can hold (an operation that this version does not know, a quota of something that Kafka has no
-quotas of) is in `unknown`, in words.
+The values have the form in which Kafka keeps them in ZooKeeper, and in which `adopted_access`
+writes them to the metadata tree. Values that no node can hold (an operation that this version does
+not know, a quota of something that Kafka has no quotas of) are in `unknown`, in words.
 
 Sources: `AclControlManager`, `ScramControlManager`, `ClientQuotaControlManager` (4.4),
 `ScramCredentialUtils` (3.9).
@@ -36,7 +36,7 @@ class KraftAccess:
     quotas: dict[str, dict[str, str]] = field(default_factory=dict)
     """Node of an entity to its quotas by key."""
     unknown: dict[object, str] = field(default_factory=dict)
-    """What is left out, in words, by what tells it from others."""
+    """The values that are left out, in words, each by a key that identifies the value."""
 
     def apply(self, value: Message) -> None:
         """Apply one record, of whatever kind."""
@@ -108,7 +108,7 @@ def _remove(nodes: dict[str, dict[str, str]], path: str, key: str) -> None:
 
 
 def _entity(parts: dict[str, str | None]) -> Entity | None:
-    """Whose quota it is; None if there are no quotas of such."""
+    """The entity with these parts; None if there are no quotas of such an entity."""
     if not parts or not parts.keys() <= set(TYPES) or "" in parts.values():
         return None
     entity = Entity.of(parts)

@@ -3,7 +3,7 @@
     <log dir>/__cluster_metadata-0/<offset, 20 digits>-<epoch, 10 digits>.checkpoint   a snapshot
     <log dir>/__cluster_metadata-0/<20 digits>.log                                     what followed
 
-Reading begins with the newest whole snapshot, and goes on with every record of the log from the
+Reading begins with the newest whole snapshot, and continues with every record of the log from the
 snapshot's end offset on (the one in its name, exclusive). Records of a metadata transaction that
 was aborted or never ended do not count. Reading stops at the first batch that is torn or whose CRC
 is wrong, as kill -9 leaves it. The log is never written to.

@@ -1,4 +1,4 @@
-"""Who leads a partition and which replicas are in sync: the value of its state node. Pure.
+"""The leader of a partition and its replicas in sync: the value of its state node. Pure.
 
 Source: `org.apache.kafka.metadata.LeaderAndIsr`, `kafka.controller.LeaderIsrAndControllerEpoch`.
 """
@@ -6,7 +6,7 @@ Source: `org.apache.kafka.metadata.LeaderAndIsr`, `kafka.controller.LeaderIsrAnd
 from typing import Final, NamedTuple
 
 LEADER_DURING_DELETE: Final = -2
-"""The leader that brokers are told of a partition whose topic is being deleted."""
+"""The leader that brokers get for a partition whose topic is being deleted."""
 NO_EPOCH: Final = -1
 EPOCH_DURING_DELETE: Final = -2
 """The leader epoch of a StopReplica for a topic that is being deleted: it overrides any epoch."""

@@ -114,7 +114,7 @@ class Delete:
 
 TreeOperation = Create | Put | Delete | Check
 Applied = int | MetadataStoreError
-"""What became of one change: its node's version (0: made or deleted), or why it was refused."""
+"""The outcome of one change: its node's version (0: made or deleted), or why it was refused."""
 Watcher = Callable[[Sequence[NodeEvent]], None]
 """Called with one or more changes; must be quick, because the store's next change waits for it."""
 

@@ -31,7 +31,7 @@ _NODES_AT_ONCE: Final = 1024
 """Nodes marked as deleted between two pauses: less than a tenth of a millisecond."""
 
 _DIGITS: Final = 10
-"""Of the number that is put after the path of a sequential node."""
+"""The digits of the number at the end of a sequential node's path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class NodeTree:
         self._nodes: dict[str, TreeNode] = {}
         self._children: dict[str, set[str]] = {}
         self._made: dict[str, int] = {}
-        """Children made so far, by parent; only of parents that have been asked for it."""
+        """Children made so far, by parent; only of parents that `children_made` has counted."""
         for path, node in nodes:
             self._set(path, node)
 

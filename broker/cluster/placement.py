@@ -1,8 +1,8 @@
 """Which brokers hold which replicas of a new topic.
 
-Round robin over the brokers from a starting point, further replicas shifted by a growing step.
-Where brokers have racks the replicas of a partition are on different ones, as far as there are
-enough.
+Partitions go round robin over the brokers from a starting point, further replicas are shifted by a
+growing step. If the brokers have racks, the replicas of a partition are on different racks, as far
+as there are enough.
 
 Source: `org.apache.kafka.admin.AdminUtils.assignReplicasToBrokers` (3.9).
 """
@@ -20,7 +20,7 @@ _DRAWN_BELOW: Final = 1 << 16
 
 
 class Start(NamedTuple):
-    """Where a placement starts; with another start, topics of few partitions use all brokers."""
+    """The start of a placement; different starts let topics of few partitions use all brokers."""
 
     first: int = 0
     """The broker that leads partition 0, by its place among them."""
@@ -29,7 +29,7 @@ class Start(NamedTuple):
 
     @classmethod
     def drawn(cls, random: Random) -> "Start":
-        """One by chance."""
+        """A start by chance."""
         return cls(random.randrange(_DRAWN_BELOW), random.randrange(_DRAWN_BELOW))
 
 

@@ -1,11 +1,11 @@
 """Producer ids, which are never used twice, across restarts and brokers.
 
 Ids are taken in blocks of 1000. A block is recorded in /latest_producer_id_block before any id of
-it is handed out, so a crash wastes ids and never repeats one. Where they come from (`BlockSource`):
+it is handed out, so a crash wastes ids and never repeats one. Blocks come (`BlockSource`):
 
-* stand-alone, and in the controller of a cluster: from the store (`StoredBlocks`, Kafka's
-  `ZkProducerIdManager`);
-* in the other brokers of a cluster: from the controller, by AllocateProducerIds
+* in a broker that stands alone, and in the controller of a cluster, from the store
+  (`StoredBlocks`, Kafka's `ZkProducerIdManager`);
+* in the other brokers of a cluster, from the controller, by AllocateProducerIds
   (`broker.coordinator.allocated_blocks`).
 
 A single broker's store may be older than its logs (lost, or restored from a copy). So ids found in
@@ -53,7 +53,7 @@ class ProducerIdsUsedUp(KafkaError):
 
 
 class BlockSource(Protocol):
-    """Where blocks of ids come from."""
+    """A source of blocks of ids."""
 
     @property
     def believes_logs(self) -> bool:

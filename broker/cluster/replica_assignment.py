@@ -1,9 +1,8 @@
 """Which brokers have a replica of a partition, and how a reassignment changes that. Pure.
 
 While a partition is reassigned, `replicas` are the target's in their order and then the others of
-the original ones, so that all that must be known to go on with it, or to take it back, is stored.
-The order of the original replicas cannot be restored when a reassignment is cancelled: Kafka's
-cannot either.
+the original ones, so that the next controller can continue the reassignment or take it back. A
+cancelled reassignment does not restore the order of the original replicas; Kafka's does not either.
 
 Source: `kafka.controller.ReplicaAssignment` (3.9).
 """

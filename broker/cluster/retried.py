@@ -1,4 +1,4 @@
-"""Work on the metadata tree that is asked for, and tried again until the store has taken it."""
+"""Work on the metadata tree, done on request, and tried again until the store has taken it."""
 
 import logging
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _AGAIN_S: Final = 1.0
 
 
 class Retried:
-    """Work of one kind. What is asked for while it is done is done once more."""
+    """Work of one kind. A request that comes while it is done has it done once more."""
 
     def __init__(self, complaint: str) -> None:
         """`complaint`: what the log says when an attempt has failed, before the reason."""
@@ -26,7 +26,7 @@ class Retried:
         self._asked.fire()
 
     async def run(self, work: Callable[[], Work[None]]) -> None:
-        """Do `work` whenever it was asked for, until ended."""
+        """Do `work` whenever `ask` was called, until ended."""
         while True:
             await self._asked
             self._asked = Signal()
@@ -38,5 +38,5 @@ class Retried:
                 await sleep(_AGAIN_S)
 
     def complain(self, error: MetadataStoreError) -> None:
-        """Log why it was not done."""
+        """Log why the work was not done."""
         log.warning("%s: %s", self._complaint, error)

@@ -57,7 +57,7 @@ PREFERRED_ELECTION = "/admin/preferred_replica_election"
 ISR_CHANGES = "/isr_change_notification"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = f"{LOG_DIR_EVENTS}/log_dir_event_"
-"""What a number is put after."""
+"""The path of such an event, without the number at its end."""
 
 
 class BadValueError(MetadataStoreError):
@@ -322,7 +322,7 @@ def encode_broker(broker: BrokerImage, bound: tuple[Listener, ...], timestamp_ms
 
 
 _PROTOCOLS_BY_NAME: Final = {name: name for name in SECURITY_PROTOCOLS}
-"""What listeners speak that are named in nodes of versions 2 and 3, by the protocol."""
+"""Protocols by listener, in nodes of versions 2 and 3, which name a listener for its protocol."""
 
 
 def decode_broker(broker_id: int, data: bytes) -> BrokerImage:

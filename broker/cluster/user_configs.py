@@ -2,10 +2,10 @@
 
     /config/users/<user>    {"version":1,"config":{"SCRAM-SHA-256":"salt=…", …}}
 
-The name of a node is the user's, percent-encoded as Kafka does (`Sanitizer`). Who changes a node
-leaves alone what is not his: credentials and quotas of a user are in one. A change is made from the
-node's last version, and again if somebody else has been faster. A node that is there only for the
-quotas below it is empty.
+The name of a node is the user's, percent-encoded as Kafka does (`Sanitizer`). A change of
+credentials keeps the quotas, and the other way round, because one node has both. A change is made
+from the node's last version, and again if somebody else has been faster. A node that is there only
+for the quotas below it is empty.
 
 Sources: `kafka.zk.AdminZkClient`, `org.apache.kafka.common.utils.Sanitizer` (3.9).
 """
@@ -36,12 +36,12 @@ DEFAULT: Final = "<default>"
 
 
 def configs_in(path: str, node: StoredNode | None) -> dict[str, str]:
-    """What the node of a user holds. Raises BadValueError."""
+    """The configs in a user's node. Raises BadValueError."""
     return {} if node is None or not node.value else decode_config(path, node.value)
 
 
 async def users(store: MetadataStore) -> list[str]:
-    """The names of the nodes of users, encoded. The default of quotas is none."""
+    """The names of the nodes of users, encoded, without the node of the default quotas."""
     return [name for name in await store.children(USER_CONFIGS) if name != DEFAULT]
 
 

@@ -1,8 +1,8 @@
 """AlterPartition: leaders change the ISRs of their partitions through the controller.
 
-Which wishes are granted stands in `isr_changes`. What is granted is written under the version that
-the leader knows, so that of two changes one is refused (INVALID_UPDATE_VERSION). Every broker is
-then told of all partitions of the request.
+`isr_changes` has the rules for granting a wish. A granted ISR is written under the version that the
+leader knows, so that one of two changes is refused (INVALID_UPDATE_VERSION). Every broker then gets
+the state of all partitions of the request.
 
 Source: `KafkaController.processAlterPartition` (3.9).
 """

@@ -1,4 +1,4 @@
-"""Elections that are asked for: by clients, by an old node of the tree, and to balance leaders.
+"""Elections on request: of clients, of an old node of the tree, and to balance leaders.
 
 Source: `KafkaController.processReplicaLeaderElection`, `checkAndTriggerAutoLeaderRebalance` (3.9).
 """

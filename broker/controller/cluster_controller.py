@@ -1,19 +1,20 @@
 """One broker of a cluster is its controller: elected, serving, resigning.
 
-* Elected by making the ephemeral node /controller, which raises /controller_epoch in the same
-  change. Whoever finds the node there waits until it goes.
+* Elected: the broker makes the ephemeral node /controller, and raises /controller_epoch in the same
+  change. A broker that finds the node there waits until it goes.
 * Serving: a `Term` reads everything and answers for the cluster, one event after the other. Each of
   its writes holds only if nobody was elected since (`fenced_store`).
-* Resigning, for one of: the session with the store has ended; another one is in /controller; a
-  write was fenced; a broker has seen a later controller; the term could not begin. What was queued
-  is refused NOT_CONTROLLER or dropped.
+* Resigning, for one of: the session with the store has ended; another broker is in /controller; a
+  write was fenced; a broker has seen a later controller; the term could not begin. The queued
+  events are refused NOT_CONTROLLER or dropped.
 
-The broker's registration is not made here: who makes it says `session_began` afterwards.
+`broker.membership.registration` registers the broker, and in a new session calls `session_began`
+afterwards.
 
-Seen from outside: `is_active`, `controller_id`, `epoch`, `epoch_version` (to fence writes of others
-by `Check`), and `requests`.
+Others use `is_active`, `controller_id`, `epoch`, `epoch_version` (to fence their writes by
+`Check`), and `requests`.
 
-Source: `KafkaController` (3.9); what is different: decision 105.
+Source: `KafkaController` (3.9); decision 105 has the differences.
 """
 
 import logging

@@ -1,11 +1,11 @@
-"""What the controller knows of the cluster, in memory: brokers, topics, leaders, what is under way.
+"""The controller's memory of the cluster: brokers, topics, leaders, changes under way.
 
-Plain values without I/O; the tree is the truth, and this is what the controller has read of it or
-written to it (after the write). One event at a time changes it. Whoever walks over all partitions
-does so with pauses: meanwhile others may read, but nothing changes it.
+Plain values without I/O; the tree is the truth, and the memory has what the controller has read
+from it or written to it (after the write). One event at a time changes the memory. A walk over all
+partitions pauses: meanwhile others may read the memory, but nothing changes it.
 
-A partition's and a replica's state here say how far the controller came with it; they are not
-stored anywhere. Which transitions are legal stands in the two tables, as in Kafka.
+A partition's and a replica's state say how far the controller came with it; they are not stored
+anywhere. The two tables have the legal transitions, as in Kafka.
 
 Sources: `kafka.controller.ControllerContext`, `PartitionState`, `ReplicaState` (3.9).
 """
@@ -121,7 +121,7 @@ class ControllerState:
         self.reassigning: dict[TopicPartition, None] = {}
         """Partitions of which a reassignment is under way, in their order."""
         self.to_delete: dict[str, None] = {}
-        """Topics whose deletion was asked for, and is not done."""
+        """Topics whose deletion a client wants, and is not done."""
         self.deletion_started: set[str] = set()
         """Those of them whose replicas are being deleted: their partitions count as offline no
         more."""
@@ -129,7 +129,7 @@ class ControllerState:
         """Those of them that cannot be deleted now: a replica is offline, or being moved."""
         self.offline_partitions = 0
         self.imbalanced_partitions = 0
-        """Partitions that the preferred replica does not lead, though it could be asked to."""
+        """Partitions that lack their preferred leader (`has_preferred_leader`)."""
         self.partitions_with_leadership = 0
         self._names_by_id: dict[bytes, str] = {}
 

@@ -1,6 +1,7 @@
-"""What is asked of the controller: each request is an event of its queue.
+"""The requests to the controller: each is an event of its queue.
 
-On other brokers, and when the term ends before the request's turn, KafkaError NOT_CONTROLLER.
+On other brokers, and when the term ends before its turn, a request raises KafkaError
+NOT_CONTROLLER.
 """
 
 import logging
@@ -92,7 +93,7 @@ class ControllerRequests:
     async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None
     ) -> Mapping[TopicPartition, ReplicaAssignment]:
-        """What is being reassigned: of `partitions`, or all. Raises KafkaError NOT_CONTROLLER."""
+        """The reassignments of `partitions`, or all. Raises KafkaError NOT_CONTROLLER."""
 
         async def listed(term: Term) -> Mapping[TopicPartition, ReplicaAssignment]:
             wanted = list(term.state.reassigning) if partitions is None else partitions

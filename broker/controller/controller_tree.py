@@ -1,4 +1,4 @@
-"""What the controller reads from the tree, and what it writes, through a `FencedStore`.
+"""The controller's reads of the tree, and its writes, through a `FencedStore`.
 
 A node that cannot be read is left out, with an error in the log.
 
@@ -63,10 +63,10 @@ PRODUCER_ID_BLOCK_SIZE: Final = 1000
 
 @dataclass(slots=True)
 class StatesWritten:
-    """What became of changes of partition states."""
+    """The outcomes of changes of partition states."""
 
     done: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
-    """As they are in the tree now, each with its new partition epoch."""
+    """The states in the tree now, each with its new partition epoch."""
     conflicting: list[TopicPartition] = field(default_factory=list)
     """Changed meanwhile by their leaders, or by this write, whose answer was lost: read again."""
     failed: dict[TopicPartition, MetadataStoreError] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class ControllerTree:
         return found
 
     async def notified(self, root: str, decode: Callable[[str, bytes], T]) -> dict[str, T | None]:
-        """What the nodes below `root` say, by path."""
+        """The values of the nodes below `root`, by path; None for one that cannot be read."""
         paths = [f"{root}/{name}" for name in await self.store.children(root)]
         nodes = await self.store.get_many(paths)
         return {
@@ -153,16 +153,16 @@ class ControllerTree:
         }
 
     async def topics_to_delete(self) -> list[str]:
-        """Topics whose deletion was asked for."""
+        """The topics with a node that wants their deletion."""
         return await self.store.children(DELETE_TOPICS)
 
     async def reassignment(self) -> dict[TopicPartition, tuple[int, ...]] | None:
-        """What /admin/reassign_partitions asks for; None if there is no such node."""
+        """The targets in /admin/reassign_partitions; None if there is no such node."""
         node = await self.store.get(REASSIGN_PARTITIONS)
         return None if node is None else _readable(decode_reassignment, node.value) or {}
 
     async def preferred_election(self) -> list[TopicPartition] | None:
-        """What /admin/preferred_replica_election asks for; None if there is no such node."""
+        """The partitions in /admin/preferred_replica_election; None if there is no such node."""
         node = await self.store.get(PREFERRED_ELECTION)
         return (
             None

@@ -1,4 +1,4 @@
-"""Who leads a partition: Kafka's four kinds of election, each a function of what is known.
+"""The leader of a partition: Kafka's four kinds of election, each a function of the known state.
 
 All choose the first replica, in the order of the assignment, that is alive and in sync:
 
@@ -9,7 +9,7 @@ All choose the first replica, in the order of the assignment, that is alive and 
 * REASSIGNMENT: among the target replicas; the ISR stays.
 * PREFERRED: only the first replica of the assignment; the ISR stays.
 * CONTROLLED_SHUTDOWN: away from brokers that are shutting down, which leave the ISR. These count
-  as alive, so that one may go on leading if nobody else can; then there is no new leader.
+  as alive, so that one of them may keep the lead if nobody else can; then there is no new leader.
 
 Pure. Sources: `kafka.controller.Election`, `PartitionLeaderElectionAlgorithms` (3.9).
 """
@@ -37,7 +37,7 @@ class Elected(NamedTuple):
     leadership: LeaderAndIsr | None
     """The new leadership, to be written; None: nobody can lead."""
     recipients: tuple[int, ...]
-    """Brokers that are told."""
+    """The brokers that get the new leadership."""
     unclean: bool = False
 
 

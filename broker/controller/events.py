@@ -23,7 +23,7 @@ from storage.waits import Signal, Work
 
 
 class ControllerActivity(Enum):
-    """What the controller is doing: the number is that of the metric ControllerState."""
+    """The controller's activity: the number is that of the metric ControllerState."""
 
     IDLE = 0
     CONTROLLER_CHANGE = 1

@@ -193,7 +193,7 @@ class FencedStore:
         applied: list[Applied] = list(
             await self._patiently(lambda: self._apply_fenced(operations, checks))
         )
-        # Of those that the store could not answer for, try each again until it can.
+        # Try each operation that the store could not answer for again, until it can.
         for index, outcome in enumerate(applied):
             if isinstance(outcome, StoreUnavailableError):
                 one = operations[index : index + 1]

@@ -1,20 +1,20 @@
-"""A leader asks for another ISR (AlterPartition): may it have it?
+"""The verdict on a leader's request for another ISR (AlterPartition).
 
 The checks of a partition, in this order:
 
-(a) UNKNOWN_TOPIC_OR_PARTITION: nothing is known of it.
+(a) UNKNOWN_TOPIC_OR_PARTITION: the partition is not known.
 (b) NOT_CONTROLLER: the leader knows a later leader epoch or partition epoch. So this broker is
     probably the controller no more, and the leader shall look for the one that is.
 (c) FENCED_LEADER_EPOCH: there was an election since.
-(d) The partition is as wished already: that is the answer, so that a repeated request succeeds.
-    Must come before (e), because the first one has made a new partition epoch.
+(d) The partition is as wished already: the answer has its state, so that a repeated request
+    succeeds. This check comes before (e), because the first request has made a new partition epoch.
 (e) INVALID_UPDATE_VERSION: the state has changed since the leader got it.
 (f) INVALID_REQUEST: a leader that is recovering has nobody in sync but itself.
 (g) INVALID_REQUEST: a leader that has recovered does not begin to recover again.
 (h) INELIGIBLE_REPLICA (OPERATION_NOT_ATTEMPTED before version 2): a replica of the new ISR is not
     live; it could be elected without being there (KIP-841).
 
-What passes is written if the state node still has the partition epoch as its version.
+An ISR that passes is written if the state node still has the partition epoch as its version.
 
 Pure. Source: `KafkaController.tryProcessAlterPartition` (3.9).
 """
@@ -36,13 +36,13 @@ _RECOVERING: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class IsrVerdict:
-    """What becomes of one partition's wish: one of the three."""
+    """The verdict on one partition's wish: one of the three fields is set."""
 
     error: ErrorCode | None = None
     unchanged: LeaderAndIsr | None = None
-    """It is so already."""
+    """The state, which is as wished already."""
     wanted: LeaderAndIsr | None = None
-    """It is to be written, over the version that is its partition epoch."""
+    """The state to write, over the version that is its partition epoch."""
 
 
 def wish_of(broker_id: int, partition: AlteredPartition, version: int) -> LeaderAndIsr:

@@ -1,15 +1,14 @@
 """Partitions change their states: New, Online with an election, Offline, NonExistent.
 
-What the transition to Online does:
+The transition to Online:
 
 * From New: the first live replica leads, all live ones are in sync; the state node is made. Without
   a live replica the partition stays New, until a broker comes.
 * From Online or Offline: an election (`elections`). The state is read from the tree, because the
-  leader of an older Kafka changes the ISR there, and written over the version that was read; on a
-  conflict again. Nobody to lead: the partition stays as it is.
+  leader of an older Kafka changes the ISR there, and written over the version that was read; after
+  a conflict both are repeated. If nobody can lead, the partition stays as it is.
 
-The other transitions change only what the controller keeps in mind. An illegal one is logged and
-not made.
+The other transitions change only the controller's memory. An illegal one is logged and not made.
 
 Sources: `kafka.controller.PartitionStateMachine` (3.9).
 """

@@ -12,7 +12,7 @@ from protocol.errors import ErrorCode, KafkaError
 def check_target(
     current: ReplicaAssignment, target: tuple[int, ...], live: Collection[int]
 ) -> None:
-    """Raises KafkaError INVALID_REPLICA_ASSIGNMENT if `target` cannot be asked for by the API.
+    """Raises KafkaError INVALID_REPLICA_ASSIGNMENT if the API does not allow `target`.
 
     A target may have brokers that are gone if they have the partition already.
     """

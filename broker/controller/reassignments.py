@@ -1,16 +1,16 @@
 """Partitions move to other brokers (KIP-455), and the old way by /admin/reassign_partitions.
 
-Of a partition with the original replicas O, and the target T:
+For a partition with the original replicas O, and the target T:
 
 * U. Write the replicas T + O, those of T - O as added and those of O - T as removed, first to the
-  tree and then to memory, so that the next controller goes on from here. What an earlier
-  reassignment added, and this one does not, is stopped and deleted.
+  tree and then to memory, so that the next controller continues from here. Replicas that an earlier
+  reassignment added, and this one does not, are stopped and deleted.
 * A. While not all of T are in sync: raise the leader epoch, tell T + O (replicas that are added as
   new ones); the leader then expands the ISR by itself (AlterPartition), which leads to B.
 * B. When they are: replicas that were added become Online; the replicas are T in memory; a leader
-  out of T, or the same one in a new epoch, so that it lets nobody else into the ISR; those that are
-  removed leave the ISR, are stopped and deleted; then T is written to the tree, as the last step,
-  because nothing else there remembers O; everyone is told.
+  out of T is elected, or the same one gets a new epoch, so that it lets nobody else into the ISR;
+  removed replicas leave the ISR, are stopped and deleted; then T is written to the tree, as the
+  last step, because nothing else there remembers O; every broker gets the metadata.
 
 The topic is not deleted meanwhile. After each end of a reassignment its deletion may go on.
 
@@ -88,9 +88,9 @@ class Reassignments:
         return results | await self._begin(begun)
 
     async def ask_by_tree(self) -> Collection[TopicPartition]:
-        """Begin what /admin/reassign_partitions asks for; return what was begun or done.
+        """Begin the reassignments in /admin/reassign_partitions; return those begun or done.
 
-        What is refused is removed from the node.
+        The refused ones are removed from the node.
         """
         targets = await self._tree.reassignment()
         if targets is None:

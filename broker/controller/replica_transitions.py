@@ -1,12 +1,13 @@
 """Replicas change their states: made, started, stopped, deleted.
 
-* New: told who leads, as a new replica. One that leads cannot be new.
-* Online: told who leads, unless it has just been told as a new one.
-* Offline: stopped, and taken out of the ISR; the others are told of that. The last one in sync
-  stays in the ISR, with the leader -1: only it is known to have all records.
-* DeletionStarted: told to stop and to delete.
-* DeletionSuccessful, DeletionIneligible: what became of that.
-* NonExistent: out of the partition's replicas.
+* New: the broker gets a LeaderAndIsr for a new replica. A replica that leads cannot be new.
+* Online: the broker gets a LeaderAndIsr, unless it has just got one for the new replica.
+* Offline: the broker gets a StopReplica, and the others a LeaderAndIsr, because the replica leaves
+  the ISR. The last one in sync stays there, with the leader -1: only it is known to have all
+  records.
+* DeletionStarted: the broker gets a StopReplica that deletes.
+* DeletionSuccessful, DeletionIneligible: the replica is deleted, or cannot be deleted now.
+* NonExistent: the replica is no longer one of the partition's.
 
 An illegal transition is logged and not made.
 

@@ -1,17 +1,17 @@
-"""Which brokers must be told what after a step of the controller, as messages.
+"""The messages that brokers must get after a step of the controller.
 
-A step notes what it changed: LeaderAndIsr for replicas, UpdateMetadata for everyone, StopReplica.
+A step notes its changes: LeaderAndIsr for replicas, UpdateMetadata for every broker, StopReplica.
 `requests` makes the messages at its end, in the order in which a broker must get them: leaders
-first, then the metadata that clients see, then what is to be stopped. The rules:
+first, then the metadata that clients see, then the replicas to be stopped. The rules:
 
-* Only registered brokers are told, each with the epoch of its registration, so that a request which
-  was meant for its previous life is refused.
+* Only registered brokers get requests, each with the epoch of its registration, so that a broker
+  refuses a request which was meant for its previous life.
 * A LeaderAndIsr also changes what clients see: UpdateMetadata goes to every broker with it.
 * In metadata a topic that is being deleted has the leader -2, in the leader epoch 0 and the
   partition epoch 0, so that brokers forget it. In StopReplica its leader epoch is -2, which
   overrides any.
-* A partition without a state node is told to nobody.
-* `is_new` says that a replica may be made even while a log directory is offline; said once in a
+* A partition without a state node has no leader to send: LeaderAndIsr and UpdateMetadata lack it.
+* `is_new` says that a replica may be made even while a log directory is offline; set once in a
   step it stays. So does the wish to delete.
 
 All brokers get the same partitions in UpdateMetadata, so these are built once and encoded once. The
@@ -311,7 +311,7 @@ class RequestBatch:
 
 
 def endpoint_of(broker: LiveBroker, listener: str) -> Listener | None:
-    """Where the broker is reached on the listener of this name; None if it has none of it."""
+    """The broker's endpoint of the listener with this name; None if it has no such listener."""
     for endpoint in broker.image.endpoints:
         if endpoint.name == listener:
             return endpoint

@@ -1,4 +1,4 @@
-"""What the controller is told by the configuration."""
+"""The part of the configuration that the controller uses."""
 
 from dataclasses import dataclass
 

@@ -103,9 +103,9 @@ class Term:
     # ------------------------------------------------------------------ the beginning
 
     async def begin(self) -> None:
-        """Read everything, tell the brokers, and go on with what the last controller left.
+        """Read everything, inform the brokers, and continue the work of the last controller.
 
-        The order is Kafka's: brokers must know each other before they are told who leads.
+        The order is Kafka's: brokers must know each other before they learn the leaders.
         """
         tree, state = self._tree, self.state
         await tree.ensure_features()

@@ -1,10 +1,10 @@
 """Topics are deleted: on every broker that has a replica first, then in the tree.
 
 1. The wish is a node in /admin/delete_topics. The topic is queued.
-2. It is eligible unless a replica is offline or being moved (`mark_ineligible`). What may change
-   that resumes it: a broker that comes, a reassignment that ends.
-3. Its partitions become NonExistent, clients are told that it has no leader (-2), and its replicas
-   are stopped, then deleted: DeletionStarted. Those that are offline become DeletionIneligible.
+2. It is eligible unless a replica is offline or being moved (`mark_ineligible`). A broker that
+   comes and a reassignment that ends resume the deletion.
+3. Its partitions become NonExistent, brokers get the leader -2 for them, and its replicas are
+   stopped, then deleted: DeletionStarted. Those that are offline become DeletionIneligible.
 4. Answers make replicas DeletionSuccessful or DeletionIneligible. When all are successful the
    topic's nodes are removed, and the wish. When none is under way and some are ineligible, these
    become Offline, so that the next attempt may begin.
@@ -99,7 +99,7 @@ class ClusterTopicDeletions:
         )
 
     async def resume(self, topics: Iterable[str]) -> None:
-        """What kept topics from being deleted may be over: try again."""
+        """Try again to delete topics, because the obstacle may be gone."""
         queued = [name for name in topics if name in self._state.to_delete]
         if queued:
             self._state.deletion_ineligible.difference_update(queued)

@@ -1,5 +1,5 @@
-"""What the coordinators have in a cluster and not in a broker that stands alone. Made by
-`broker.components`, of the image and of connections to the other brokers."""
+"""The parts of the coordinators that only a cluster needs. `broker.components` makes them of the
+image and of connections to the other brokers."""
 
 from collections.abc import Callable
 from typing import Final
@@ -25,7 +25,7 @@ class AcrossBrokers:
         self._broker_id: Final = broker_id
         self._connect: Final = connect
         self._tasks: Final = Tasks()
-        """What is asked of other brokers; the markers' writer runs them."""
+        """The requests to other brokers; the markers' writer runs them."""
 
     def markers(self, here: MarkerWriter, timeout_ms: int) -> ClusterMarkerWriter:
         """The transaction coordinator's writer; `here` writes to this broker's replicas."""
@@ -50,7 +50,7 @@ class AcrossBrokers:
         )
 
     def size_of(self, topic: str) -> Callable[[], int | None]:
-        """What a coordinator asks how many partitions its topic has; None: there is none."""
+        """The function that counts the partitions of a coordinator's topic; None: no topic."""
 
         def size() -> int | None:
             found = self._image.topic(topic)

@@ -1,16 +1,16 @@
 """Writes transaction markers to whichever brokers lead the partitions: `MarkerWriter` in a cluster.
 
     a partition led here           the writer over this broker's replicas
-    led by another broker          queued for that broker; what queues goes in one WriteTxnMarkers
+    led by another broker          queued for that broker; a queue goes in one WriteTxnMarkers
     without a leader, or a broker
-      that the image does not know NOT_LEADER_OR_FOLLOWER: who writes tries again, and asks the
+      that the image does not know NOT_LEADER_OR_FOLLOWER: the caller tries again, and reads the
                                    image again
     not in the image               UNKNOWN_TOPIC_OR_PARTITION: deleted, so it needs no marker
 
 Rules (Kafka's `TransactionMarkerChannelManager` and `TransactionMarkerRequestCompletionHandler`)
 
-* What is asked within a turn of the loop, and while `MOST_UNDER_WAY` requests to the broker are
-  under way, goes out together, the markers grouped by their transaction.
+* Markers that queue within a turn of the loop, or while `MOST_UNDER_WAY` requests to the broker are
+  under way, go out together, grouped by their transaction.
 * Another broker that does not know a partition has not heard of it yet: NOT_LEADER_OR_FOLLOWER.
   Only the image says that a partition is gone.
 * A request that is not answered may have been carried out: its markers are written again, which
@@ -58,7 +58,7 @@ class _Wanted(NamedTuple):
 
 
 class _Destination:
-    """What waits for one broker."""
+    """The markers that wait for one broker."""
 
     __slots__ = ("queue", "under_way")
 

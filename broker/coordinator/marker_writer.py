@@ -7,8 +7,9 @@ those of another coordinator or an administrator. Rules
 * A marker of a transaction of version 2 must carry a higher epoch than the data it ends; otherwise
   a delayed marker could end the producer's next transaction (KIP-890).
 * A marker in a coordinator's topic changes the coordinator's state too: committed offsets become
-  visible. Such a coordinator is a `MarkerListener`. It is asked before the marker is written, since
-  it would miss a marker that is written while the partition loads, and is notified afterwards.
+  visible. Such a coordinator is a `MarkerListener`. It may refuse the marker before it is written,
+  because it would miss a marker that is written while the partition loads; it is notified
+  afterwards.
 """
 
 from collections.abc import Callable, Mapping
@@ -81,8 +82,8 @@ class ReplicaMarkerWriter:
         listeners: Mapping[str, MarkerListener],
         appended: Callable[[TopicPartition, int], object] | None = None,
     ) -> None:
-        """`listeners` by topic. `appended` is told of the partition and the producer id of each
-        marker as soon as it is in the log, in a cluster."""
+        """`listeners` by topic. `appended` gets the partition and the producer id of each marker
+        as soon as it is in the log, in a cluster."""
         self._replicas = replicas
         self._clock = clock
         self._timeout_s = timeout_ms / 1000

@@ -22,7 +22,7 @@ _ALONE: Final = fired(ErrorCode.NONE)
 
 
 class PartitionWriter(Protocol):
-    """What a coordinator needs of the logs of its topic."""
+    """The logs of a coordinator's topic, as the coordinator needs them."""
 
     def leader_epoch(self, tp: TopicPartition) -> int | None:
         """Return the epoch in which this broker leads `tp`; None when it does not."""

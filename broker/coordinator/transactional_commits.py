@@ -5,8 +5,8 @@ with transactions of version 2, the commit itself first adds the partition, and 
 durable. An older client has added it by AddOffsetsToTxn; this is verified without a checkpoint
 before the offsets are appended.
 
-In a cluster the transaction coordinator may be another broker. Then it is asked first (`verified`),
-and what comes between is guarded against (`broker.coordinator.transaction.verification`).
+In a cluster the transaction coordinator may be another broker. Then `verified` asks it first, and a
+guard notices changes before the commit (`broker.coordinator.transaction.verification`).
 """
 
 from collections.abc import Callable
@@ -52,9 +52,9 @@ class TransactionalCommits:
     async def verified(
         self, transactional_id: str | None, producer: Producer, group_id: str, *, version: int
     ) -> Verified | None:
-        """Ask a transaction coordinator on another broker; None if nobody has to be asked.
+        """Ask a transaction coordinator on another broker; None if that is not needed.
 
-        The caller releases what is returned. Raises KafkaError if the group is not here.
+        The caller releases the result. Raises KafkaError if the group is not here.
         """
         remote = self._remote
         if remote is None or self._find is None or not transactional_id:

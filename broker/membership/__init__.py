@@ -7,8 +7,8 @@ by three requests, which one fence orders (`controller_fence`):
     StopReplica      `stopping`          it is a replica no longer, or the topic is being deleted
     UpdateMetadata   `metadata_updates`  the image: all partitions, and the live brokers
 
-What the controller is asked goes through `controller_channel`. `registration` makes this broker
-known at /brokers/ids, `topic_settings` follows the topics' own configs in the tree, `topic_admin`
+Requests to the controller go through `controller_channel`. `registration` makes this broker known
+at /brokers/ids, `topic_settings` follows the topics' own configs in the tree, `topic_admin`
 changes topics, `controlled_shutdown` hands over leadership before a stop. `cluster_parts` makes all
 of these; `broker.startup.cluster_start` starts and stops them.
 

@@ -1,8 +1,8 @@
-"""A member that has just started shows clients its image when the controller has told it of one.
+"""A member that has just started shows clients its image when the controller has sent it one.
 
-Before that it knows of no topic, and "unknown" would be wrong: librdkafka fails what it was to
-produce to a topic that it is told does not exist. Kafka 3.9 does answer so, in the moment between
-its registration and the controller's news.
+Before that the member knows no topic, and "unknown" would be wrong, because librdkafka fails the
+records for a topic that a broker calls unknown. Kafka 3.9 does answer so, in the moment between its
+registration and the controller's news.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Makes the parts of a member of a cluster, and says how they hold together.
 
-Making them starts nothing: `broker.startup.cluster_start` does. What a part needs of another one is
-handed to it here.
+Making them starts nothing: `broker.startup.cluster_start` does. Each part gets here the others that
+it needs.
 """
 
 from collections.abc import Collection, Mapping
@@ -62,13 +62,13 @@ if TYPE_CHECKING:
 
 
 _BLOCK_WITHIN_S: Final = 10.0
-"""How long a client waits for a block of producer ids; then it is told to ask again."""
+"""How long a client waits for a block of producer ids; then its code makes it ask again."""
 _UNCLEAN: Final = "unclean.leader.election.enable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What a member is made of beside its own parts."""
+    """The parts of every broker that a member needs beside its own."""
 
     store: "ZooKeeperStore"
     configs: DynamicBrokerConfig
@@ -120,7 +120,7 @@ class ClusterParts:
             longest_s=config.controller_socket_timeout_ms / 1000,
         )
         self.tasks = Tasks()
-        """What the controller does beside the rest: its requests to brokers."""
+        """The controller's tasks beside the rest: its requests to brokers."""
         self.controller = ClusterController(
             store=around.store,
             settings=controller_settings(config),
@@ -172,7 +172,7 @@ class ClusterParts:
             client_id=f"broker-{broker_id}",
         )
         self.across = AcrossBrokers(image, broker_id, broker_peers.get)
-        """What the coordinators have of other brokers."""
+        """The coordinators' parts that reach other brokers."""
         self.image_changes.listeners += [self.channel.drop_former, broker_peers.drop_gone]
         self.log_dir_events = LogDirEvents(around.store, broker_id)
         around.log_manager.directories.listeners.append(self.log_dir_events.directory_offline)
@@ -277,7 +277,7 @@ class ClusterParts:
 
 
 def controller_settings(config: BrokerConfig) -> ControllerSettings:
-    """What the configuration says to the controller."""
+    """The part of the configuration that the controller uses."""
     return ControllerSettings(
         broker_id=config.broker_id,
         inter_broker_listener=config.inter_broker_listener,

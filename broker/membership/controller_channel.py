@@ -1,8 +1,8 @@
-"""Asks the controller, whoever that is at the moment.
+"""Asks the controller, whichever broker that is at the moment.
 
-The image says who the controller is and where it listens. A request that finds nobody, or somebody
-who is the controller no more, is sent again until its time is up: the next UpdateMetadata names the
-successor. So a request may be done twice; what is asked this way bears that.
+The image has the controller's id and endpoint. A request that finds no controller, or a broker that
+is the controller no more, is sent again until its time is up: the next UpdateMetadata names the
+successor. So a request may be done twice; the requests that are sent this way bear that.
 
 Source: `kafka.server.NodeToControllerChannelManager`, `NodeToControllerRequestThread` (3.9).
 """
@@ -27,7 +27,7 @@ AGAIN_S: Final = 0.1
 
 
 def endpoint_of(image: MetadataImage, broker_id: int, listener_name: str) -> Listener | None:
-    """Where a broker listens to others; None if it does not live or has no such listener."""
+    """A broker's endpoint for others; None if it does not live or has no such listener."""
     broker = image.broker(broker_id)
     if broker is None:
         return None
@@ -73,7 +73,7 @@ class ControllerChannel:
         return self._peer
 
     def drop_former(self) -> None:
-        """End the connection if another broker is the controller now: that one is asked."""
+        """End the connection if another broker is the controller now; requests go to that one."""
         if self._at is not None:
             broker_id, endpoint = self._at
             now = self._image.controller_id

@@ -16,7 +16,7 @@ from storage.waits import Lock
 log = logging.getLogger(__name__)
 
 UNKNOWN_EPOCH: Final = -1
-"""Of requests from before there were broker epochs, and of a broker that is not registered."""
+"""The epoch in requests from before KIP-380, and that of a broker that is not registered."""
 
 
 class ControllerFence:
@@ -24,9 +24,9 @@ class ControllerFence:
 
     def __init__(self) -> None:
         self.broker_epoch = UNKNOWN_EPOCH
-        """Of this broker's registration. Written by `registration`."""
+        """The epoch of this broker's registration, written by `registration`."""
         self.controller_epoch = 0
-        """The highest that an order had."""
+        """The highest epoch that an order had."""
         self.one_at_a_time = Lock()
         """Held while an order is carried out."""
 

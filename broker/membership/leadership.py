@@ -1,9 +1,9 @@
 """Obeys LeaderAndIsr: leads or follows the partitions of which this broker has a replica.
 
-Each partition is judged by itself (`verdict`). Those that pass are led or followed topic by topic,
-others may run after each partition, and then the coordinators are told. Leader, epoch and ISR of a
-partition that is led here come by these orders only; the image, which clients see, is another
-matter (`metadata_updates`).
+Each partition is judged by itself (`verdict`). Those that pass are led or followed topic by topic;
+others may run after each partition. After each topic its coordinator, if any, gets the changes.
+Leader, epoch and ISR of a partition that is led here come by these orders only; the image, which
+clients see, is another matter (`metadata_updates`).
 
 Source: `kafka.server.ReplicaManager.becomeLeaderOrFollower`, `RequestHandlerHelper
 .onLeadershipChange` (3.9).
@@ -34,7 +34,7 @@ _MOST_TOLD: Final = 20
 """Partitions that a line of the log names."""
 
 Codes = dict[str, dict[int, ErrorCode]]
-"""What became of each partition, by topic and number."""
+"""The outcome for each partition, by topic and number."""
 
 
 def verdict(

@@ -29,7 +29,7 @@ class NoFeatures:
     async def update(
         self, updates: Collection[FeatureUpdate], *, validate_only: bool = False
     ) -> None:
-        """Raise KafkaError INVALID_REQUEST if a change is asked for."""
+        """Raise KafkaError INVALID_REQUEST if there is an update."""
         if updates:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,

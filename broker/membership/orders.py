@@ -1,4 +1,4 @@
-"""What the controller orders, as values: what the handlers make of its requests of any version."""
+"""The controller's orders, as values: the handlers make them of its requests of any version."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class TopicOrders:
 
 
 class StopOrder(NamedTuple):
-    """StopReplica: what is to become of one partition."""
+    """StopReplica: the order for one partition."""
 
     leader_epoch: int
     """-1 unknown; -2: the topic is being deleted, whatever the epoch is."""

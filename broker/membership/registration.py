@@ -46,7 +46,7 @@ class Registration:
         log.info("Registered as a broker, with epoch %d", self._fence.broker_epoch)
 
     def on_session(self, state: SessionState) -> None:
-        """What the session has become: a watcher of the store's."""
+        """Note the session's new state; a watcher of the store's sessions."""
         if state is SessionState.EXPIRED:
             self._expired = True
             self._candidate.session_ended()

@@ -1,14 +1,14 @@
 """Changes topics in a cluster, in the place of `broker.cluster.controller.Controller`.
 
 * Topics are made, deleted and grown by the controller's broker only; others answer NOT_CONTROLLER
-  before they look at a request (`broker.membership.only_controller`). It writes what Kafka's tools
-  write, under a check of the controller's epoch, and the controller reacts to the tree. Who asked
-  is answered when the image shows the leaders, or REQUEST_TIMED_OUT.
-* Missing topics that clients ask for are made by the broker that was asked, as Kafka 3.9 on
+  before they look at a request (`broker.membership.only_controller`). It writes the nodes that
+  Kafka's tools write, under a check of the controller's epoch, and the controller reacts to the
+  tree. The client gets its answer when the image shows the leaders, or REQUEST_TIMED_OUT.
+* Missing topics that clients ask for are made by the broker that gets the request, as Kafka 3.9 on
   ZooKeeper does, and the clients ask again (LEADER_NOT_AVAILABLE).
-* Configs of topics are changed by the broker that was asked.
+* Configs of topics are changed by the broker that gets the request.
 
-Rules for what may be made are those of a stand-alone broker (`broker.cluster.topic_plan`). Refusals
+The rules for new topics are those of a stand-alone broker (`broker.cluster.topic_plan`). Refusals
 are `KafkaError`s.
 
 Source: `kafka.server.ZkAdminManager`, `kafka.zk.AdminZkClient`,
@@ -80,7 +80,7 @@ or are not made."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminParts:
-    """What topics are changed with."""
+    """The parts that changes of topics need."""
 
     store: MetadataStore
     image: MetadataImage
@@ -157,9 +157,9 @@ class TopicAdmin:
     ) -> "dict[str, TopicImage | KafkaError]":
         """Make topics of different names; return each by name, or the error that refused it.
 
-        Those whose leaders are not known after `timeout_ms` are REQUEST_TIMED_OUT; the controller
-        goes on with them. Raises KafkaError POLICY_VIOLATION if they have too many partitions
-        together.
+        Topics whose leaders are not known after `timeout_ms` are REQUEST_TIMED_OUT; the controller
+        still elects the leaders. Raises KafkaError POLICY_VIOLATION if the topics have too many
+        partitions together.
         """
         check_partitions_wished(wishes, self._configs.broker)
         results = await self._create(
@@ -229,7 +229,7 @@ class TopicAdmin:
         log.info("Made topic %s with %d partitions", topic.name, len(topic.partitions))
 
     def _checked(self, by_controller: bool) -> list[TreeOperation]:
-        """What refuses a write of a controller that has been succeeded."""
+        """The check that refuses a write of a controller that has been succeeded."""
         if not by_controller:
             return []
         return [Check(CONTROLLER_EPOCH, self._parts.controller.epoch_version)]

@@ -1,9 +1,9 @@
-"""What topics set themselves: read from /config/topics, followed while the broker runs.
+"""The topics' own configs: read from /config/topics, followed while the broker runs.
 
-Any broker writes a topic's configs. The image and the logs of all get what is read.
+Any broker may write a topic's configs. All brokers read them and apply them to image and logs.
 
-While ZooKeeper cannot be reached a topic that is not known yet has the broker's defaults, until it
-can be read.
+While ZooKeeper cannot be reached a topic that is not known yet has the broker's defaults, until its
+configs can be read.
 
 Source: `kafka.server.ZkConfigManager`, `TopicConfigHandler` (3.9).
 """
@@ -38,15 +38,15 @@ class TopicSettings:
         )
         self.run = self._changed.run
         self.changed: Callable[[str, Mapping[str, str]], None] = lambda name, own: None
-        """Called when a topic sets something else than it was known to."""
+        """Called when the known configs of a topic change."""
 
     @property
     def are_any(self) -> bool:
-        """Whether there are any, of topics that set nothing too."""
+        """Whether any topics are known, those without own configs too."""
         return bool(self._own)
 
     def own(self, name: str) -> Mapping[str, str]:
-        """What a topic sets itself."""
+        """The own configs of a topic."""
         return self._own.get(name, _NONE)
 
     async def load(self) -> None:
@@ -87,7 +87,7 @@ class TopicSettings:
 
 
 def _decoded(name: str, node: StoredNode | None) -> Mapping[str, str]:
-    """What the node of a topic says; nothing if it cannot be read."""
+    """The configs in a topic's node; none if it cannot be read."""
     if node is None:
         return _NONE
     try:

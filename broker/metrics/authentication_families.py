@@ -81,12 +81,12 @@ def authentication_families(
 
 
 def _successful(totals: Mapping[str, float], handshakes: "HandshakeStatistics") -> dict[str, float]:
-    """Where both authenticate, SASL comes last."""
+    """SASL counts on a listener with both, because it comes last."""
     return {**handshakes.succeeded, **totals}
 
 
 def _failed(totals: Mapping[str, float], handshakes: "HandshakeStatistics") -> dict[str, float]:
-    """Either fails a client."""
+    """SASL and TLS count together, because either may refuse a client."""
     failed = handshakes.failed
     return {name: totals.get(name, 0) + failed.get(name, 0) for name in {**failed, **totals}}
 

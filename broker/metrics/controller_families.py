@@ -1,7 +1,7 @@
-"""The controller of a cluster: what is under way, how long its events and requests take.
+"""The controller of a cluster: the work under way, how long its events and requests take.
 
-What a broker that stands alone has too (topics, partitions, leaders) is in `families`. Imported in
-a cluster only.
+The numbers of a broker that stands alone (topics, partitions, leaders) are in `families`. This
+module is imported in a cluster only.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _OTHER_NAMES: Final = {
     ControllerActivity.BROKER_CHANGE: "leaderelection",
     ControllerActivity.ALTER_PARTITION_REASSIGNMENT: "partitionreassignment",
 }
-"""Where Kafka's metric is not named as the state is."""
+"""The names of Kafka's metrics that differ from the names of their states."""
 
 
 def controller_families(found: ClusterControllerStatistics) -> Iterator[Family]:

@@ -4,7 +4,7 @@ The names are those that the JMX exporter's usual rules for Kafka give to Kafka'
 (`kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec` becomes
 `kafka_server_brokertopicmetrics_messagesin_total`), so Kafka dashboards work unchanged. Business
 code counts in plain integers and does not know Prometheus; statistics are read only at a scrape.
-What has a sample for each topic, partition or group lets others run behind each.
+Families with samples for each topic, partition or group let others run after each of these.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -52,7 +52,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class _Text:
-    """What one rendering made, and who reads it."""
+    """The text of one rendering, and the scrapes that read it."""
 
     def __init__(self, number: int, pieces: list[bytes], made: float) -> None:
         self.number = number
@@ -196,7 +196,7 @@ async def _send(stream: Stream, pieces: list[bytes]) -> None:
 
 
 def _refusal(words: list[bytes]) -> list[bytes] | None:
-    """What is answered to a request that is no scrape."""
+    """The answer to a request that is no scrape; None for a scrape."""
     if len(words) != 3 or not words[2].startswith(b"HTTP/1"):
         return _message(400, "Bad Request", [])
     if words[0] not in (b"GET", b"HEAD"):

@@ -2,7 +2,7 @@
 
 Kafka's MBeans are `kafka.server:type=Produce,user=…,client-id=…` with attributes `byte-rate` and
 `throttle-time`; the JMX exporter's usual rule makes `kafka_server_quota_<attribute>` of them, with
-the labels `resource` (the type), `user` and `clientId`. Only clients that have a quota are told of,
+the labels `resource` (the type), `user` and `clientId`. Only clients that have a quota get samples,
 and only while some quota is set.
 """
 

@@ -1,6 +1,6 @@
 """Metric families of the transaction coordinator's `statistics()`.
 
-Where Kafka has an MBean, the name is the JMX exporter's: load times
+Numbers for which Kafka has an MBean have the JMX exporter's names: load times
 (`transaction-coordinator-metrics`), failed verifications (`AddPartitionsToTxnManager`). Kafka does
 not measure the other numbers here. Producer ids and late transactions belong to partitions, and are
 in `broker.metrics.families`.

@@ -15,7 +15,7 @@ from storage.filesystem import FileSystem
 from storage.log_dir import LogDir
 
 OPERATOR_ERRORS: Final = (*advice.OPERATOR_ERRORS, OSError)
-"""What ends such a program with one line on standard error."""
+"""The errors that end such a program with one line on standard error."""
 
 
 @asynccontextmanager

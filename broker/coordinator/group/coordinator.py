@@ -339,7 +339,7 @@ class GroupCoordinator:
                 )
 
     async def statistics(self) -> GroupStatistics:
-        """What the groups are and have done; they may change while they are counted."""
+        """The numbers of the groups and their work; groups may change while they are counted."""
         states: Counter[str] = Counter({state.value: 0 for state in GroupState})
         offsets = 0
         for shard in self._runtime.active():

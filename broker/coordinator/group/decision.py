@@ -1,4 +1,4 @@
-"""What a shard of the group coordinator decides, and the timers that it sets.
+"""The decision of a shard of the group coordinator, and the timers that it sets.
 
 A decision changes the soft state of the group in memory (parked requests, running sessions), and
 collects in a `GroupDecision` all effects beyond it. The runtime carries them out in this order:
@@ -17,7 +17,7 @@ from broker.coordinator.runtime.decision import Decision
 
 
 class TimerKind(Enum):
-    """What a timer means when it fires."""
+    """The meaning of a timer that fires."""
 
     SESSION = "session"
     """The session timeout of a member or pending id is over."""
@@ -88,6 +88,6 @@ class RebalanceReason(Enum):
 
 
 class GroupDecision(Decision[GroupRecord]):
-    """What a decision asks for: filled by the shard, carried out by the runtime."""
+    """The effects of a decision: filled by the shard, carried out by the runtime."""
 
     __slots__ = ()

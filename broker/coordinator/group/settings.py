@@ -23,7 +23,7 @@ class GroupSettings:
     load_buffer_bytes: int = 5_242_880
     compression: CompressionType = CompressionType.NONE
     offset_version: int = WRITTEN_OFFSET_VALUE
-    """Of the offset records that are written: in a cluster the one that Kafka 3.9 writes."""
+    """The version of new offset records: in a cluster the one that Kafka 3.9 writes."""
 
     @classmethod
     def from_config(cls, config: "BrokerConfig") -> "GroupSettings":

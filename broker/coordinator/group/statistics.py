@@ -55,7 +55,7 @@ class GroupStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOffsets:
-    """What one group has committed."""
+    """The offsets that one group has committed."""
 
     group_id: str
     members: int

@@ -1,4 +1,4 @@
-"""What a shard decides: filled by a pure method of the shard, carried out by the runtime.
+"""A shard's decision: filled by a pure method of the shard, carried out by the runtime.
 
 Pure data: nothing here blocks, and tests can inspect every part.
 """

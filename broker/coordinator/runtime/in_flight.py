@@ -14,7 +14,7 @@ class Keyed(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """What the record is about; compaction keeps the last record of each key."""
+        """The subject of the record; compaction keeps the last record of each key."""
         ...
 
 

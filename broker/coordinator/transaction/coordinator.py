@@ -302,7 +302,7 @@ class TransactionCoordinator:
     # ---- statistics
 
     async def statistics(self) -> TransactionStatistics:
-        """What the ids are and have done; they may change while they are counted."""
+        """The numbers of the ids and their work; ids may change while they are counted."""
         states: Counter[TransactionState] = Counter()
         for shard in self._runtime.active():
             for transaction in list(shard.transactions.values()):

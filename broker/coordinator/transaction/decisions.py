@@ -1,4 +1,4 @@
-"""What a request may do with a transactional id: the value to write, or the code of the refusal.
+"""Decisions on requests for a transactional id: the value to write, or the code of the refusal.
 
 Pure functions over a `Transaction`, which they do not change. A refusal is a KafkaError. A third
 outcome is `AlreadyDone`: the request is a retry, and is answered without a write.
@@ -293,10 +293,11 @@ def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
     """Abort the open transaction under a raised epoch, so that its owner cannot go on.
 
     The coordinator fences with version 2, whatever version the owner uses. If an owner of version 2
-    aborts too, its EndTxn counts as a retry and it goes on with the raised epoch, because a timeout
-    is no reason to give up the producer. An owner that asks for its next epoch (KIP-360) goes on as
-    well: its first request fenced here and got CONCURRENT_TRANSACTIONS, and it asks again. If a new
-    owner came in between, `last_producer_epoch` is unset and the former owner is fenced.
+    aborts too, its EndTxn counts as a retry and the owner continues with the raised epoch, because
+    a timeout is no reason to give up the producer. An owner that asks for its next epoch (KIP-360)
+    continues as well: its first request fenced here and got CONCURRENT_TRANSACTIONS, and it asks
+    again. If a new owner came in between, `last_producer_epoch` is unset and the former owner is
+    fenced.
 
     Raises KafkaError CONCURRENT_TRANSACTIONS.
     """

@@ -5,8 +5,8 @@ Otherwise the gate asks the transaction coordinator, in the same turn of the eve
 batch is appended: nothing can come between the answer and the append, so a batch that arrives after
 the transaction's markers cannot open it again (a hanging transaction). That costs one lookup.
 
-In a cluster the coordinator may be another broker. Then it is asked before (`verified`), and what
-comes between the answer and the append is guarded against (`verification`).
+In a cluster the coordinator may be another broker. Then the gate asks it before (`verified`), and
+a guard notices changes between the answer and the append (`verification`).
 
 Used by `broker.api.produce` and `broker.api.txn_offset_commit`.
 """

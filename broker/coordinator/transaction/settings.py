@@ -30,7 +30,7 @@ class TransactionSettings:
     retry_max_ms: int = 100
     """How long it tries in all."""
     value_version: int = FLEXIBLE_VALUE_VERSION
-    """Of the records that are written: 0 in a cluster, where Kafka 3.9 reads them and no feature is
+    """The version of new records: 0 in a cluster, where Kafka 3.9 reads them and no feature is
     finalized."""
 
     @classmethod

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 class Ownership(NamedTuple):
-    """What the owner of a transactional id goes on with; no id with an error."""
+    """The producer id and epoch for the owner of a transactional id; no id with an error."""
 
     code: ErrorCode
     producer_id: int = NO_PRODUCER_ID
@@ -49,7 +49,7 @@ class Ownership(NamedTuple):
 
 
 class TransactionDecision(Decision[TransactionRecord]):
-    """What a shard of the transaction coordinator decides; carried out by the runtime."""
+    """The decision of a shard of the transaction coordinator; carried out by the runtime."""
 
     __slots__ = ()
 
@@ -150,7 +150,7 @@ class TransactionShard:
         except AlreadyDone as already:
             return _owned(already.value)
         out.write([transaction.becoming(after)])
-        # The owner goes on with id and epoch that the completed transaction will have.
+        # The owner continues with the id and epoch that the completed transaction will have.
         return _owned(decisions.completed(after, after.updated_ms))
 
     def fence(self, transaction: Transaction, now_ms: int, out: TransactionDecision) -> None:

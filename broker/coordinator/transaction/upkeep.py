@@ -38,7 +38,7 @@ TOMBSTONES_PER_BATCH: Final = 100
 
 
 class _Duty(NamedTuple):
-    """What is to be done with some of a partition's ids."""
+    """Work on those of a partition's ids that it concerns."""
 
     concerns: Callable[[Transaction], bool]
     act: Callable[[TransactionShard, Sequence[Transaction]], None]

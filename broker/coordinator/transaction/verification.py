@@ -2,9 +2,9 @@
 
 Used by the gate of Produce and by TxnOffsetCommit, in a cluster only: they ask before the append,
 by AddPartitionsToTxn with `verify_only`, and between the answer and the append other things happen.
-The `Guard` makes up for that: it is made before the question, and an append is refused if since
-then a marker of the producer was written to the partition, or another epoch of leadership began. So
-a batch that arrives after the markers of its transaction cannot open it again, and hang.
+A `VerificationGuard` makes up for that: it is made before the question, and an append is refused if
+since then a marker of the producer was written to the partition, or another epoch of leadership
+began. So a batch that arrives after the markers of its transaction cannot open it again, and hang.
 
     verified = remote.guard(producer, partitions)
     verified.answered(await remote.ask(...))
@@ -89,14 +89,14 @@ class VerificationGuard:
         return self.is_whole and self._partition.leader_epoch == self._epoch
 
     def release(self) -> None:
-        """It is not needed any more."""
+        """The guard is not needed any more."""
         self._all.release(self)
 
 
 class Verified:
-    """What the coordinator has said of the partitions of one request.
+    """The coordinator's answer about the partitions of one request.
 
-    Who has it calls `release` when the batches are appended or refused.
+    Its holder calls `release` when the batches are appended or refused.
     """
 
     __slots__ = ("_codes", "_guards", "producer")
@@ -114,8 +114,8 @@ class Verified:
         """Check right before the append. Raises KafkaError with the coordinator's code."""
         guard = self._guards.get(tp)
         if guard is None or producer != self.producer:
-            # Its transaction was open in the partition when the others were asked for, or it is
-            # another producer's: one request is for one.
+            # The transaction was open in the partition when `guard` took the others, and has ended;
+            # or the batch is another producer's: one request is for one producer.
             raise KafkaError(ErrorCode.INVALID_TXN_STATE)
         code = self._codes.get(tp, ErrorCode.INVALID_TXN_STATE)
         if code is not ErrorCode.NONE:
@@ -157,7 +157,7 @@ class RemoteCoordinators:
         return self._coordinator(transactional_id) == self._broker_id
 
     def guard(self, producer: Producer, partitions: Iterable[Partition]) -> Verified:
-        """Begin to watch over partitions; what is asked with `verify` afterwards is about these."""
+        """Begin to watch over partitions; the `ask` that follows is about these."""
         return Verified(
             producer,
             [self._guards.new(partition, producer.producer_id) for partition in partitions],
@@ -237,7 +237,7 @@ def _request(
 
 def _codes(answer: AddPartitionsToTxnResponse, partitions: Collection[TopicPartition]) -> Codes:
     if answer.error_code:
-        # The client must not be told that this broker is not authorized.
+        # The client must not learn that this broker is not authorized.
         code = _code(answer.error_code)
         if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             logger.error("The coordinator does not let this broker verify transactions")

@@ -2,8 +2,8 @@
 
 `broker/api` turns messages into these and back; the coordinator sees no messages. Times are
 milliseconds; a missing text is None. A request that may be parked has the signal of its `reply`.
-What a rebalance makes for each member, all in one turn of the loop, is a tuple: a frozen dataclass
-takes twice as long.
+The values that a rebalance makes for each member, all in one turn of the loop, are tuples, because
+a frozen dataclass takes twice as long.
 """
 
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""What goes on in a classic group between requests: its rebalance, sessions, requests that wait."""
+"""The life of a classic group between requests: its rebalance, sessions, requests that wait."""

@@ -45,7 +45,7 @@ class Rebalance:
     def prepare_or_complete(
         self, group: ClassicGroup, reason: RebalanceReason, out: GroupDecision
     ) -> None:
-        """A member is new or changed: begin a rebalance, or go on with the one under way."""
+        """A member is new or changed: begin a rebalance, or continue the one under way."""
         if group.can_rebalance:
             self.prepare(group, reason, out)
         else:

@@ -317,7 +317,7 @@ class BrokerConfig:
 
     @property
     def sasl(self) -> "Mapping[str, SaslSettings]":
-        """What the listeners that authenticate by SASL offer, by listener name."""
+        """The SASL settings of the listeners that authenticate by SASL, by listener name."""
         settings: Mapping[str, SaslSettings] = self.__dict__["_sasl"]
         return settings
 

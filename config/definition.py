@@ -19,7 +19,7 @@ HIDDEN: Final = "[hidden]"
 """Shown in place of a password (Kafka's `Password.HIDDEN`)."""
 
 _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
-"""What Java's `String.trim` takes off."""
+"""The characters that Java's `String.trim` removes."""
 _WHOLE = re.compile(r"([+-]?)0*([0-9]{1,19})\Z")
 _FRACTION = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)\Z")
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)

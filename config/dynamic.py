@@ -5,10 +5,10 @@ dynamic config of the cluster, `server.properties`, the default. `ConfigLayers` 
 apart and makes one `BrokerConfig` of them. Synonyms count as one setting across layers: a dynamic
 `log.retention.ms` hides `log.retention.hours` of the file.
 
-Of the keys that Kafka lets change only per broker, `cordoned.log.dirs`, a listener's
-`max.connections` and its key and trust stores may change here too (S-TLS-5). Those of listeners,
-what else there is of TLS, and SASL may not, as that would need new sockets. Names that the table
-does not have are accepted, as Kafka accepts them for plug-ins.
+Some keys that Kafka lets change only per broker may change here too: `cordoned.log.dirs`, a
+listener's `max.connections`, and its key and trust stores (S-TLS-5). The keys of listeners, the
+other keys of TLS, and those of SASL may not, because their change would need new sockets. Names
+that the table does not have are accepted, as Kafka accepts them for plug-ins.
 After Kafka's `DynamicBrokerConfig` and `DynamicThreadPool`.
 """
 
@@ -123,7 +123,7 @@ def of_listener(name: str) -> str | None:
 
 
 def stores_of(props: Mapping[str, str]) -> dict[str, str]:
-    """Those of some properties that are about key and trust stores of listeners."""
+    """Return the properties that are about key and trust stores of listeners."""
     return {name: text for name, text in props.items() if of_listener(name) in STORE_KEYS}
 
 

@@ -36,13 +36,13 @@ from typing import Any, Final, TypeAlias
 
 PURE_VARIABLE: Final = "PYKAFKALOG_PURE"
 LIBRARY: Final = "pykafkalog.compiled__mypyc"
-"""The library of all compiled modules; what is imported by a module's name is a stub before it."""
+"""The library of all compiled modules; the file with a module's name is a stub before it."""
 NOTES: Final = "notes.json"
 """Holds `Notes`."""
 Note: TypeAlias = tuple[int, int, str]
 """Size, time of the last change in nanoseconds, and SHA-256 of a file."""
 Notes: TypeAlias = dict[str, dict[str, Note]]
-"""Of "sources", by their paths in the checkout; of "made", by their paths in the directory."""
+"""The notes of "sources" by their paths in the checkout, of "made" by those in the directory."""
 _ROOT: Final = Path(__file__).resolve().parents[1]
 
 
@@ -84,7 +84,7 @@ def form_that_runs() -> str:
 
 
 def keep_to_sources() -> None:
-    """Have later imports pass over compiled modules beside the sources, if that is asked for."""
+    """Have later imports pass over compiled modules beside the sources, if these are wanted."""
     if _sources_are_wanted():
         sys.meta_path.insert(0, _SourcesOnly())
 
@@ -94,7 +94,7 @@ def _sources_are_wanted() -> bool:
 
 
 def compiled_directory(root: Path) -> Path:
-    """Where modules that are compiled in a checkout are looked for."""
+    """The directory in which modules that are compiled in a checkout are looked for."""
     return root / "build" / "compiled" / EXTENSION_SUFFIXES[0].strip(".").partition(".")[0]
 
 

@@ -1,4 +1,5 @@
-"""Where the broker listens and what it advertises: `listeners`, `advertised.listeners`.
+"""The endpoints at which the broker listens, and those that it advertises: `listeners`,
+`advertised.listeners`.
 
 Rules and error messages are those of Kafka's `SocketServerConfigs.listenerListToEndPoints` and
 `CoreUtils`. A host may be empty (all interfaces), a name, an IPv4 address or an IPv6 address in
@@ -24,7 +25,7 @@ class Listener:
     """One endpoint. `host` is empty for all interfaces; an IPv6 address has no brackets."""
 
     name: str
-    """In upper case, as Kafka normalizes listener names."""
+    """The name in upper case, as Kafka normalizes listener names."""
     host: str
     port: int
     protocol: str

@@ -1,4 +1,4 @@
-"""What the listeners that authenticate by SASL offer, and as whom this broker logs in to others.
+"""SASL settings of the listeners that authenticate by it, and of this broker's login to others.
 
 A key of one mechanism is `listener.name.<listener>.<mechanism>.<key>`, listener and mechanism in
 lower case. Most of these keys may be set without the mechanism, for all of a listener's, or plainly
@@ -28,7 +28,7 @@ PLAIN: Final = "PLAIN"
 OAUTHBEARER: Final = "OAUTHBEARER"
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER)
-"""Those that this broker has."""
+"""The mechanisms that this broker has."""
 
 _CHECK: Final = "sasl.server.callback.handler.class"
 _JAAS: Final = "sasl.jaas.config"
@@ -116,14 +116,14 @@ class SaslSettings:
     """One listener that authenticates by SASL."""
 
     mechanisms: tuple[MechanismSettings, ...]
-    """In the order in which they are offered."""
+    """The mechanisms, in the order in which the listener offers them."""
     max_receive_bytes: int
-    """Of a request, before the connection has authenticated."""
+    """The greatest size of a request before the connection has authenticated, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginSettings:
-    """As whom this broker logs in to others."""
+    """The credentials with which this broker logs in to others."""
 
     mechanism: str
     user: str
@@ -133,10 +133,10 @@ class LoginSettings:
 def login_settings(
     listener: Listener, values: Mapping[str, Any], props: Mapping[str, str]
 ) -> LoginSettings:
-    """Return as whom this broker logs in to the listener of others that has the same name.
+    """Return the credentials for the listener of other brokers that has the same name.
 
-    `sasl.mechanism.inter.broker.protocol` and the `username` and `password` of that mechanism's
-    `sasl.jaas.config`, as in Kafka. Raises ConfigError.
+    They are `sasl.mechanism.inter.broker.protocol` and the `username` and `password` of that
+    mechanism's `sasl.jaas.config`, as in Kafka. Raises ConfigError.
     """
     keys = _Keys(listener, values, props)
     name = values["sasl.mechanism.inter.broker.protocol"]

@@ -6,9 +6,9 @@ keystrokes. So on a terminal they are shown as `less` shows them: `^[` for escap
 those that turn the direction of the text, `<9B>` for a byte that is not UTF-8. A pipe or a file
 gets the bytes as they are.
 
-`terminals_made_safe` does this for all that a program prints. What writes escape sequences of its
-own (colours, progress) writes past it, to `unshown(stream)` or `console()`, and passes foreign text
-through `shown`, `shown_line` or `marked` itself.
+`terminals_made_safe` does this for all that a program prints. Code that writes escape sequences of
+its own (colours, progress) writes past it, to `unshown(stream)` or `console()`, and passes foreign
+text through `shown`, `shown_line` or `marked` itself.
 """
 
 import io

@@ -14,7 +14,7 @@ _NOT_IN_PATHS: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff
 
 
 class ZooKeeperAddress(NamedTuple):
-    """Where a cluster's tree is."""
+    """The servers that have a cluster's tree, and its path there."""
 
     servers: tuple[tuple[str, int], ...]
     chroot: str

@@ -1,1 +1,1 @@
-"""What can be built on the broker, whole: run from a checkout, not installed."""
+"""Whole programs that are built on the broker: run from a checkout, not installed."""

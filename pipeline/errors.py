@@ -1,4 +1,4 @@
-"""The exception that a pipeline command ends with when it cannot do what was asked."""
+"""The exception that ends a pipeline command when it cannot do its work."""
 
 
 class PipelineError(Exception):

@@ -2,8 +2,8 @@
 
 So a user who reads topics through Spark needs no second set of settings (logins, stores of keys).
 
-A call from Python to the JVM takes a tenth of a millisecond. What needs many, for each record or
-each config, is therefore a few lines of Java, which `compiled` makes a function of.
+A call from Python to the JVM takes a tenth of a millisecond. Work that needs many calls, for each
+record or each config, is therefore a few lines of Java, which `compiled` makes into a function.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

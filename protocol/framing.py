@@ -60,7 +60,7 @@ class RequestHeader(NamedTuple):
     correlation_id: int
     client_id: str | None
     body_offset: int
-    """Where in the buffer the request itself begins."""
+    """The position in the buffer at which the request itself begins."""
 
 
 class UnsupportedVersion(ProtocolError):

@@ -82,9 +82,9 @@ def _position(place: Place) -> Position:
 class TopicReader:
     """Records of topics as Arrow data (needs pyarrow: the extras `sql` and `spark` have it).
 
-    Columns are `SCHEMA`'s, those of Spark's kafka source; control records are no rows. Where it is
-    named, there is `timestampMs`, too: any timestamp of Kafka's, in milliseconds. Every method
-    reads the directories anew, and raises `ScanError` (`UnknownTopic`, `CorruptLog`,
+    Columns are `SCHEMA`'s, those of Spark's kafka source; control records are no rows. If a caller
+    names `timestampMs`, that is a column too: any timestamp of Kafka's, in milliseconds. Every
+    method reads the directories anew, and raises `ScanError` (`UnknownTopic`, `CorruptLog`,
     `RecordsGone`, `TimestampOutOfRange`, …), CheckpointError, OSError.
     """
 

@@ -1,4 +1,4 @@
-"""What the transaction indexes of a log directory have to hold, written beside recovery points.
+"""The checksums of a log directory's transaction indexes, written beside the recovery points.
 
 A transaction index that was emptied, cut or lost looks like one of a segment without aborted
 transactions, and committed readers would get aborted records. So the checksums of the indexes are
@@ -63,9 +63,9 @@ class NotedAborted(NamedTuple):
     point: int
     """The recovery point that the line was written with."""
     segments: Mapping[int, NotedSegment]
-    """By base offset."""
+    """The segments by base offset."""
     line: str
-    """As it stands in the file."""
+    """The line as it stands in the file."""
 
     def fits(self, topic_id: bytes, recovery_point: int, *, clean: bool) -> bool:
         """Whether the line may be believed for a log with this id and recovery point (rule 1)."""
@@ -92,7 +92,7 @@ def line_of(
 
 
 def word_of(base_offset: int, checksum: Checksum | None) -> str:
-    """What a line says of one segment."""
+    """The word of a line that describes one segment."""
     if checksum is None:
         return f"{base_offset}:{_NOT_KNOWN}"
     if checksum == NO_ABORTED:

@@ -1,11 +1,11 @@
-"""Who appends to a log, which decides the checks in the log and in its producer state."""
+"""The origin of an append, which decides the checks in the log and in its producer state."""
 
 from enum import Enum
 from typing import Final
 
 
 class AppendOrigin(Enum):
-    """Who appends a batch (`org.apache.kafka…AppendOrigin`)."""
+    """The origin of an appended batch (`org.apache.kafka…AppendOrigin`)."""
 
     CLIENT = "client"
     """A produce request: nothing is trusted."""
@@ -17,4 +17,4 @@ class AppendOrigin(Enum):
 
 CLIENT: Final = AppendOrigin.CLIENT
 REPLICATION: Final = AppendOrigin.REPLICATION
-"""For each append, because looking up an attribute of an enum costs a call."""
+"""Appends use these names, because looking up an attribute of an enum costs a call."""

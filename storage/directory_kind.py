@@ -36,11 +36,11 @@ _OF_A_LOG_DIR = frozenset(
 )
 _OF_A_PARTITION = frozenset((PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT))
 _OF_A_DISK = frozenset((LOCK_FILE, "lost+found"))
-"""What a new log directory may contain: a released lock file; `lost+found` of a mounted volume."""
+"""Names in a new log directory: a released lock file, and `lost+found` of a mounted volume."""
 
 
 class DirectoryKind(Enum):
-    """What a directory is, for Kafka."""
+    """The kind of a directory, for Kafka."""
 
     LOG_DIR = "a log directory"
     PARTITION = "a partition's directory"
@@ -49,7 +49,7 @@ class DirectoryKind(Enum):
 
 
 def directory_kind(fs: FileSystem, path: str) -> DirectoryKind:
-    """Tell what the directory at `path` is, by its names only. Raises OSError."""
+    """Return the kind of the directory at `path`, judged by the names in it. Raises OSError."""
     names = fs.list_dir(path)
     if not set(names) - _OF_A_DISK:
         return DirectoryKind.EMPTY

@@ -104,7 +104,7 @@ class LeaderEpochCache:
         return self._epochs[slot - 1] if slot else None
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """Where the records of `epoch` end in this log (S-READ-12): (epoch, end offset).
+        """The end of the records of `epoch` in this log (S-READ-12): (epoch, end offset).
 
         A. the undefined epoch, or one above the latest: (-1, -1).
         B. the latest epoch: the log end offset.

@@ -1,4 +1,4 @@
-"""What can go wrong in storage, sorted by who has to act.
+"""The errors of storage, sorted by who has to act.
 
 * `StorageError`: the disk failed. The log directory goes offline; clients get
   KAFKA_STORAGE_ERROR (S-REC-11).

@@ -18,9 +18,9 @@
     version: 0
     topic_id: <22 characters>
 
-`.lock` keeps Kafka and this broker apart, and two of this broker. Who removes the file while a
-broker runs lets Kafka in, as with two Kafkas; a second broker of this kind stays out, because the
-directory itself is locked as well (not on NFS).
+`.lock` keeps a second broker out, Kafka's or this one. If a person removes the file while a broker
+runs, Kafka can use the directory too, as with two Kafkas; a second broker of this kind cannot,
+because the directory itself is locked as well (not on NFS).
 
 `.kafka_cleanshutdown` was empty up to Kafka 3.6; now it holds `{"version":0,"brokerEpoch":<n>}`.
 Its existence alone means a clean stop.
@@ -145,7 +145,7 @@ def reconcile(
     """The identity all log directories agree on, or the broker must not start (S-START-6).
 
     `stored` is directory to content (None: a new directory); `node_id` and `cluster_id` are what
-    the configuration or the cluster says, -1 and None where they say nothing. Ids that neither has
+    the configuration or the cluster gives, -1 and None if they give none. Ids that neither has
     are None in the result, which has the newest stored version (1 if none) and no directory id.
 
     Raises InconsistentBrokerId, InconsistentClusterId.

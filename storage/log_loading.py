@@ -70,7 +70,7 @@ class LoadJob:
     random: Random
     producer_expiration_ms: int
     aborted: NotedAborted = NOTHING_NOTED
-    """What its transaction indexes have to hold."""
+    """The checksums that its transaction indexes must have."""
     is_future: bool = False
     """The directory is the copy of a log that was being moved here."""
     sync_above_s: float = math.inf
@@ -79,7 +79,7 @@ class LoadJob:
     """The recovery point that a checkpoint may name now; set by `run`, in its thread."""
     line: str = ""
     """The log's line of `storage.aborted_checkpoint` for `synced_to`, "" for none; set by `run`, in
-    its thread. Once `log` is set, that is asked instead."""
+    its thread. Once `log` is set, its own line counts instead."""
     log: Log | None = None
     error: OSError | None = None
 

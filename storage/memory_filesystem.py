@@ -1,6 +1,6 @@
 """A disk in memory: `log.dirs=memory:`, tests and simulations; the contract is `OsFileSystem`'s.
 
-As on a disk, names are apart from files, so an open file survives unlink and rename (S-RET-7), and
+Names are apart from files, as on a disk, so an open file survives unlink and rename (S-RET-7), and
 a mapping shows the file's bytes. Nothing outlives the process, syncing does nothing, and a file has
 no descriptor (replies are read instead of sent by sendfile).
 
@@ -215,10 +215,10 @@ class MemoryFileSystem:
         # By path, so that only renaming or removing a directory walks the tree.
         self._directories: dict[str, Entries] = {"/": {}, ".": {}}
         self._locks: dict[str, MemoryFile] = {}
-        """By directory, the file that was locked there last."""
+        """The file that was locked last in a directory, by directory."""
 
     def _before(self, operation: str, path: str) -> None:
-        """Called ahead of every operation, which raises what this raises."""
+        """Every operation calls this first, and raises what this raises."""
 
     def _begin(self, operation: str, path: str) -> str:
         path = normpath(path)

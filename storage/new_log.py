@@ -32,7 +32,7 @@ class NewDirectory(NamedTuple):
 def make_directories(fs: FileSystem, wanted: Iterable[NewDirectory]) -> list[NewDirectory]:
     """Make directories with the files of empty logs, up to the first that fails; return them.
 
-    What exists already is left out. Never raises.
+    A directory that exists already is left out. Never raises.
     """
     made = []
     for new in wanted:

@@ -1,4 +1,4 @@
-"""Names on disk: what every file and directory of a log is called, and how names are read back.
+"""Names on disk: those of every file and directory of a log, and how names are read back.
 
 Layout (one directory per partition inside each log directory):
 
@@ -75,7 +75,7 @@ _UNIQUE_LENGTH = 1 + 32
 
 
 class DirState(StrEnum):
-    """What the name of a partition directory says about it."""
+    """The state of a partition directory, by the suffix of its name."""
 
     LIVE = ""
     DELETE = DELETE_DIR_SUFFIX

@@ -106,7 +106,7 @@ def _by_kind(names: Iterable[str]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """What the log directory's files, and its owner, say about one log."""
+    """Facts about one log, from the log directory's files and from its owner."""
 
     config: TopicConfig
     clean: bool
@@ -123,7 +123,7 @@ class LoadOptions:
     with the log's line of `storage.aborted_checkpoint` for that offset."""
     topic_id: bytes = ZERO_UUID
     aborted: NotedAborted = NOTHING_NOTED
-    """What the transaction indexes had to hold when recovery points were written last."""
+    """Checksums of the transaction indexes, from when recovery points were written last."""
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
 
 
@@ -185,8 +185,8 @@ class _Loader:
         self.takes_long = False
         """Recovery has passed `_SYNC_EVERY_S`, so its end is synced as well."""
         self._resumed: ResumePoint | None = None
-        """Where reading began within the segment that holds the recovery point; None: at its base,
-        or no segment holds the point in its middle."""
+        """The place where reading began within the segment that holds the recovery point; None: at
+        its base, or no segment holds the point in its middle."""
 
     def load(self) -> Log:
         sizes = self._sizes()

@@ -3,7 +3,7 @@
     replacement = file.begin(content)     the newest content of the file from now on
     await replacement.finish()            writes it; durable afterwards
 
-What holds
+Guarantees
   1. After a crash the file holds one content, whole; after `finish` no older one than this.
   2. Content begun earlier never replaces content begun later, however long the disk took. So
      content may be written at once while other content of the same file is on its way.

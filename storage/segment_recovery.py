@@ -4,7 +4,7 @@ Each batch is read and its checksum compared; the three indexes, producer state 
 are rebuilt from the good batches. Nothing is cut here and no file but the indexes is changed: the
 loader decides about the bytes after the last good batch and about later segments.
 
-Where to begin
+The place to begin
   A segment is read from its first byte, or, when the recovery point lies in it, from the last index
   entry below that point (`resume_point`). Batches below the point are believed: they were synced
   with their index entries, and a checkpoint never names an offset that was cut off since
@@ -37,12 +37,12 @@ _log = logging.getLogger(__name__)
 
 
 class ResumePoint(NamedTuple):
-    """Where the reading of a segment may begin."""
+    """The place where the reading of a segment may begin."""
 
     offset: int
     """The recovery point: batches below it are good, and producers and epochs know them."""
     position: int
-    """In bytes, of the last indexed batch below `offset`; 0 if none is indexed."""
+    """Position of the last indexed batch below `offset`; 0 if none is indexed."""
     entries: int
     """How many entries the offset index has up to that batch."""
     time_entries: int
@@ -73,7 +73,7 @@ def resume_point(
     time_index_bytes: int,
     noted: Checksum | None = None,
 ) -> ResumePoint | None:
-    """Where to begin in the segment that holds `point`; None: at its first byte. Raises OSError.
+    """The place to begin in the segment that holds `point`; None: its first byte. Raises OSError.
 
     Entries are read one by one, not searched: above the recovery point a power loss may leave
     anything, zeros in the middle included, which would mislead a binary search. `index_bytes` and
@@ -233,7 +233,7 @@ class SegmentRecovery:
         self._known = segment.base_offset if resume is None else resume.offset
         self._resume = resume
         self.ended: Ended | None = None
-        """What follows the last batch; None: a batch with a flaw."""
+        """Why the batches ended; None: a batch has a flaw."""
 
     def run(self) -> int:
         """Return how many bytes follow the last good batch; cuts none of them. Raises OSError."""

@@ -4,7 +4,7 @@ An index entry holds an offset as the distance from the segment's base, in 31 bi
 old Kafka versions could merge segments further apart than that. Batches beyond cannot be indexed,
 so when such a segment is loaded it is cut into several, between two batches.
 
-What holds after a crash (Kafka's `splitOverflowedSegment`, `replaceSegments`)
+States after a crash (Kafka's `splitOverflowedSegment`, `replaceSegments`)
   1. The pieces are written as `.cleaned` files and synced. A start that finds one of those removes
      it: the old segment is still whole.
   2. They are renamed to `.swap`, the last piece first. As long as one `.cleaned` is left, the

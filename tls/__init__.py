@@ -2,9 +2,9 @@
 
 A leaf, because broker and command line need the same: the broker for its listeners, the command
 line to reach them and to make certificates (decision 91). Nothing here waits for a network or knows
-an event loop; what is read is read by a function that the caller hands in.
+an event loop; the caller hands in the function that reads files.
 
-    settings.py     what is asked for: Kafka's `ssl.*` keys as frozen values
+    settings.py     the settings: Kafka's `ssl.*` keys as frozen values
     stores.py       PEM, PKCS12 and JKS, in files or inline, to a private key and certificates
     contexts.py     these to `ssl.SSLContext`s, for servers and clients
     suites.py       Java's names of cipher suites
@@ -12,5 +12,5 @@ an event loop; what is read is read by a function that the caller hands in.
     principals.py   `ssl.principal.mapping.rules`
     authority.py    certificates for trying it
 
-What an operator can put right is a `TlsProblem`, whose text says what is wrong and what to do.
+An error that an operator can correct is a `TlsProblem`; its text says what is wrong and what to do.
 """

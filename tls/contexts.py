@@ -1,13 +1,13 @@
 """`ssl.SSLContext`s from settings, for a listener and for a client.
 
-What Java does and OpenSSL does not by itself:
+The contexts do two things that Java does, and OpenSSL does not do by itself:
 
 * A certificate in the trust store is believed whatever its kind (X509_V_FLAG_PARTIAL_CHAIN).
 * The store's intermediate certificates are sent after the leaf.
 
-TLS 1.2 and 1.3 are served, and nothing older. A client that offers TLS 1.2 though it knows 1.3 is
-refused by OpenSSL, if it says so (TLS_FALLBACK_SCSV) or if somebody between took 1.3 out (the mark
-in the server's random). Renegotiation and compression are off.
+TLS 1.2 and 1.3 are served, and nothing older. OpenSSL refuses a client that offers TLS 1.2 though
+it knows 1.3, if the client marks that (TLS_FALLBACK_SCSV) or if somebody between took 1.3 out (the
+mark in the server's random). Renegotiation and compression are off.
 """
 
 import ssl
@@ -45,13 +45,13 @@ TICKETS: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """What new connections of a listener are served with."""
+    """The context of a listener's new connections."""
 
     context: ssl.SSLContext
     keys: KeyStore
     suites: Suites
     asks_clients: bool
-    """Whether clients are asked for a certificate."""
+    """Whether the broker requests a certificate of clients."""
 
 
 def server_context(settings: ServerSettings, read: Read, now_ms: int) -> ServerContext:
@@ -100,7 +100,7 @@ def client_context(settings: ClientSettings, read: Read) -> ssl.SSLContext:
 
 
 def served(protocols: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of `ssl.enabled.protocols` that are served. Raises TlsProblem if none is."""
+    """The protocols of `ssl.enabled.protocols` that are served. Raises TlsProblem if none is."""
     unknown = [p for p in protocols if p not in SERVED_PROTOCOLS and p not in REFUSED_PROTOCOLS]
     left = tuple(protocol for protocol in SERVED_PROTOCOLS if protocol in protocols)
     if unknown or not left:
@@ -114,7 +114,7 @@ def served(protocols: tuple[str, ...]) -> tuple[str, ...]:
 def _restrict(context: ssl.SSLContext, suites: Suites) -> None:
     versions = [_VERSIONS[protocol] for protocol in suites.protocols]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
-    # An end without TLS' own (close_notify) is told apart from one in order.
+    # The end of a connection without close_notify then raises an error, unlike an orderly end.
     context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
     context.options |= ssl.OP_NO_COMPRESSION
     if suites.ciphers is not None:

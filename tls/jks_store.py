@@ -1,6 +1,6 @@
 """JKS stores, by the purejks package (`jks`), an extra: keytool has made PKCS12 since Java 9.
 
-Of several private keys the first by alias is taken, as Java's key manager of a broker would.
+A store with several private keys gives the first by alias, as Java's key manager of a broker does.
 """
 
 from typing import Any

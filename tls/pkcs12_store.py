@@ -1,6 +1,6 @@
 """PKCS12 stores, by the cryptography package. The types of Java's keytool are among those it reads.
 
-Of several private keys it gives one: a store of a broker holds one.
+A store with several private keys gives one of them: a store of a broker holds one.
 """
 
 from cryptography.exceptions import UnsupportedAlgorithm

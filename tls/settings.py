@@ -1,4 +1,4 @@
-"""What is asked for: Kafka's `ssl.*` keys of one listener, or of a client, as frozen values.
+"""TLS settings: Kafka's `ssl.*` keys of one listener, or of a client, as frozen values.
 
 Passwords are plain text here, and `repr` does not show them.
 """

@@ -1,9 +1,9 @@
 """Key stores and trust stores: PEM, PKCS12 and JKS, in a file or inline.
 
 The rules of which keys go together, and their messages, are those of Kafka's
-`DefaultSslEngineFactory.createKeystore` and `createTruststore`. As Java does, a store is read by
-what it is: a file of type JKS that is PKCS12, as keytool has made them since Java 9, is read as
-PKCS12, and the other way round.
+`DefaultSslEngineFactory.createKeystore` and `createTruststore`. The content of a store decides how
+it is read, as in Java: a file of type JKS that is PKCS12, as keytool has made them since Java 9, is
+read as PKCS12, and the other way round.
 """
 
 from collections.abc import Callable, Iterator
@@ -154,7 +154,7 @@ def _read(read: Read, name: str, path: str) -> bytes:
 
 
 def _kind(content: bytes, prefix: str, path: str, named: str) -> str:
-    """What a store is; PEM must have been named, because no password is asked for then."""
+    """Return the type of a store; PEM must have been named, because PEM has no store password."""
     if content.startswith(_JKS_MARKS):
         found = JKS
     elif content.startswith(_DER_SEQUENCE):

@@ -17,7 +17,7 @@ OF_TLS_1_3: Final = (
     "TLS_CHACHA20_POLY1305_SHA256",
     "TLS_AES_128_GCM_SHA256",
 )
-"""In the order in which OpenSSL prefers them; its names are the same."""
+"""The suites of TLS 1.3, in OpenSSL's order of preference; OpenSSL's names are the same."""
 
 OF_TLS_1_2: Final = {
     "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
@@ -47,14 +47,14 @@ of RSA or an elliptic curve and without parameters for Diffie-Hellman."""
 
 @dataclass(frozen=True, slots=True)
 class Suites:
-    """What `ssl.cipher.suites` asks for."""
+    """The suites that `ssl.cipher.suites` admits."""
 
     protocols: tuple[str, ...]
-    """Those of the enabled versions of TLS that the list has a suite for."""
+    """The enabled versions of TLS for which the list has a suite."""
     ciphers: str | None
-    """For OpenSSL, for TLS 1.2; None: its own."""
+    """The suites of TLS 1.2 in OpenSSL's form; None: its own choice."""
     of_1_3: frozenset[str] | None
-    """Those of TLS 1.3 that are admitted; None: all."""
+    """The suites of TLS 1.3 that are admitted; None: all."""
 
     def admits(self, version: str | None, suite: str) -> bool:
         """Whether a connection of this version with this suite may be used."""

@@ -42,7 +42,7 @@ _OFTEN_SET: Final = (
     *("ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type"),
     *("transaction.timeout.ms", "transactional.id"),
 )
-"""What an unknown name may have been meant for."""
+"""Names that people often set: the error of an unknown name suggests the nearest of them."""
 _NO_NAME: Final = "no such setting"
 _UNKNOWN: Final = re.compile(r'^No such configuration property: "(.*)"$', re.DOTALL)
 _NAMES_OF_ALGORITHMS: Final = "ssl.endpoint.identification.algorithm"
@@ -124,7 +124,7 @@ def _suites(names: str) -> str:
 
 
 def _pem_of(stores: Settings, key_password: str | None) -> Settings:
-    """What is in Java's stores, as librdkafka takes it."""
+    """Return the content of Java's stores as librdkafka takes it."""
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     from tls.problems import TlsProblem

@@ -1,4 +1,4 @@
-"""The exception that a command ends with when it cannot do what was asked."""
+"""The exceptions that end a command when it cannot do its work."""
 
 
 class CommandError(Exception):

@@ -18,7 +18,7 @@ from tools.console import say
 from tools.tables import Coloured, count_of, number, print_table
 
 MANY: Final = 40
-"""Of more partitions than this, the sound ones are only counted, not listed."""
+"""If there are more partitions than this, the sound ones are only counted, not listed."""
 
 _COLOURS: Final = {
     Verdict.SOUND: "green",

@@ -23,8 +23,8 @@ _PROGRAM = re.compile(rb"(?:^|/)pykafkalog-broker$")
 def answers(address: str, timeout_s: float = 2.0) -> bool:
     """Return whether a broker at `host:port` answers ApiVersions without an error.
 
-    One that speaks TLS is asked over TLS; its certificate does not matter here, and if it wants one
-    it is well.
+    A broker that speaks TLS gets the request over TLS. Its certificate does not matter here, and if
+    it requires one of clients, that counts as an answer.
     """
     host, _, port = address.rpartition(":")
     try:
@@ -54,7 +54,7 @@ def asks_versions(connection: socket.socket) -> bool:
 
 
 def speaks_tls(address: tuple[str, int], timeout_s: float) -> bool:
-    """Return whether a broker answers there over TLS, or refuses who shows no certificate."""
+    """Return whether a broker answers there over TLS, or refuses a client without certificate."""
     import ssl  # seldom
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

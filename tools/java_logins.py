@@ -5,7 +5,7 @@
     sasl.oauthbearer.client.credentials.…, sasl.oauthbearer.token.endpoint.url
                                      a token from the issuer
 
-What only Java knows, such as classes and when logins are renewed, is left out.
+Settings that only Java knows, such as classes and the renewal of logins, are left out.
 """
 
 import re

@@ -190,7 +190,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def allocated(opened: OpenedLog) -> str:
-    """What the header of a log says of space that its active segment has beforehand."""
+    """The words for space that a log's active segment has allocated beforehand; "" if none."""
     return f", {size_of(opened.allocated)} more allocated" if opened.allocated else ""
 
 

@@ -2,8 +2,8 @@
 
 librdkafka retries until its timeout and reports only that there was no answer; a person who
 mistyped a port, or a password, wants to know at once. With SASL this logs in, if commands have the
-mechanism themselves. Without, a broker is asked which mechanisms it offers, because one that wants
-a login answers nothing else.
+mechanism themselves. Without SASL it asks a broker for the mechanisms that this offers, because a
+broker that wants a login answers nothing else.
 """
 
 import os
@@ -77,7 +77,7 @@ def _unreachable(server: str, settings: dict[str, Any]) -> str | None:
 
 
 def _refuse_without_login(connection: socket.socket, broker: str, protocol: str) -> None:
-    """Raise LoginRefused if a broker that was asked without SASL wants a login."""
+    """Raise LoginRefused if a broker wants a login on this connection, which is without SASL."""
     try:
         connection.sendall(_SHAKE)
         answer = connection.recv(_LONGEST_ANSWER)

@@ -13,7 +13,7 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\n`{self.prog} --help` tells more.\n")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; unknown arguments of a subcommand are told by that subcommand."""
+        """Parse; the parser of a subcommand reports its own unknown arguments."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
             meant = self._meant(parsed)

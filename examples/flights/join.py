@@ -1,9 +1,9 @@
 """Flights joined with the weather, by airport and hour: the same function for streams and tables.
 
-As a stream (`stream.py` runs it), the join emits a flight without a reading with nulls once the
-watermark has passed its hour, and drops a record that arrives after the watermark. As tables
-(`amend`) it uses all records, so a batch run over the same topics finds the rows that the stream
-had to leave out, and writes only those.
+The join of streams (`stream.py` runs it) emits a flight without a reading with nulls once the
+watermark has passed its hour, and drops a record that arrives after the watermark. The join of
+tables (`amend`) uses all records, so a batch run over the same topics finds the rows that the
+stream had to leave out, and writes only those.
 
 Rows are keyed by the flight's id, and their values depend only on the records that were read. So a
 row that Spark's kafka sink writes twice, because a killed driver repeats its batch, is the same

@@ -53,13 +53,13 @@ _POLL_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What to read and how, for Spark's kafka source."""
+    """The topics to read, and the options to read them with, for Spark's kafka source."""
 
     bootstrap: str
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     starting: dict[str, str] = field(default_factory=lambda: {"startingOffsets": "earliest"})
-    """Where to begin in a partition that was never read."""
+    """The offsets at which to begin in a partition that was never read."""
     read_committed: bool = True
     max_offsets: int = 500_000
     """The most offsets of one batch, over all partitions."""
@@ -215,7 +215,7 @@ class Archiving:
         ranges = batch_ranges(files, parts.place.checkpoint, number)
         for rows in exact_rows(session, parts.source.settings(), ranges):
             rows.coalesce(1).write.mode("append").parquet(aside)
-        # As the source does it: a partition's records in one task, in order.
+        # One task has a partition's records, in order, as the source gives them.
         places = ("topic", "partition")
         rows = session.read.parquet(aside).repartition(max(len(ranges), 1), *places)
         held = is_held(parts.table.latest_ms)

@@ -2,8 +2,8 @@
 
 Avro leaves out what the reader's schema does not have: fields of a record, and symbols of an enum
 that has a default. `grown_avro` adds both to the reader's schema. A new field may be null, and is
-null by default, because records of older schemas lack it. What the reader has and a writer lacks
-stays, so a schema that went back and forth loses no column.
+null by default, because records of older schemas lack it. A field that the reader has and a writer
+lacks stays, so a schema that went back and forth loses no column.
 """
 
 import json

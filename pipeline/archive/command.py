@@ -240,7 +240,7 @@ class _Telling:
             print(f"batch {number}: {records:,} records, {written.records:,} so far", flush=True)
 
     def news(self, news: "News", number: int) -> None:
-        """Report new columns at once; what was dropped is told at the end."""
+        """Report new columns at once; the summary at the end reports dropped fields."""
         from pipeline.showing import print_json
 
         if news.columns and self._args.json:
@@ -316,7 +316,7 @@ def _show(args: argparse.Namespace, written: "Written") -> None:
 
 @contextmanager
 def _told_to_stop() -> Iterator[Callable[[], bool]]:
-    """Yield a function that says whether SIGINT or SIGTERM came; a second one ends the process.
+    """Yield a function that returns whether SIGINT or SIGTERM came; a second one ends the process.
 
     The handler raises no exception: it could interrupt a call to the JVM, and the next call would
     take that call's answer for its own.

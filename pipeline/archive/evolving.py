@@ -1,11 +1,11 @@
-"""Decodes batch after batch while the values get new fields, and tells what became of these.
+"""Decodes batch after batch while the values get new fields, and reports what became of these.
 
 Each batch is looked at before it is decoded: JSON for fields that the schema does not have, Avro
 for schema ids whose schemas have such. Then, by choice (`NewFields`),
 
 * columns: the schema grows. It is stored before the batch is written, so a batch that is repeated
-  finds its fields known and is decoded in the same way. What cannot be a column is refused.
-* refuse: such a value is not as declared.
+  finds its fields known and is decoded in the same way. A field that cannot be a column is refused.
+* refuse: a value with such a field is not as declared.
 * drop: the fields are left out, and the records that lost some are counted.
 """
 
@@ -24,11 +24,11 @@ from pipeline.archive.values import ERROR, TIME_ERROR, Decoding, Known, inferred
 from pipeline.archive.written import News
 
 NAMED: Final = 20
-"""The most names of dropped fields that are told."""
+"""The most names of dropped fields that a batch reports."""
 
 
 class NewFields(StrEnum):
-    """What becomes of fields that the table does not have."""
+    """The treatment of fields that the table does not have."""
 
     COLUMNS = "columns"
     REFUSE = "refuse"
@@ -75,11 +75,11 @@ class Evolving:
             F.count_if(F.size(unknown_fields(F.col("parsed"), schema)) > 0).alias("new"),
         ).first()
         if not row["new"]:
-            # What is odd is no JSON at all, or names a field twice.
+            # An odd value is no JSON at all, or names a field twice.
             return Known(strictly=row["odd"] > 0, drops=True), News()
         if self._choice is NewFields.REFUSE:
             return Known(), News()
-        # Nor does a value that is not taken.
+        # A value that is not taken adds no field.
         taken = self.decoding.apply(
             frame.select(
                 "key",

@@ -1,7 +1,7 @@
 """The schema of an archive's values: described by the first start, and kept beside the table.
 
-A later start uses what is kept. What it is given by `--json-schema` or `--avro-schema` must agree
-with that, and may add fields to it: so a new field gets the type that its owner wants.
+A later start uses the kept schema. The schema that `--json-schema` or `--avro-schema` gives must
+agree with it, and may add fields to it: so a new field gets the type that its owner wants.
 """
 
 import argparse

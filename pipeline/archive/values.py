@@ -119,7 +119,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a batch before it is decoded (`pipeline.archive.evolving`)."""
+    """Facts about a batch that are known before it is decoded (`pipeline.archive.evolving`)."""
 
     strictly: bool = True
     """Whether a JSON value may have a field that the schema does not have, or one field twice."""
@@ -128,7 +128,7 @@ class Known:
     written_as: Mapping[int, str] = field(default_factory=dict)
     """The Avro schemas by the ids that the values have."""
     refused: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """Of the ids whose values are not taken, the fields that have no column."""
+    """The fields that have no column, by the ids whose values are not taken."""
 
 
 def _lost(text: Any, schema: DataType, drops: bool) -> Any:

@@ -9,10 +9,10 @@ from pipeline.archive.tables.table import WrittenFile
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a batch had that the schema before it did not have."""
+    """The fields of a batch that the schema before it did not have."""
 
     columns: tuple[str, ...] = ()
-    """New columns; of JSON with their types."""
+    """New columns; those of JSON with their types."""
     dropped: int = 0
     """Records whose value lost fields."""
     names: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run has done for a target partition."""
+    """The result of a run for one target partition."""
 
     topic: str
     partition: int
@@ -49,7 +49,7 @@ def outcomes_of(
     for extent in found:
         place = (extent.topic, extent.partition)
         result = sent.get(place)
-        # What a task skipped, an attempt of this run at the same task had sent.
+        # Another attempt of this run at the same task had sent the rows that this one skipped.
         rows = 0 if result is None else result.sent + result.skipped
         now = before[place] if result is None else result.next_position
         outcomes.append(

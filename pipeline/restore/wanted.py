@@ -22,7 +22,7 @@ OPEN: Final = {
     "message.timestamp.before.max.ms": str(2**63 - 1),
 }
 _ALWAYS: Final = ("retention.ms", "retention.bytes")
-"""Of `OPEN`, those that every version of Kafka knows."""
+"""The configs of `OPEN` that every version of Kafka knows."""
 OF_CLUSTER: Final = re.compile(
     r"min\.insync\.replicas|.*\.replication\.throttled\.replicas|remote\..*|local\.retention\..*"
     r"|message\.timestamp\.difference\.max\.ms"

@@ -12,7 +12,7 @@ Columns and options are those of Spark's kafka source (`options`). One Spark tas
 or a part of a large one (`storage.reader.scan`), and hands Arrow record batches to the JVM. The
 directories, or copies of them, must have the same paths on the driver and on every executor.
 
-Spark tells a Python source no columns. So a job that does not need all of them should name its own
+Spark names a Python source no columns. So a job that does not need all of them should name its own
 as the schema, `.schema("offset long, value binary")`: other columns are then not decoded. Ranges
 are options; `batch` says when conditions decide what is read.
 """
@@ -36,8 +36,8 @@ _WRAPPER: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 def _choose_python(context: Any) -> None:
     """Have local workers run this interpreter; Spark's default is the first python3 of the path.
 
-    Where `PYSPARK_PYTHON` names one, or workers are elsewhere, it stays. Then it has to have this
-    package: Spark would end in a traceback of Java's at the first read. Raises RuntimeError.
+    If `PYSPARK_PYTHON` names one, or workers are elsewhere, that interpreter stays. It has to have
+    this package: Spark would end in a traceback of Java's at the first read. Raises RuntimeError.
     """
     if "PYSPARK_PYTHON" not in os.environ and context.master.startswith("local"):
         context.pythonExec = sys.executable

@@ -23,8 +23,8 @@ class PyKafkaLogDataSource(DataSource):  # type: ignore[misc]
     def schema(self) -> StructType:
         """Return the schema of a job that names no columns. Raises BadOption."""
         with telling():
-            # Whether the query is a stream is not known yet. What is wrong in either is said here,
-            # where the job is built: a stream says it in a thread of Java.
+            # Whether the query is a stream is not known yet. Options that are wrong in both kinds
+            # raise here, where the job is built: a stream raises in a thread of Java.
             return full_schema(headers=parse_options(self.options, streaming=None).include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -40,7 +40,7 @@ class PyKafkaLogDataSource(DataSource):  # type: ignore[misc]
             return kind(options, columns_of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return the reader of a streaming query, which raises BadOption when it is asked."""
+        """Return the reader of a streaming query, whose methods raise BadOption for bad options."""
         forget_archives()
         try:
             options = parse_options(self.options, streaming=True)

@@ -2,8 +2,8 @@
 
 In addition, `log.dirs` names the log directories, and options that only a client needs (`kafka.…`,
 `_OF_CLIENTS`) are ignored, so that a job can change from one source to the other by the format's
-name. What the kafka source refuses is refused, and so is any other unknown option: with a misspelt
-one, a job would read something else.
+name. Options that the kafka source refuses are refused, and so is any other unknown option: with a
+misspelt one, a job would read something else.
 """
 
 import json
@@ -118,7 +118,7 @@ class SourceOptions:
     min_offsets_per_trigger: int | None
     max_trigger_delay_s: float
     min_partitions: int
-    """As many tasks, if there are as many offsets; 0: no least number."""
+    """The least number of tasks, if there are as many offsets; 0: no least number."""
     push_down_predicate: bool
     """Whether a batch reads only what the conditions of its query leave."""
 
@@ -188,7 +188,7 @@ def _check_name(name: str) -> None:
     if lower in _REFUSED:
         raise BadOption(f"the option {name} is not supported: {_REFUSED[lower]}")
     if lower.startswith("kafka."):
-        # Of a client's options only this one decides which records there are.
+        # Only this one of a client's options decides which records there are.
         if lower != _ISOLATION and get_close_matches(lower, [_ISOLATION], cutoff=0.85):
             raise BadOption(f"unknown option {name}; is {_ISOLATION} meant?")
     elif lower not in _NAMES:
@@ -231,7 +231,7 @@ def _topics(subscribe: str | None, pattern: str | None, assign: str | None) -> d
             re.compile(pattern)
         except re.error as error:
             raise BadOption(f"subscribePattern: {error}") from None
-        # As for a client of a broker, a pattern never means the topics that coordinators write.
+        # A pattern never means the topics that coordinators write, as for a client of a broker.
         flags = re.match(r"(?:\(\?[aiLmsux]+\))*", pattern)
         assert flags is not None
         return {"pattern": rf"{flags[0]}(?!(?:{_INTERNAL})\Z)(?:{pattern[flags.end() :]})"}

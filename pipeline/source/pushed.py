@@ -1,4 +1,4 @@
-"""What the conditions of a query say about which part of the log is needed.
+"""The part of the log that a query needs, by its conditions.
 
     where partition = 3 and offset >= 1000 and timestamp < timestamp '2026-01-01'
 
@@ -47,7 +47,7 @@ class Pushed:
 
     numbers: dict[str, Interval] = field(default_factory=lambda: {n: Interval() for n in _NUMBERS})
     values: dict[str, set[Any]] = field(default_factory=dict)
-    """By column: it has one of these."""
+    """The values that a column may have, by column."""
 
     def __bool__(self) -> bool:
         return bool(self.values) or any(one != Interval() for one in self.numbers.values())

@@ -2,7 +2,7 @@
 
 Offsets have the kafka source's form: `{"orders": {"0": 17}}` is the first offset that was not read.
 
-From Spark 4.2 on, Spark tells a Python source where the query stands and how much the trigger wants
+From Spark 4.2 on, Spark gives a Python source the end of the last batch and the trigger's limit
 (`latestOffset(start, limit)`), and `availableNow` ends at the offsets that were the latest when the
 query started. So limits and triggers mean what they mean for the kafka source.
 
@@ -80,9 +80,9 @@ class LogStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         self._monotonic = monotonic
         self._initial: Positioned | None = None
         self._latest: Positioned | None = None
-        """What was the latest when Spark last asked."""
+        """The latest offsets when Spark last asked."""
         self._firsts: Positioned = {}
-        """What was the first then."""
+        """The first offsets at that time."""
         self._stands_at: Told = {}
         """The end of the last batch."""
         self._has_begun = False
@@ -219,10 +219,10 @@ if SupportsTriggerAvailableNow is not None:
 
 
 class RefusedStream(DataSourceStreamReader):  # type: ignore[misc]
-    """In place of a reader whose options are wrong.
+    """Stands in for a reader whose options are wrong.
 
-    Spark says an error of a method, but instead of one of `streamReader` it says another: its
-    runner uses the reader that there is none of.
+    Spark reports an error of a reader's method. It replaces an error of `streamReader` by another,
+    because its runner then uses a reader that does not exist.
     """
 
     def __init__(self, error: BadOption) -> None:
@@ -263,7 +263,7 @@ def limited(begins: Positioned, latest: Positioned, most: int) -> dict[TopicPart
     """Return ends for at most `most` offsets from `begins` on, in proportion to the lags."""
     sizes = {where: max(latest[where] - begins[where], 0) for where in latest}
     total = sum(sizes.values())
-    ends = dict(latest)  # also of a log that became shorter: that is told as a loss
+    ends = dict(latest)  # also of a log that became shorter, which is reported as a loss
     for where, size in sizes.items():
         if total > most and size:
             ends[where] = begins[where] + min(size, max(most * size // total, 1))

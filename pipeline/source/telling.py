@@ -1,4 +1,4 @@
-"""What goes wrong is told in a sentence, as far as Spark lets a source say it.
+"""Reports an error in a sentence, as far as Spark lets a source do so.
 
 Spark puts the whole traceback of its Python process into the message of the error that a user sees.
 It leaves that out of a process whose environment has a certain variable. A process ends with such

@@ -58,7 +58,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """What would be left if the topic were compacted now, to its end.
+    """The records that would be left if the topic were compacted now, to its end.
 
     A broker does not clean the active segment and the last `min.compaction.lag.ms`, so it keeps
     more. Bytes are uncompressed, as in `Sizes`.
@@ -85,7 +85,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
-    """What only the files of a topic show: batches, and the outcomes of transactions."""
+    """Facts that only the files of a topic show: batches, and the outcomes of transactions."""
 
     file_bytes: int
     """Bytes of whole batches on the disk."""
@@ -145,7 +145,7 @@ class Stats:
     """The statistics of all topics."""
 
     source: str
-    """Where the records were read, in words."""
+    """The place where the records were read, in words."""
     topics: tuple[TopicStats, ...]
     """The topics that have records, sorted by name."""
 

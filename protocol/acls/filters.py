@@ -11,7 +11,7 @@ from protocol.acls.vocabulary import Operation, PatternType, PermissionType, Res
 
 
 class RuleFilter(NamedTuple):
-    """What a rule must have to be selected."""
+    """The conditions that a rule must meet to be selected."""
 
     resource_type: ResourceType = ResourceType.ANY
     resource_name: str | None = None
@@ -23,7 +23,7 @@ class RuleFilter(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether a code of it is none that is known."""
+        """Whether one of its codes is unknown."""
         words = self.resource_type, self.pattern_type, self.operation, self.permission_type
         return 0 in words
 

@@ -28,7 +28,7 @@ from protocol.acls.vocabulary import Operation, PatternType, PermissionType, Res
 
 
 class Ground(StrEnum):
-    """What decides where no rule does; the values are Kafka's words."""
+    """The ground of a decision that no rule makes; the values are Kafka's words."""
 
     SUPER_USER = "SuperUser"
     DEFAULT_ALLOW = "DefaultAllow"
@@ -64,7 +64,7 @@ _Client = tuple[str, str]
 
 
 class _Grant:
-    """What rules of one pattern say of one client: bits of operations."""
+    """The operations that rules of one pattern allow and deny to one client, as bits."""
 
     __slots__ = ("allowed", "denied")
 
@@ -82,7 +82,7 @@ class RuleIndex:
         self._patterns: dict[Pattern, dict[_Client, _Grant]] = {}
         self._clients: dict[tuple[ResourceType, _Client], dict[Pattern, _Grant]] = {}
         self._prefix_lengths: dict[ResourceType, dict[int, int]] = {}
-        """To the number of patterns, the longest first."""
+        """The number of patterns by the length of their prefix, the longest first."""
         self._hosts = HostPatterns()
         self._size = 0
         for rule in rules:

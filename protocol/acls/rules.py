@@ -11,7 +11,7 @@ from protocol.acls.vocabulary import (
 )
 
 WILDCARD: Final = "*"
-"""As a literal name: every resource of the type; as a host: every address."""
+"""Every resource of the type, as a literal name; every address, as a host."""
 WILDCARD_PRINCIPAL: Final = "User:*"
 """Every principal, of whatever type."""
 CLUSTER_NAME: Final = "kafka-cluster"

@@ -33,7 +33,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What is done with a resource."""
+    """An operation on a resource."""
 
     UNKNOWN = 0
     ANY = 1

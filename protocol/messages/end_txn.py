@@ -1,8 +1,8 @@
 """EndTxn (key 26): commit or abort a transaction.
 
 * v2 may answer PRODUCER_FENCED; v3 is flexible; v4 may answer TRANSACTION_ABORTABLE.
-* v5 returns the producer id and epoch to go on with: the epoch rises with every transaction
-  (KIP-890).
+* v5 returns the producer id and epoch for the next transaction: the epoch rises with every
+  transaction (KIP-890).
 """
 
 from protocol.api_keys import ApiKey

@@ -1,7 +1,7 @@
 """InitProducerId (key 22): obtain a producer id and epoch.
 
 * v2 is flexible.
-* v3 lets a producer bring its id and epoch, to go on with the next epoch (KIP-360).
+* v3 lets a producer bring its id and epoch, to get the next epoch (KIP-360).
 * v4 may answer PRODUCER_FENCED, v5 TRANSACTION_ABORTABLE.
 
 v6 (two-phase commit, KIP-939) is unstable in Kafka 4.3 and not declared.

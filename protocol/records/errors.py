@@ -1,4 +1,4 @@
-"""What can be wrong with a record batch: a class for each error code that clients get.
+"""The flaws of a record batch: a class for each error code that clients get.
 
 `storage.log.opening.code_of` maps each class to its code. This room raises nothing else for bad
 bytes.

@@ -30,7 +30,7 @@ LAYOUT: Final = {
 
 
 def position_of(field: str) -> int:
-    """Where a field begins in a batch."""
+    """The position at which a field begins in a batch."""
     names = list(LAYOUT)
     return struct.calcsize(">" + "".join(LAYOUT[name] for name in names[: names.index(field)]))
 
@@ -68,7 +68,7 @@ MIN_LEGACY_SIZE: Final = 14
 
 
 class TimestampType(IntEnum):
-    """Who dated the records: the producer, or the log when it appended them."""
+    """The source of records' timestamps: the producer, or the log when it appended them."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
@@ -137,7 +137,7 @@ class BatchHeader:
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who dated the records."""
+        """The source of the records' timestamps."""
         if self.attributes & TIMESTAMP_TYPE_BIT:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME

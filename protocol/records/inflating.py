@@ -7,17 +7,18 @@ The greatest size of a piece is known before it is inflated, so nineteen kilobyt
 inflate to hundreds of megabytes take the memory of one piece. `decompress` joins the pieces. Both
 are bounded by `max_size`: a client chooses what the broker inflates.
 
-This is the only decoder: what a producer was told is valid, the cleaner, every reader and the tools
-read alike. It takes the forms that Kafka's takes and refuses the others, because Kafka's consumers
-read the same bytes (decision 22; `tests/support/compressed_forms.py` lists the forms).
+This is the only decoder, so the cleaner, every reader and the tools read all data that the broker
+accepts from producers. It takes the forms that Kafka's takes and refuses the others, because
+Kafka's consumers read the same bytes (decision 22; `tests/support/compressed_forms.py` lists the
+forms).
 
-* gzip    members, one after the other. What follows one and is none is ignored, as Java ignores it.
+* gzip    members, one after the other. Other bytes behind a member are ignored, as in Java.
 * snappy  snappy-java's frame, or a raw block. A block is inflated whole, as the library offers
           nothing else. No block inflates to more than `_SNAPPY_RATIO` times its bytes, so one that
           claims more is refused unread. Up to three bytes behind the last block are ignored.
-* lz4     one frame of independent blocks. What follows it, or a block of no bytes, is ignored, and
-          its content checksum is not checked. In format 0 the header checksum is not checked
-          either (`compression`).
+* lz4     one frame of independent blocks. Bytes behind it, or behind a block of no bytes, are
+          ignored, and its content checksum is not checked. In format 0 the header checksum is not
+          checked either (`compression`).
 * zstd    frames, also skippable ones, one after the other. The library limits the window that a
           frame may ask for to 128 MB, as Java's does. A frame behind the first that ends before it
           has given a byte is ignored.

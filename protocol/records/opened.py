@@ -37,7 +37,7 @@ class Chunk(NamedTuple):
     payload: bytes
     """The records and nothing else, uncompressed."""
     starts: "Ints"
-    """Where each begins in `payload`, and after these the end of the last."""
+    """The position at which each begins in `payload`, and after these the end of the last."""
     is_last: bool
     """Whether this chunk holds the last record that the header claims."""
 

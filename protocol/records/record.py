@@ -33,7 +33,7 @@ def iter_records(
     control records (see `control`). Raises CorruptBatch, InvalidRecord, UnsupportedCompression, at
     the first record or later ones; a batch inflating beyond `max_size` bytes is an InvalidRecord.
 
-    Large and compressed batches are opened chunk by chunk, as far as records are asked for. Without
+    Large and compressed batches are opened chunk by chunk, as far as the caller iterates. Without
     `with_headers` headers are skipped, so that one record cannot make millions of objects.
     """
     header = read_header(buf, pos)

@@ -41,7 +41,7 @@ class RecordColumns(NamedTuple):
     key_lengths: Ints
     """-1 for a null key."""
     key_starts: Ints
-    """Where the key's bytes begin in the payload."""
+    """The position at which the key's bytes begin in the payload."""
     value_lengths: Ints
     """-1 for a null value."""
     value_starts: Ints

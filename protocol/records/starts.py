@@ -31,7 +31,7 @@ _STEP: Final = 0.17
 
 
 _LOST: Final = 1 << 40
-"""A position beyond every payload. What rounds add to it never overflows."""
+"""A position beyond every payload. Rounds add to it without overflow."""
 
 _table: list[Ints] = []
 
@@ -125,7 +125,7 @@ def _behind_long(data: npt.NDArray[np.uint8], at: Ints) -> Ints:
 
 
 def _distances() -> Ints:
-    """By the first two bytes of a length, big end first: bytes from there to the next record."""
+    """Bytes from a length to the next record, by the length's first two bytes, big end first."""
     if not _table:
         distances_ = np.array(distances(), np.int64).reshape(-1)
         distances_[distances_ == FAR] = _LOST

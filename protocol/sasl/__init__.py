@@ -1,8 +1,8 @@
-"""What clients and brokers say to each other within SASL, mechanism by mechanism. Pure.
+"""The messages of clients and brokers within SASL, mechanism by mechanism. Pure.
 
 `plain` (RFC 4616), `scram` and `scram_messages` (RFC 5802, RFC 7677), `oauthbearer` (RFC 7628).
 Both sides are here: the broker parses what clients build, and brokers and the command line are
-clients themselves (`conversations`). Each file says what is Kafka's.
+clients themselves (`conversations`). Each file names what is Kafka's own.
 """
 
 from typing import Final
@@ -12,4 +12,4 @@ LONGEST: Final = 16 * 1024
 
 
 class MalformedMessage(ValueError):
-    """The bytes are no message of the mechanism. Who sent them may be told the text."""
+    """The bytes are no message of the mechanism. The broker may show the text to their sender."""

@@ -16,7 +16,7 @@ from typing import Final
 from protocol.sasl import MalformedMessage
 
 CONFIRMED: Final = b"\x01"
-"""The client's message after it was told why its token is not accepted."""
+"""The client's message after the broker has given the reason why it refuses the token."""
 
 _NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PAIRS: Final = r"(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*"
@@ -30,7 +30,7 @@ class BearerMessage:
 
     token: str
     authorization_id: str
-    """Whom the client wants to act as; empty: the token's user."""
+    """The user that the client wants to act as; empty: the token's user."""
     extensions: Mapping[str, str]
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ class PlainMessage(NamedTuple):
     """The client's message."""
 
     authorization_id: str
-    """Whom the client wants to act as; empty: the user."""
+    """The user that the client wants to act as; empty: `user`."""
     user: str
     password: str
 

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
 DEFAULT_ITERATIONS: Final = 4096
-"""What Kafka's tools take if they are not told."""
+"""The iterations that Kafka's tools take by default."""
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _NONCE_BITS: Final = 130
@@ -58,7 +58,7 @@ BY_WIRE_ID: Final = {mechanism.wire_id: mechanism for mechanism in ScramMechanis
 
 
 class ScramCredential(NamedTuple):
-    """What is known of a user's password, for one mechanism. Not shown."""
+    """The keys made of a user's password, for one mechanism; `repr` does not show them."""
 
     salt: bytes
     stored_key: bytes
@@ -79,7 +79,7 @@ def salted_password(
 def credential_of(
     mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """What a broker stores of a salted password."""
+    """The credential that a broker stores for a salted password."""
     return ScramCredential(
         salt,
         mechanism.hash(mechanism.hmac(salted, b"Client Key")),
@@ -91,7 +91,7 @@ def credential_of(
 def new_credential(
     mechanism: ScramMechanism, password: str, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """What a broker stores of a password. Takes milliseconds."""
+    """The credential that a broker stores for a password. Takes milliseconds."""
     salted = salted_password(mechanism, password, salt, iterations)
     return credential_of(mechanism, salted, salt, iterations)
 

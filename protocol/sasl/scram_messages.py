@@ -46,9 +46,9 @@ class ClientFirst:
     """The client's first message."""
 
     header: str
-    """What the last message must repeat as its channel binding."""
+    """The text that the last message must repeat as its channel binding."""
     authorization_id: str
-    """Whom the client wants to act as; empty: the user."""
+    """The user that the client wants to act as; empty: `user`."""
     user: str
     nonce: str
     extensions: Mapping[str, str]

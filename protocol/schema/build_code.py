@@ -6,8 +6,8 @@ slice of a file stays one, so that the network can send it without reading it.
 
 `build_steps(value, w)` does the same as a generator that yields between two elements of an array,
 so that other tasks can run. An array may be anything that has a length and can be iterated; it may
-make its elements while they are built (`protocol.schema.lazy`). Where the declaration says so, an
-element may be `Encoded`: a piece that was built before.
+make its elements while they are built (`protocol.schema.lazy`). An element may be `Encoded`, a
+piece that was built before, if the declaration says so.
 
 A run of fixed-size fields, and an empty tagged tail behind it, is one `pack`; a tagged field that
 holds its default costs one comparison.

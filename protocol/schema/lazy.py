@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 
 class Elements(Protocol[T_co]):
-    """What an array of a message is built from."""
+    """The elements from which an array of a message is built."""
 
     def __len__(self) -> int: ...
 

@@ -8,7 +8,7 @@ identity, and a class takes no weak references and has no `__slots__` to look at
 from typing import Final
 
 ROOMS: Final = ("config", "protocol", "storage", "broker")
-"""What these modules import; a change in one of them may change what is compiled."""
+"""The rooms that these modules import; a change in one of them may change what is compiled."""
 
 MODULES: Final = (
     "protocol/framing.py",

@@ -98,7 +98,7 @@ class LargeTree(SharedTree):
 
 
 class Obedient:
-    """A connection to a broker that does what it is told; counts."""
+    """A connection to a broker that obeys every request; it counts them and their bytes."""
 
     sent = requests = largest = 0
 

@@ -3,7 +3,7 @@
 A case does some number of operations. Time is user time of this process, best and median of some
 rounds, each long enough to be measured. Byte codes are those that more operations add, by function;
 they hardly differ between an idle and a crowded machine, so a change of one or two per cent shows.
-What a file of this folder does itself is not counted.
+Byte codes of the files in this folder are not counted.
 """
 
 import collections
@@ -33,7 +33,7 @@ def user_seconds() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was measured of a case."""
+    """The result of one case."""
 
     best: float
     median: float

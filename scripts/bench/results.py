@@ -15,9 +15,9 @@ from rich.table import Table
 
 FLOOR = "floor"
 CLIENT = "client CPU us/request"
-"""What the client costs itself: for the JSON only."""
+"""The figure of the client's own cost: for the JSON only."""
 CHANGED = 1.05
-"""A ratio beyond this, and beyond the spread of both runs, is told as a change."""
+"""A ratio beyond this, and beyond the spread of both runs, is shown as a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Results:
     """The first is what the others are compared with."""
     cases: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    """What cases failed with."""
+    """The error of each case that failed."""
 
     def note(self, case: str, side: str, figures: dict[str, float]) -> None:
-        """Keep what one measurement told."""
+        """Keep the figures of one measurement."""
         for name, value in figures.items():
             self.cases.setdefault(case, {}).setdefault(name, {}).setdefault(side, []).append(value)
 
@@ -65,7 +65,7 @@ class Results:
                     yield case, name, values
 
     def ratio(self, values: dict[str, list[float]], side: str) -> Ratio | None:
-        """Of a side to the first side; None if one of them has no figures or only zeros."""
+        """The ratio of a side to the first; None if one of them has no figures or only zeros."""
         pairs = zip(values.get(side, ()), values[self.sides[0]], strict=False)
         ratios = [mine / other for mine, other in pairs if other]
         if not ratios:
@@ -126,7 +126,7 @@ class Results:
     def changes(self, before: "Results") -> Table:
         """How the ratios of this run stand to those of an earlier one, or its figures.
 
-        Where both runs have the same first side, its figures are taken out of both.
+        If both runs have the same first side, the ratios to it are compared.
         """
         same = before.sides[0] == self.sides[0] and len(self.sides) > 1
         table = Table("case", "figure", "side", "before", "now", "now / before", "")

@@ -12,8 +12,8 @@ examples:
   scripts/bench/side_by_side.py requests/ --sides pure --tree 3.12=.venvs/3.12/bin/python
   scripts/bench/side_by_side.py --markdown now.json                    the tables of the page
 
-Sides: kafka, compiled (where this checkout is), pure, and what --tree names. What the cases are and
-how to read the figures: docs/performance.md.
+Sides: kafka, compiled (where this checkout is), pure, and what --tree names. docs/performance.md
+lists the cases, and says how to read the figures.
 """
 
 import argparse
@@ -104,7 +104,7 @@ def measure(bench: Bench, sides: list[Side], results: Results, name: str, rounds
 
 
 def about(rounds: int) -> dict[str, Any]:
-    """What a reader of the figures should know of the machine."""
+    """Facts about the run and its machine, for a reader of the figures."""
     commit = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     cpu = next(
         line.split(":")[1].strip()

@@ -1,4 +1,4 @@
-"""Who is compared: Apache Kafka, the forms of this broker, other checkouts, and the floor.
+"""The sides of a comparison: Apache Kafka, forms of this broker, other checkouts, and the floor.
 
 A side is a name and the way to start it. `pure` and `compiled` are forms of one checkout, which
 differ by an environment variable; `--tree NAME=PATH` adds another checkout, an environment in which
@@ -28,8 +28,8 @@ from tests.support.installation import CHECKOUT, Installation, in_environment, u
 from tests.support.wire_client import WireClient
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "1000", "log.segment.delete.delay.ms": "1000"}
-"""Of every broker. A deleted topic gives its memory back before the next is measured; members that
-join a new group together are in its first generation together."""
+"""Settings of every broker. A deleted topic gives its memory back before the next is measured;
+members that join a new group together are in its first generation together."""
 PATIENCE_S = 120
 PER_REQUEST = 500
 """Partitions that one request makes or deletes."""
@@ -67,7 +67,7 @@ def has_compiled() -> bool:
 
 
 def another(path: Path) -> Maker:
-    """What `--tree` names."""
+    """The form of a broker that `--tree` names."""
     path = path.absolute()
     if path.is_file():
         return ours(replace(CHECKOUT, python=str(path)))
@@ -148,7 +148,7 @@ class Side:
         try:
             yield names
         except Exception:
-            with suppress(OSError, RuntimeError):  # what went wrong before is told, not this
+            with suppress(OSError, RuntimeError):  # the earlier error is raised, not this one
                 self._delete(names, each)
             raise
         self._delete(names, each)

@@ -1,4 +1,4 @@
-"""What is wrong with a log directory, what a restart would do about it, and doing it now.
+"""Finds what is wrong with a log directory, shows what a restart would do about it, or does it now.
 
     inspect    reads everything and reports what is wrong (`Finding`), whatever a restart would see
     rehearsal  a file system in which changes are made in memory only

@@ -18,7 +18,7 @@ class Severity(StrEnum):
 
 
 class Problem(Enum):
-    """What can be wrong: (text, severity)."""
+    """The problems that a check finds: (text, severity)."""
 
     TORN_TAIL = "the log ends in the middle of a batch", Severity.PROBLEM
     GARBAGE = "bytes that are no batch", Severity.PROBLEM
@@ -78,7 +78,7 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """As the problem's."""
+        """The severity of the problem."""
         return self.problem.severity
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ class Verdict(StrEnum):
 
 
 class ActionKind(StrEnum):
-    """What a start does to the files of a log."""
+    """The changes that a start makes to the files of a log."""
 
     CUT_LOG = "cut the log"
     DROP_SEGMENT = "drop the segment"
@@ -165,7 +165,7 @@ class PartitionVerdict:
     topic_partition: TopicPartition | None
     findings: tuple[Finding, ...]
     actions: tuple[Action, ...]
-    """What a restart would do; after a repair: what was done."""
+    """Actions that a restart would take; after a repair, those that it took."""
     log_start_offset: int = 0
     log_end_offset: int = 0
     """The log end offset after a restart."""

@@ -59,7 +59,7 @@ _ENDS: Final = (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_CH
 
 @dataclass(slots=True)
 class _Directory:
-    """What is known of one log directory."""
+    """The facts about one log directory."""
 
     view: LogDirView
     lock: LogDir
@@ -238,7 +238,7 @@ class LogDirCheck:
     def _verdict_in_use(
         self, directory: _Directory, view: PartitionView
     ) -> PartitionVerdict | None:
-        """What two looks have both found; None if the partition was deleted meanwhile."""
+        """Return what two looks have both found; None if the partition was deleted meanwhile."""
         first = self._verdict(directory, view)
         if first.is_sound and not first.actions:
             return first
@@ -328,7 +328,7 @@ class LogDirCheck:
             log_dir=directory.view.directory,
             directory=view.directory,
             topic_partition=tp,
-            # Of the topic's configuration recovery needs only the density of the indexes.
+            # Recovery needs only the density of the indexes from the topic's configuration.
             config=TopicConfig(),
             clean=(directory.clean or directory.in_use) and not self._from_start,
             recovery_point=0 if self._from_start else points.get(tp, 0),

@@ -1,4 +1,4 @@
-"""What a start would do to one partition directory: recovery, rehearsed.
+"""The actions of a start on one partition directory: recovery, rehearsed.
 
 This runs the recovery of a start, with the recovery point, log start offset and clean-shutdown
 marker that a start would find, in a `RehearsalFileSystem`, and translates the changed files into
@@ -40,7 +40,7 @@ class Plan:
 
 
 def rehearse(fs: FileSystem, job: LoadJob, without: tuple[str, ...] = ()) -> Plan:
-    """What loading `job` would do, `without` these files. Raises OSError when it cannot be loaded.
+    """Plan what loading `job` does, `without` these files. Raises OSError if it cannot be loaded.
 
     The files in `without` count as changed.
     """
@@ -91,7 +91,7 @@ def _with_splits(actions: list[Action]) -> list[Action]:
                 cut = None
         named.append(action)
     return [
-        # What is in none of the pieces was cut off before the split.
+        # Bytes that are in none of the pieces were cut off before the split.
         replace(action, kind=ActionKind.CUT_LOG)
         if action.kind is ActionKind.SPLIT_SEGMENT and action.after != action.before
         else action

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class UncleanableReason(StrEnum):
-    """What is wrong with a log that cannot be cleaned."""
+    """The reason why a log cannot be cleaned."""
 
     CORRUPT_BATCH = "corrupt batch"
     """Bytes that are no batch, a batch that reaches beyond its segment, a wrong checksum."""

@@ -122,7 +122,7 @@ class _Bounds(NamedTuple):
     indexes: Ints
     """Index of each batch in the frames."""
     begins: Ints
-    """Where the records of each batch begin in the payload."""
+    """The position at which the records of each batch begin in the payload."""
     ends: Ints
     counts: Ints
 
@@ -229,7 +229,7 @@ def _moved(bounds: _Bounds, distance: int) -> _Bounds:
 
 
 def _merged(one: _Bounds, other: _Bounds) -> _Bounds:
-    """In the order of the batches."""
+    """Join two of them, in the order of the batches."""
     joined = [np.concatenate(pair) for pair in zip(one, other, strict=True)]
     order = np.argsort(joined[0], kind="stable")
     return _Bounds(*(column[order] for column in joined))

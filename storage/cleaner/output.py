@@ -1,4 +1,4 @@
-"""Where the rewriting of a group writes to: normally one `.cleaned` segment."""
+"""The output of the rewriting of a group: normally one `.cleaned` segment."""
 
 from typing import Any, Protocol
 

@@ -42,7 +42,7 @@ class OpenTransaction:
     producer_id: int
     first_offset: int
     since_ms: int | None = None
-    """When its first record was written, where that is known."""
+    """The time of its first record; None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +50,13 @@ class LogFacts:
     """The facts about a log. Offsets are absolute, times milliseconds since the epoch."""
 
     segments: Sequence[LogSegment]
-    """All, ascending; the last one is the active one."""
+    """All segments, ascending; the last one is the active one."""
     log_start_offset: int
     log_end_offset: int
     last_stable_offset: int
     """Nothing from here on is cleaned: not replicated, or of an open transaction."""
     checkpointed: int | None
-    """Where the last cleaning ended; None: it was never cleaned."""
+    """The offset at which the last cleaning ended; None: the log was never cleaned."""
     config: TopicConfig
     now_ms: int
     open_transaction: OpenTransaction | None = None
@@ -144,7 +144,7 @@ class RatioBelow:
     ratio: float
     wanted: float
     due_at_ms: int | None
-    """When `max.compaction.lag.ms` makes the log due all the same."""
+    """The time when `max.compaction.lag.ms` makes the log due all the same; None: not known."""
 
 
 Limit = OpenTransaction | NotReplicated | LagNotOver | ActiveSegmentOnly
@@ -161,7 +161,7 @@ Reason = (
 
 
 class DueReason(StrEnum):
-    """What makes a log due."""
+    """The config by which a log is due."""
 
     RATIO = "min.cleanable.dirty.ratio"
     MAX_LAG = "max.compaction.lag.ms"
@@ -206,7 +206,7 @@ class Due:
     extent: Extent
     reason: DueReason
     delay_ms: int
-    """By how much the oldest dirty segment has outlived `max.compaction.lag.ms`."""
+    """The time by which the oldest dirty segment has outlived `max.compaction.lag.ms`."""
 
     @property
     def ratio(self) -> float:
@@ -219,7 +219,7 @@ class NotDue:
     """The log is not cleaned now."""
 
     reasons: tuple[Reason, ...]
-    """At least one; those that do not pass by themselves first."""
+    """At least one reason; those that do not pass by themselves come first."""
     extent: Extent | None
     """None if it was not determined, for a log that is not compacted."""
     delay_ms: int = 0
@@ -274,7 +274,7 @@ def _hindrances(facts: LogFacts) -> Iterator[Reason]:
 
 
 def first_dirty_offset(facts: LogFacts) -> tuple[int, ResetReason | None]:
-    """Where the dirty part begins, and why not at the checkpoint (S-CMP-2)."""
+    """The offset at which the dirty part begins, and why not at the checkpoint (S-CMP-2)."""
     start, known = facts.log_start_offset, facts.checkpointed
     if known is None:
         return start, None
@@ -348,7 +348,7 @@ async def _first_young(
 
 
 async def _due_at(facts: LogFacts, dirty: int) -> int | None:
-    """When `max.compaction.lag.ms` is over for the oldest dirty segment below the active one."""
+    """The end of `max.compaction.lag.ms` for the oldest dirty segment below the active one."""
     lag_ms = facts.config.max_compaction_lag_ms
     if lag_ms == LONG_MAX:
         return None

@@ -199,7 +199,7 @@ def _varint_sizes(data: Bytes, at: Ints) -> Ints:
 
 
 def _zigzag(values: Ints) -> Ints:
-    """As unsigned numbers, in an int64 array's bits."""
+    """The zigzag codes: unsigned numbers, in an int64 array's bits."""
     codes: Ints = (values << 1) ^ (values >> 63)
     return codes
 

@@ -41,11 +41,11 @@ Columns = Mapping[str, npt.NDArray[Any]]
 _FATES: Final = np.array(
     [FATE_OF_RULE.get(rule, RecordFate.KEPT_LATEST) for rule in BatchRule], np.uint8
 )
-"""By the number of the rule; the entry of `BY_KEY` is never used."""
+"""The fate of records by the number of the rule; the entry of `BY_KEY` is never used."""
 
 
 class BatchPlan(NamedTuple):
-    """What is known of some batches before their records are read; arrays of one length."""
+    """Facts about some batches before their records are read; arrays of one length."""
 
     rules: Codes
     """`BatchRule`."""

@@ -1,4 +1,4 @@
-"""What the cleaner would do with a log now, and why not (S-CMP-1, S-CMP-2).
+"""The cleaner's next action on a log, or the reason why there is none (S-CMP-1, S-CMP-2).
 
 The verdict is the planner's (`storage.cleaner.planner`), without what only a running broker knows:
 that the partition is being cleaned, is paused, or is uncleanable until the next start.
@@ -24,7 +24,7 @@ class CleaningVerdict:
     size: int
     """Bytes of all segments."""
     checkpointed: int | None
-    """Where the last cleaning ended; None: it was never cleaned."""
+    """The offset at which the last cleaning ended; None: the log was never cleaned."""
 
 
 def explain_cleaning(

@@ -1,4 +1,4 @@
-"""What retention would do to a log now, segment by segment (S-RET-1 to S-RET-5).
+"""The verdict of retention on a log now, segment by segment (S-RET-1 to S-RET-5).
 
 A segment is deleted only with all before it, so an older segment may keep it
 (`RetentionVerdict.held_back_by`).
@@ -19,7 +19,7 @@ _NEVER: Final = 2**63
 
 
 class Kept(Enum):
-    """What keeps a segment, whatever happens to the others."""
+    """The reason why a segment is kept, whatever happens to the others."""
 
     POLICY = "cleanup.policy has no delete"
     HIGH_WATERMARK = "it has records at or above the high watermark"
@@ -34,7 +34,7 @@ class RetentionVerdict:
 
     base_offset: int
     end_offset: int
-    """Where the next segment begins, or the log ends."""
+    """The offset at which the next segment begins, or the log ends."""
     size: int
     """Bytes of its records."""
     largest_timestamp: int
@@ -43,7 +43,7 @@ class RetentionVerdict:
     taken_by: DeletionReason | None = None
     """The rule that deletes it when retention runs; None: it is kept."""
     kept: Kept | None = None
-    """What keeps it; None: it is deleted, or only `held_back_by` keeps it."""
+    """The reason why it is kept; None: it is deleted, or only `held_back_by` keeps it."""
     held_back_by: int | None = None
     """The base offset of an older segment that is kept longer."""
     due_ms: int | None = None
@@ -119,7 +119,7 @@ def _staying(
 
 
 def _kept(log: Log, verdict: RetentionVerdict, now_ms: int) -> tuple[Kept | None, int]:
-    """What keeps a segment by itself, and when retention.ms would take it."""
+    """The reason why a segment by itself is kept, and the time when retention.ms takes it."""
     config = log.config
     if not config.delete:
         return Kept.POLICY, _NEVER

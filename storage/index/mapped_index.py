@@ -1,4 +1,4 @@
-"""What offset and time index share: a sorted array of fixed-size entries in a memory-mapped file.
+"""The base of offset and time index: a sorted array of fixed-size entries in a mapped file.
 
 Format: entries one after the other, big endian, no header. While a segment is active its index is
 pre-sized to `max_size` rounded down to whole entries (S-ROLL-4 trims it), so the file's size gives
@@ -263,10 +263,10 @@ class MappedIndex:
         mapping: FileMapping,
         unpack: "Callable[[bytes | bytearray, int], tuple[int, ...]]",
     ) -> "array[int]":
-        """That field of the first entry of each of at least `blocks` blocks, cached.
+        """The `field` of the first entry of each of at least `blocks` blocks, cached.
 
-        8 bytes per 4 KB of index, searched without the mapping. If somebody changes the file, the
-        cache leads to a wrong block, which is noticed as any wrong entry is.
+        The cache takes 8 bytes per 4 KB of index, and is searched without the mapping. If somebody
+        changes the file, the cache leads to a wrong block, which is noticed as any wrong entry is.
         """
         if self._tops is None:
             self._tops = {}

@@ -2,8 +2,8 @@
 
 A checkpoint begins on the loop, where the offsets are read; it is encoded, written and synced in a
 thread, and gets its name on the loop. Content that is begun later wins, however slow the disk
-(`storage.replaced_file`), so a file never goes back in time. Who must not be interrupted writes
-`at_once`.
+(`storage.replaced_file`), so a file never goes back in time. A caller that must not be interrupted
+writes `at_once`.
 
 Notes of aborted transactions below the recovery points
   (`storage.aborted_checkpoint`) are written first, from the same moment; if that fails, no recovery

@@ -63,7 +63,7 @@ class Flusher:
 
 
 async def _logged(log: Log, flush: Work[None]) -> None:
-    """Log a failed flush, so that a task goes on with the others; its directory was reported."""
+    """Log a failed flush, so that the task flushes the other logs; the directory was reported."""
     try:
         await flush
     except StorageError as error:

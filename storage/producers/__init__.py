@@ -1,1 +1,1 @@
-"""What a partition remembers of its idempotent and transactional producers."""
+"""A partition's memory of its idempotent and transactional producers."""

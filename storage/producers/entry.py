@@ -1,4 +1,4 @@
-"""What a partition remembers of one producer: its epoch, its last five batches, its transaction.
+"""A partition's memory of one producer: its epoch, its last five batches, its transaction.
 
 Five, because the Java client keeps at most five requests in flight per connection when it is
 idempotent: a retry of any of them must be recognised as such (S-IDEM-1). Kafka's
@@ -91,12 +91,12 @@ class ProducerStateEntry:
         self.producer_epoch = producer_epoch
         self.coordinator_epoch = coordinator_epoch
         self.last_timestamp = last_timestamp
-        """Of the last batch or marker, in milliseconds: expiry counts from it (S-IDEM-2)."""
+        """Time of the last batch or marker, in milliseconds: expiry counts from it (S-IDEM-2)."""
         self.current_txn_first_offset = current_txn_first_offset
         """First offset of the open transaction; -1 when there is none."""
         self._recent = recent
         self.last_sequence = recent[-_FIELDS] if recent else NO_SEQUENCE
-        """Of the last batch in this epoch; -1 when there is none."""
+        """Last sequence of the last batch in this epoch; -1 when there is none."""
         self.is_changed = False
         """Whether `ProducerTable` has yet to update the row of this entry."""
 

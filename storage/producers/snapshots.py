@@ -91,7 +91,7 @@ class SnapshotFiles:
         return self._offsets[-1] if self._offsets else None
 
     def path(self, offset: int) -> str:
-        """Where the snapshot at `offset` is or would be."""
+        """The path of the snapshot at `offset`, whether that exists or not."""
         return snapshot_file(self.directory, offset)
 
     def __contains__(self, offset: int) -> bool:
@@ -161,7 +161,7 @@ class SnapshotFiles:
         return True
 
     def _temporary(self, one: PendingSnapshot) -> str:
-        """Where its file is now: the directory may have been renamed."""
+        """The path of its file now: the directory may have been renamed."""
         return join(self.directory, file_name(one.temporary))
 
     def _discard(self, one: PendingSnapshot) -> None:

@@ -20,7 +20,7 @@ class Batch:
     header: BatchHeader
     chunk: memoryview
     at: int
-    """Where it starts in `chunk`."""
+    """Position of its first byte in `chunk`."""
 
     @property
     def data(self) -> memoryview:

@@ -288,15 +288,15 @@ def _of_piece(opened: Chunk, index: int) -> "_Laid":
 
 @dataclass(slots=True)
 class _Laid:
-    """Where the records of a chunk are: in the chunk, or in what was decompressed behind it."""
+    """The places of a chunk's records: in the chunk, or in the decompressed bytes behind it."""
 
     payload: bytes
     starts: Ints
-    """Where each record begins in `payload`."""
+    """The position at which each record begins in `payload`."""
     ends: Ints
-    """Where each record ends in `payload`."""
+    """The position at which each record ends in `payload`."""
     batches: Ints
-    """Which batch each record is from."""
+    """The batch of each record."""
     unreadable: list[tuple[int, str]]
     end: int
     """The batch after the last one that was looked at."""

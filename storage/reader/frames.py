@@ -45,7 +45,7 @@ class FrameWalk:
         self._end = end
         self._chunk = chunk
         self.position = start
-        """Where the good part ends, as far as it was read."""
+        """The end of the good part, as far as it was read."""
         self.ended: Ended | None = None
 
     def __iter__(self) -> Iterator[Frames]:

@@ -1,11 +1,11 @@
-"""What may be wrong with an index, as a value that `index_check` returns and tools show."""
+"""A problem of an index, as a value that `index_check` returns and tools show."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class IndexFlaw(StrEnum):
-    """What is wrong with an index."""
+    """The kind of a problem."""
 
     CORRUPT = "corrupt"
     OFFSET_MISMATCH = "offset mismatch"

@@ -3,7 +3,7 @@
 It enforces two promises of `storage.reader`: nothing is made, cut, renamed or locked (every such
 call raises OSError EROFS), and nothing is mapped. A broker that rolls a segment cuts its index
 file, and touching a mapping beyond the new end kills the process (SIGBUS), so `map` returns an
-object that reads the bytes it is asked for: of an index that is pre-sized to 10 MB, the entries.
+object that reads only the slices that are taken: an index's entries, not its pre-sized 10 MB.
 """
 # ruff: noqa: D102 - the methods are documented once, on the protocols they implement
 
@@ -62,7 +62,7 @@ class ReadOnlyFile:
 
 
 class ReadMapping:
-    """See `storage.filesystem.FileMapping`: reads each part from the file when it is asked for."""
+    """See `storage.filesystem.FileMapping`: reads each slice from the file when that is taken."""
 
     __slots__ = ("_file", "_size")
 

@@ -21,7 +21,7 @@ _ANY_SIZE: Final = 2**31 - 1
 
 
 class SegmentView(RecordFileView):
-    """One segment's files; they need not all exist. As a record file it is its `.log`."""
+    """One segment's files; they need not all exist. Its record file is the `.log`."""
 
     def __init__(self, fs: FileSystem, directory: str, base_offset: int, state: str = "") -> None:
         """`state` is "" or the files' further suffix: `.deleted`, `.cleaned`, `.swap`."""
@@ -147,7 +147,7 @@ class SegmentView(RecordFileView):
         return problems
 
     def check_indexes(self) -> list[str]:
-        """What is wrong with the indexes, a sentence each: themselves, and against the batches."""
+        """Check the indexes alone, then against the batches; return a sentence for each problem."""
         return [str(problem) for problem in self.sanity_check() or self.compare_indexes()]
 
     def _offset_index(self) -> OffsetIndex:

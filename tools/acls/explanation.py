@@ -1,4 +1,4 @@
-"""Says for one action which rule decides, and of the other rules about the resource why not they.
+"""Explains which rule decides one action, and why the resource's other rules do not decide it.
 
 Pure; the decision is the broker's own code (`protocol.acls.index`).
 """
@@ -16,7 +16,7 @@ from tools.acls.words import Action
 
 
 class Verdict(StrEnum):
-    """What a rule has to do with the decision."""
+    """The part of a rule in the decision."""
 
     DECIDES = "decides"
     AGREES = "says the same"
@@ -33,7 +33,7 @@ class Explanation:
     decision: Decision
     verdicts: tuple[tuple[Rule, Verdict], ...]
     sure: bool
-    """False where the broker does not tell its settings, and they could turn the decision."""
+    """False if the broker does not show its settings, and they could turn the decision."""
 
 
 def explain(rules: Iterable[Rule], action: Action, defaults: Defaults) -> Explanation:

@@ -26,7 +26,7 @@ from tools.wire.refusals import require_done
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a broker's settings say where no rule decides; None where they do not say."""
+    """A broker's settings for actions that no rule decides; None: it does not show the setting."""
 
     super_users: frozenset[str] | None
     allow_if_none: bool | None

@@ -21,19 +21,19 @@ PRODUCER: Final = {
     ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
     ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
 }
-"""What `kafka-acls.sh --producer` allows."""
+"""The operations that `kafka-acls.sh --producer` allows."""
 CONSUMER: Final = {
     ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
     ResourceType.GROUP: (Operation.READ,),
 }
-"""What `kafka-acls.sh --consumer` allows."""
+"""The operations that `kafka-acls.sh --consumer` allows."""
 
 _Kind = TypeVar("_Kind", PatternType, Operation, PermissionType)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a client would do."""
+    """An action that a client may attempt."""
 
     principal: str
     host: str
@@ -48,7 +48,7 @@ def principal_of(word: str) -> str:
 
 
 def plain(word: ResourceType | Operation | PermissionType | PatternType) -> str:
-    """As people write it: `describe-configs`, `transactional-id`."""
+    """The word as people write it: `describe-configs`, `transactional-id`."""
     return word.name.lower().replace("_", "-")
 
 
@@ -128,7 +128,7 @@ def _require_supported(kind: ResourceType, operation: Operation) -> None:
 
 
 def filters(args: argparse.Namespace) -> list[RuleFilter]:
-    """What selects the rules that fit every option."""
+    """The filters that select the rules that fit every option."""
     pattern_type = PatternType.MATCH
     if args.prefixed or args.literal:
         pattern_type = PatternType.PREFIXED if args.prefixed else PatternType.LITERAL
@@ -151,7 +151,7 @@ def filters(args: argparse.Namespace) -> list[RuleFilter]:
 
 
 def action(args: argparse.Namespace) -> Action:
-    """What is to be explained. Raises CommandError."""
+    """The action to explain. Raises CommandError."""
     about = resources(args)
     if args.principal is None or len(about) != 1 or len(args.operation) != 1:
         raise CommandError("--explain needs --principal, one --operation, and one resource")
@@ -162,5 +162,5 @@ def action(args: argparse.Namespace) -> Action:
 
 
 def covering(action: Action) -> RuleFilter:
-    """What selects all rules about the resource of an action."""
+    """The filter that selects all rules about the resource of an action."""
     return RuleFilter(action.resource_type, action.name, PatternType.MATCH)

@@ -1,4 +1,4 @@
-"""What to do with trial certificates: the lines of the broker's file and of clients."""
+"""The lines for the broker's file and for clients that use trial certificates."""
 
 from collections.abc import Iterator
 from pathlib import Path

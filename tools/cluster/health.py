@@ -48,7 +48,7 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What to do about it."""
+        """The action that removes the problem."""
         return REMEDIES[self.problem]
 
 

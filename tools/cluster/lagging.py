@@ -2,8 +2,8 @@
 
 A replica leaves the in-sync set (ISR) if its broker or log directory is gone, or if it has not
 caught up with its leader for `replica.lag.time.max.ms`. The lag is the leader's end of the log less
-the replica's, as each of the two brokers tells it: the `offsetLag` of DescribeLogDirs compares a
-replica with the high watermark that it knows itself, so it is 0 for a follower that hears nothing.
+the replica's, each from its own broker: the `offsetLag` of DescribeLogDirs compares a replica with
+the high watermark that it knows itself, so it is 0 for a follower that hears nothing.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -15,7 +15,7 @@ from tools.tables import count_of
 from tools.wire.brokers import Topics
 
 Ends = Mapping[tuple[int, Place], int]
-"""The end of the log on a broker, of the replicas that were asked and answered."""
+"""The log end of each replica whose broker has answered, by broker and partition."""
 
 
 class Absence(Enum):

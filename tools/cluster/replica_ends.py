@@ -1,4 +1,4 @@
-"""Where the log of a replica ends, asked of the broker that has it, whether it leads or not."""
+"""Asks brokers for the log ends of their replicas, whether they lead or not."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -30,7 +30,7 @@ def replica_ends(
             link = cluster.broker(broker)
             answer = link.call(_question(places), ListOffsetsResponse, least=1)
         except CommandError:
-            continue  # That it does not answer is told elsewhere.
+            continue  # Another part of the report names brokers that do not answer.
         for topic in answer.topics:
             for partition in topic.partitions:
                 if partition.error_code == ErrorCode.NONE:

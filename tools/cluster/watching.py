@@ -17,7 +17,7 @@ def watch(
 ) -> None:
     """Call `show` once in each interval, `count` times or without end.
 
-    When no broker answers, that is told and the next look comes: a cluster is watched because its
+    If no broker answers, it prints the error and looks again: people watch a cluster because its
     brokers may fail.
     """
     due = time.monotonic()

@@ -41,7 +41,7 @@ class Kind(IntEnum):
 
 
 class Source(IntEnum):
-    """Where a value comes from, by Kafka's numbers."""
+    """The source of a value, by Kafka's numbers."""
 
     UNKNOWN = 0
     TOPIC = 1

@@ -1,4 +1,4 @@
-"""Where reading begins and ends in each partition.
+"""The beginning and the end of reading in each partition.
 
 `--offset` and `--until` give one bound for all partitions; with the broker's offsets of each
 partition it becomes a range. A start offset outside of a log is an error that names the range.
@@ -15,7 +15,7 @@ from tools.moments import parse_moment
 
 
 class Kind(Enum):
-    """What a bound refers to."""
+    """The kind of a bound."""
 
     FIRST = "first"
     END = "end"

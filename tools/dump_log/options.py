@@ -47,7 +47,7 @@ cluster metadata, remote log metadata and share groups."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What to show, and how."""
+    """The choice of what to show, and how."""
 
     deep: bool = False
     """Show records too."""

@@ -25,7 +25,7 @@ CHUNK = 1024 * 1024
 """Bytes of log read at a time: enough for numpy, and little enough to inflate in memory."""
 
 _GAPS = 100_000
-"""Gaps that are told one by one."""
+"""The most gaps that are shown one by one; the others are counted."""
 
 
 def segment_of(file: Path) -> SegmentView:
@@ -46,7 +46,7 @@ def is_being_written(file: Path) -> bool:
         return False
     try:
         return LogDir(OsFileSystem(), str(file.absolute().parent.parent)).is_in_use()
-    except OSError:  # who may not lock it is told what was seen
+    except OSError:  # This user may not lock it; the output shows the file as it was read.
         return False
 
 
@@ -120,8 +120,8 @@ def _lines(
 def _merged(
     lines: list[str], told: int, records: list[str], batches: "Columns", chunk: "RecordChunk"
 ) -> tuple[list[str], int]:
-    """Return the records' lines, each batch's line before its first, and how many batches' lines
-    are told then; `told` of them were before.
+    """Return the records' lines, each batch's line before its first record's, and the number of
+    batches whose lines have been given by then; `told` is that number before.
     """
     import numpy as np
 

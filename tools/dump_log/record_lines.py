@@ -17,7 +17,7 @@ Texts = list[str | None]
 _TEMPLATE: Final = "| offset: %d %s: %d keySize: %d valueSize: %d sequence: %d headerKeys: %s"
 _JSON: Final = json_template(_TEMPLATE.removeprefix("| ")).removesuffix("}")
 _HEADERS: Final = 10_000
-"""Of a record with more headers only their number is shown."""
+"""A record with more headers shows only their number."""
 _dumps = json.JSONEncoder(ensure_ascii=False).encode
 
 

@@ -1,4 +1,4 @@
-"""Logs in over a connection: SaslHandshake, then SaslAuthenticate until all is said."""
+"""Logs in over a connection: SaslHandshake, then SaslAuthenticate to the end of the exchange."""
 
 import time
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Ask(Protocol):
 
 
 class Login:
-    """Who a command is: its mechanism and credentials."""
+    """The identity of a command: its mechanism and credentials."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Raises CommandError if the settings do not suffice."""
@@ -94,19 +94,19 @@ class Login:
 
 
 def login_of(settings: Mapping[str, Any]) -> Login | None:
-    """What the settings ask for; None without SASL. Raises CommandError."""
+    """The login that the settings want; None without SASL. Raises CommandError."""
     return Login(settings) if protocol_of(settings).startswith("sasl_") else None
 
 
 def _told(answer: SaslAuthenticateResponse) -> str:
-    """Why the broker does not let the client in: of a token it says that as OAUTHBEARER does."""
+    """The reason of the broker's refusal; the refusal of a token comes as OAUTHBEARER's JSON."""
     text = answer.error_message or ErrorCode(answer.error_code).text
     status = parse_refusal(text.encode())
     return f"it does not accept the token: {status}" if status else text
 
 
 def _next(conversation: Conversation, answer: bytes) -> bytes | None:
-    """The client's next message; None if all is said."""
+    """The client's next message; None at the end of the exchange."""
     try:
         return conversation.send(answer)
     except StopIteration:

@@ -1,4 +1,4 @@
-"""Where the tokens of OAUTHBEARER come from, by librdkafka's settings.
+"""The source of OAUTHBEARER's tokens, by librdkafka's settings.
 
 sasl.oauthbearer.method=oidc     from the issuer, at sasl.oauthbearer.token.endpoint.url, with
                                  the client's id and secret

@@ -18,7 +18,7 @@ CHUNK: Final = 500
 """Lines that share a report."""
 ANY_PARTITION: Final = -1
 NOW: Final = 0
-"""What the client library takes for a timestamp that it sets itself."""
+"""The timestamp for which the client library puts in the current time."""
 
 
 class NotSent(Exception):

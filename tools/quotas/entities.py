@@ -25,8 +25,8 @@ SETTLED_S: Final = 2.0
 PAUSE_S: Final = 0.05
 
 Entity = Mapping[str, str | None]
-"""Whose quota it is: names by Kafka's types (user, client-id, ip); None for those without one of
-their own."""
+"""The owner of a quota: names by Kafka's types (user, client-id, ip); None stands for all names
+without a quota of their own."""
 
 _EXACT: Final = 0
 _DEFAULT: Final = 1

@@ -1,4 +1,4 @@
-"""Who is throttled now. No request of Kafka's protocol tells it; the broker's metrics do."""
+"""Throttled clients, from the broker's metrics: no request of Kafka's protocol shows them."""
 
 import http.client
 from collections.abc import Iterator, Mapping
@@ -37,15 +37,15 @@ class Taker:
     """A client with a quota on one broker."""
 
     broker: str
-    """Its id, or where its metrics are."""
+    """Its id, or the address of its metrics."""
     key: str
     user: str
     client_id: str
     rate: float
-    """What it takes now, in the quota's unit."""
+    """The client's rate now, in the quota's unit."""
     bound: float
     throttled_ms: int
-    """For how long it is throttled from now on."""
+    """The time for which the client is throttled from now on, in milliseconds."""
 
 
 def metrics_addresses(cluster: Brokers) -> dict[str, str]:

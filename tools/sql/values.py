@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 _INFINITY: Final = (2**31 - 1, 2**63 - 1)
-"""Of days, and of other units: DuckDB's `infinity`, and with the other sign `-infinity`."""
+"""DuckDB's `infinity` in days and in other units; with the other sign, `-infinity`."""
 
 
 def python_values(column: Any) -> list[Any]:

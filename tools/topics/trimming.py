@@ -23,7 +23,7 @@ TIMEOUT_MS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """Where deletion ends: an offset, a time in ms since the epoch, or (both None) the end."""
+    """The bound of a deletion: an offset, a time in ms since the epoch, or (both None) the end."""
 
     offset: int | None = None
     moment: int | None = None

@@ -24,7 +24,7 @@ exit code: 0 done; 1 refused or failed, standard error says why; 2 wrong
 arguments"""
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 ITERATIONS = 4096
-"""What Kafka's tools take, and the least."""
+"""The default of Kafka's tools, and the least."""
 MOST_ITERATIONS = 16384
 
 

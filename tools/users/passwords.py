@@ -1,6 +1,6 @@
-"""Where a new password comes from: a file, a person at a terminal, or standard input.
+"""The sources of a new password: a file, a person at a terminal, or standard input.
 
-Not an argument, which everybody on the machine can see.
+A password is no argument, because everybody on the machine can see arguments.
 """
 
 import getpass

@@ -5,7 +5,7 @@
 A file holds the records of one batch (12) of one writer (the first letters of the checkpoint's id)
 from one partition (3) for one day, in the order of offsets.
 
-What a reader finds, at any moment and after any crash:
+A reader finds, at any moment and after any crash:
 
 1. Only whole files. Spark writes a batch into `staging`, outside the table; the files are renamed
    into the table when the whole batch is written.

@@ -1,9 +1,9 @@
-"""What is measured: a file for each idea, a function for each case.
+"""The cases that the bench measures: a file for each idea, a function for each case.
 
 A case is a context manager. It prepares a side, yields a function that measures once and returns
 figures by name, and puts things back. The bench prepares all sides, lets each measure once to warm
-up, and then lets them measure in alternation. The unit is part of a figure's name; of what is per
-second, more is better, of all else less.
+up, and then lets them measure in alternation. The unit is part of a figure's name; a figure per
+second is better if it is higher, any other figure if it is lower.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,14 +20,14 @@ Measure = Callable[[], Figures]
 
 @dataclass
 class Bench:
-    """What a case measures with."""
+    """The means by which a case measures."""
 
     loads: list[Load]
     """Clients: the first measures, the others are beside it."""
     seconds: float
-    """Of one measurement, where a case does not need another time."""
+    """Seconds of one measurement, if the case does not need another time."""
     megabytes: int
-    """That Kafka's tools produce for one measurement."""
+    """Megabytes that Kafka's tools produce for one measurement."""
     quick: bool
     kept: ExitStack = field(default_factory=ExitStack)
     """Ends after the case."""
@@ -46,7 +46,7 @@ class Bench:
         inflight: int = 1,
         seconds: float | None = None,
     ) -> dict[str, Any]:
-        """Have as many requests answered as are; return what the client tells."""
+        """Send requests for the time of a measurement; return the client's result."""
         seconds = seconds or self.seconds
         return self.loads[0].run(
             "load",
@@ -79,7 +79,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Case:
-    """What the bench knows of a case."""
+    """One case, as the bench runs it."""
 
     about: str
     prepare: Callable[[Bench, Side], AbstractContextManager[Measure]]
@@ -102,7 +102,7 @@ def case(
 
 
 def per_request(told: dict[str, Any]) -> Figures:
-    """What a load tells of requests."""
+    """The figures of a load's requests."""
     count = told["requests"]
     return {
         "requests/s": count / told["seconds"],

@@ -1,4 +1,4 @@
-"""What access rules cost: produce requests to a broker with ten thousand, and to one without any.
+"""The cost of access rules: produce requests to a broker with ten thousand rules, and without.
 
 Each side is two more brokers of its form. They measure in turn, so that their figures can be
 compared; `added %` is what rules add to the processor time of a request.

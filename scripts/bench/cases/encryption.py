@@ -20,8 +20,8 @@ from tests.support.tls_brokers import encrypt, tls_port, write_client_file
 PROGRAM = Path(__file__).resolve().parents[1] / "handshakes.py"
 CLIENTS = 8
 OPTIMIZING = ("-XX:TieredStopAtLevel=4",)
-"""Of the clients' JVM: without its optimizing compiler it encrypts a tenth as fast, and the client
-would be all that is measured."""
+"""An option of the clients' JVM: without its optimizing compiler it encrypts a tenth as fast, and
+the figures would be the client's only."""
 
 
 @contextmanager

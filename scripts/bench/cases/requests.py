@@ -72,7 +72,7 @@ CASES = {
         for count in (1, 4, 16, 64, 256, 1000)
     },
     "requests/0.9 KB, 2 x 20": case(produce, 2, 20, 1, SMALL, quick=True, floor=True),
-    # What is written in a second would be more than memory that is warm: these times are short.
+    # These times are short, because a second would write more than the memory that is warm.
     "requests/16 KB, 4 x 5": case(produce, 4, 5, 1, 16_000, 1.5, floor=True),
     "requests/4 x 64 KB, 2 x 5": case(produce, 2, 5, 4, 64_000, 1.0, floor=True),
     "requests/1 MB, 2 x 2": case(produce, 2, 2, 1, 1_000_000, 0.7, floor=True),

@@ -250,7 +250,7 @@ def without_writes(handlers: dict[ApiKey, Any], stream: Any) -> float:
 
 
 class Answers:
-    """What the handlers answer on a connection with a client on a socket."""
+    """The handlers' answers on a connection with a client on a socket."""
 
     def __init__(self, kind: str, file: Any, size: int) -> None:
         self.kind = kind

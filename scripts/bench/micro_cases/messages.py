@@ -1,4 +1,4 @@
-"""What the cases of `micro.py` are made of: versions, and messages of any size."""
+"""The parts of the cases of `micro.py`: versions, and messages of any size."""
 
 from collections.abc import Callable
 from functools import partial

@@ -51,7 +51,7 @@ class LocatedRecords:
     payload: bytes
     fields: RecordColumns
     batches: Columns
-    """Of the batches, shape (batches,)."""
+    """Fields of the batches, shape (batches,)."""
     owners: Ints
     """The batch of each record."""
     offsets: Ints

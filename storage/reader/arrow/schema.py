@@ -32,7 +32,7 @@ MOST_MS: Final = (2**63 - 1) // 1000
 LEAST_MS: Final = -MOST_MS
 
 WITH_MS: Final = SCHEMA.append(pa.field("timestampMs", pa.int64()))
-"""All columns: what a reader can be asked for, and what a dataset has."""
+"""All columns: those that a caller can request from a reader, and those of a dataset."""
 
 
 def schema_of(columns: Sequence[str] | None) -> pa.Schema:

@@ -68,7 +68,7 @@ class Positions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanRequest:
-    """What to read; pickles. Topics are given by name, by pattern or by partitions.
+    """The records to read; pickles. Topics are given by name, by pattern or by partitions.
 
     Without any of these all topics are read except Kafka's internal ones (`__…`).
     """
@@ -87,14 +87,14 @@ class ScanRequest:
     timestamps: tuple[int | None, int | None] = (None, None)
     """Only records dated in [from, to), ms, at any offset."""
     lateness_ms: int | None = None
-    """For `timestamps`: no record is older than the newest one before it by more than this.
+    """A promise for `timestamps`: no record is older than the newest before it by more than this.
 
     So segments after the range can be left out. None: no order is assumed, and all segments after
     the first record of the range are read.
     """
     now_ms: int | None = None
-    """For `lateness_ms`: a record dated later was dated by a wrong clock, and says nothing of how
-    old those after it are. None: all are believed."""
+    """A record dated later has the time of a wrong clock, so `lateness_ms` does not count from it.
+    None: all times are believed."""
     with_times: bool = False
     """Whether tasks get the time range of their records, if it is known."""
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED

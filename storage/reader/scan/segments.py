@@ -1,7 +1,7 @@
 """Which record files hold a partition's offsets now, even in the middle of a replacement.
 
 A cleaning replaces segments by renaming (`storage.log.replacing`): the new ones are `.swap`, the
-old ones become `.deleted`, `.swap` becomes final. A start would go on with a `.swap`, so here it
+old ones become `.deleted`, `.swap` becomes final. A start would make a `.swap` final, so here it
 counts as the segment of its base offset, and no moment of a replacement lacks a segment. Old and
 new hold the same records, except those that compaction removed.
 """

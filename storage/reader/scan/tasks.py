@@ -14,13 +14,13 @@ class ScanTask:
     """
 
     directory: str
-    """Of the partition."""
+    """The partition's directory."""
     topic: str
     partition: int
     base_offset: int
-    """Of the segment."""
+    """The segment's base offset."""
     start_position: int
-    """Of a batch in the segment's record file; bytes before it are below `start_offset`."""
+    """Position of a batch in the record file; bytes before it are below `start_offset`."""
     end_position: int
     """Bytes after it are beyond `end_offset`, or were not written yet."""
     start_offset: int

@@ -1,7 +1,8 @@
-"""What is known of an API before any request: the declaration that opens each file of `broker.api`.
+"""The facts of an API that hold for every request: the declaration at the top of each file of
+`broker.api`.
 
-What the broker serves and advertises (`broker.registry`), the gate before the handlers and the
-routes of connections follow from these.
+The APIs that the broker serves and advertises (`broker.registry`), the gate before the handlers and
+the routes of connections follow from these declarations.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +18,7 @@ from protocol.errors import ErrorCode
 from protocol.schema.parse_code import MAX_ELEMENTS
 
 MOST_OF_BROKERS: Final = 2_000_000
-"""Elements of what a controller may tell in one request: 285,000 partitions of three replicas."""
+"""Elements of one request of a controller: 285,000 partitions of three replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +49,12 @@ class Api:
     shows_image: bool = False
     """A member of a cluster that has just started answers when it knows what there is."""
     charged: Charged = Charged.TIME
-    """What its requests cost the client of its quotas."""
+    """The charge for a request to the quotas of its client."""
     accesses: tuple[Access, ...] = ()
-    """Without which a request is refused whole, before the handler is called (`security.gate`). The
+    """A request without these is refused whole, before the handler is called (`security.gate`). The
     comment in an API's file names the method of Kafka 4 that makes the checks."""
     asks: tuple[Question, ...] = ()
-    """What the handler itself asks, about each resource on its own (`Services.allowed`)."""
+    """The operations that the handler itself checks, for each resource (`Services.allowed`)."""
 
 
 class CodeAlone:
@@ -71,7 +72,7 @@ def _anybody(ctx: RequestContext) -> bool:
 
 
 class Served(NamedTuple):
-    """An API and who answers it."""
+    """An API and the handler that answers it."""
 
     api: Api
     handler: Handler

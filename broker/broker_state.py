@@ -1,4 +1,4 @@
-"""Where a broker stands in its life: Kafka's gauge `BrokerState` of `KafkaServer`.
+"""The state of a broker's life: Kafka's gauge `BrokerState` of `KafkaServer`.
 
 The values are Kafka's bytes (S-START-4): dashboards and scripts compare against them.
 """

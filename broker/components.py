@@ -79,7 +79,7 @@ operator set wins."""
 
 
 class StandAlone(NamedTuple):
-    """What keeps the metadata of a stand-alone broker."""
+    """The parts that keep the metadata of a stand-alone broker."""
 
     controller: Controller
     image_applier: ImageApplier
@@ -129,10 +129,10 @@ class Components:
         self.log_mover = LogMover(self.replica_manager, log_manager, driver)
         self.replica_manager.opened = self.log_mover.opened
         self.controller: Controller | TopicAdmin
-        """Who changes topics."""
+        """Changes topics."""
         self.features: Features | NoFeatures
         self.alone: StandAlone | None = None
-        """What keeps the metadata of a stand-alone broker."""
+        """The parts of a stand-alone broker."""
         self.cluster: ClusterParts | None = None
         """The parts of a member of a cluster."""
         self.coordinators: dict[str, Coordinator]
@@ -303,7 +303,7 @@ class Components:
         )
 
     def _entrance(self, served: Mapping[ApiKey, Served], max_descriptors: int) -> "dict[str, Any]":
-        """What the socket server does with new connections of listeners that authenticate."""
+        """The arguments of the socket server for new connections of listeners that authenticate."""
         listeners = {} if self.authentication is None else self.authentication.by_name
         if not listeners:
             return {}
@@ -336,7 +336,7 @@ class Components:
             await self.authentication.load()
 
     def security_tasks(self) -> list[Task]:
-        """What is to be repeated for the sake of tokens."""
+        """The periodic tasks of authentication and of delegation tokens."""
         tasks = [] if self.authentication is None else self.authentication.tasks()
         if self.delegation_tokens is not None:
             period_ms = self.configs.current.delegation_token_expiry_check_interval_ms
@@ -388,7 +388,7 @@ def security_parts(
 def delegation_tokens(
     config: BrokerConfig, store: MetadataStore, world: World, signatures: Lane
 ) -> "DelegationTokens":
-    """What keeps the delegation tokens; their secret is set."""
+    """The store of the delegation tokens; their secret must be set."""
     from broker.security.delegation_tokens import DelegationTokens, TokenSettings
 
     secret = config.delegation_token_secret_key or config.delegation_token_master_key
@@ -414,7 +414,7 @@ def stranger_limits(config: BrokerConfig, max_descriptors: int) -> "StrangerLimi
     return StrangerLimits(
         total=max(1, min(config.max_unauthenticated_connections, max_descriptors // 4)),
         per_address=config.max_unauthenticated_connections_per_ip,
-        # Who waits for a refusal is not late.
+        # A client that waits for its refusal is not late.
         longest_s=(
             config.sasl_authentication_timeout_ms + config.connection_failed_authentication_delay_ms
         )
@@ -425,7 +425,7 @@ def stranger_limits(config: BrokerConfig, max_descriptors: int) -> "StrangerLimi
 def _authorizer(
     config: BrokerConfig, store: MetadataStore
 ) -> "tuple[AclStore, AclAuthorizer] | tuple[None, None]":
-    """The access rules and who decides by them, if the configuration names an authorizer."""
+    """The access rules and their authorizer, if the configuration names one."""
     if not config.authorizer_class_name:
         return None, None
     from broker.security.acl_authorizer import AclAuthorizer
@@ -464,7 +464,7 @@ def creation_rates(config: BrokerConfig) -> CreationRates:
 def socket_settings(
     config: BrokerConfig, *, check_buffers: bool, max_descriptors: int
 ) -> SocketServerSettings:
-    """What the settings ask of the listeners and their sockets."""
+    """The settings of the listeners and their sockets."""
     idle_ms = config.connections_max_idle_ms
     return SocketServerSettings(
         listeners=config.listeners,

@@ -4,7 +4,7 @@ The whole broker has one heap and one task that sleeps until the earliest entry:
 group member's session and a rebalance's delay cost an entry each and no task. Rules:
 
 * Callbacks are plain functions, run on the event loop one after the other; they must not block.
-  Of ten thousand that are due together others run in between (`PAUSE`).
+  If ten thousand are due together, other tasks run between two of them (`PAUSE`).
 * A cancelled handle drops its callback at once, so that the heap keeps no finished request alive.
   Its entry leaves the heap at its deadline, or when more than half of the heap is dead.
 * A callback that raises is a bug: it ends `run`, and so the broker. Otherwise requests that were

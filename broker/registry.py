@@ -75,7 +75,7 @@ from protocol.api_keys import ApiKey
 
 
 class _ApiFile(Protocol):
-    """What is read from a file of `broker.api`."""
+    """The part of a file of `broker.api` that this registry reads."""
 
     @property
     def API(self) -> Api: ...
@@ -109,7 +109,7 @@ _FILES: Final[tuple[_ApiFile, ...]] = (
     alter_partition_reassignments,
     list_partition_reassignments,
     describe_log_dirs,
-    # Who somebody is.
+    # Authentication.
     sasl_handshake,
     sasl_authenticate,
     create_delegation_token,
@@ -193,10 +193,10 @@ def advertised(apis: Iterable[Api]) -> dict[ApiKey, tuple[int, int]]:
 
 
 def build_handlers(services: Services) -> dict[ApiKey, Served]:
-    """One handler per API, behind a gate where an authorizer is to be asked first.
+    """One handler per API, behind a gate if an authorizer has to decide first.
 
-    In a cluster what only the controller does is behind another one, which is passed by it, and
-    what shows the image waits until that is known.
+    In a cluster an API that only the controller serves is behind a second gate, which only the
+    controller passes, and an API that shows the image waits until the broker knows the image.
     """
     if services.cluster is None:
         return by_key(_served(api, api.make(services), services.allowed) for api in APIS.values())

@@ -1,9 +1,9 @@
-"""What passes between the network and the handlers: a request's context, and the form of a handler.
+"""The interface between the network and the handlers: a request's context, the form of a handler.
 
 Calling a handler gives its reply, None if there is none (Produce with acks=0), or work that may
 wait (`storage.waits`), whose result is the reply. The connection takes the first step of the work,
-which mostly is the whole, and awaits the rest; `broker.network.connection_work` says what ends with
-the client. What the handler tells of itself it sets in the context: `large`, `released`,
+which mostly is the whole, and awaits the rest; `broker.network.connection_work` says which work
+ends with the client. A handler sets facts about the request in the context: `large`, `released`,
 `close_connection`.
 
 One connection has one request in work at a time, so replies keep the order of requests (S-NET-1).
@@ -46,7 +46,7 @@ class Authentication(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionInfo:
-    """What a handler may know of the connection that a request came from."""
+    """The facts that a handler may know of the connection that a request came from."""
 
     connection_id: str
     listener_name: str
@@ -58,7 +58,7 @@ class ConnectionInfo:
     peer_port: int
     principal: str = "User:ANONYMOUS"
     security_protocol: str = "PLAINTEXT"
-    """Of the listener."""
+    """The protocol of the listener."""
     authentication: Authentication | None = None
     """None if the listener does not authenticate by SASL."""
     is_stranger: bool = False
@@ -70,7 +70,7 @@ class ConnectionInfo:
 
     @property
     def client(self) -> Client:
-        """Whose share of what all use the connection's requests take."""
+        """The client whose share of the common resources the connection's requests take."""
         return Client(self.peer_host, self.number)
 
 
@@ -121,7 +121,7 @@ class RequestContext:
         connection's buffer, which is given back while the request waits: copy what is needed
         later."""
         self.debt: Any = None
-        """What the handler has charged the client for quotas (`broker.quotas.charging.Debt`)."""
+        """The handler's charge to the client's quotas (`broker.quotas.charging.Debt`)."""
 
 
 ReplyOrWork: TypeAlias = Message | Work[Any] | None

@@ -93,7 +93,7 @@ class BrokerServer:
     ) -> None:
         """`announce` is called with the bound listeners, `on_started` when the broker serves."""
         self.config = config
-        """What the operator set; what holds is in `components.configs`."""
+        """The configuration that the operator set; `components.configs` has the one in force."""
         self.state = BrokerStateGauge()
         self.watch = LoopWatch(world.clock)
         """A caller that runs the loop in real time installs it as a trio instrument."""
@@ -202,7 +202,7 @@ class BrokerServer:
         )
         directories.listeners.append(self._directory_offline)
         in_cluster = bool(self.config.zookeeper_connect)
-        if in_cluster:  # before anything is written: what ZooKeeper refuses leaves no trace
+        if in_cluster:  # before any write, so that a refusal of ZooKeeper leaves no trace
             self.store = await self._open_tree()
         directories.lock_and_check()
         self._to_stop.callback(directories.unlock_all)
@@ -278,7 +278,7 @@ class BrokerServer:
         return store
 
     async def _settle_config(self) -> tuple[DynamicBrokerConfig, str]:
-        """Find out the ids and what was set while the broker ran; return also the cluster id."""
+        """Settle the ids; return the configuration with its dynamic configs, and the cluster id."""
         settle = settle_member_identity if self.config.zookeeper_connect else settle_identity
         identity = await settle(
             self.store,

@@ -67,24 +67,24 @@ class Services:
     workers: "Workers"
     looker: "BatchLooker"
     quotas: "Quotas"
-    """What is measured against the quotas, and who is throttled."""
+    """Measures clients against the quotas, and throttles them."""
     client_quotas: "ClientQuotas"
     """The quotas that are set."""
     store: "MetadataStore"
     delegation_tokens: "DelegationTokens | None" = None
     """None if `delegation.token.secret.key` is not set."""
     allowed: "Permissions | None" = None
-    """What principals may do; None where no authorizer is configured: everything, unasked."""
+    """The permissions of principals; None if no authorizer is configured: all may do everything."""
     remote_coordinators: "RemoteCoordinators | None" = None
     """The transaction coordinators of other brokers; None where there are no others."""
     acls: "AclStore | None" = None
-    """The rules that the authorizer goes by; None where there is none."""
+    """The rules by which the authorizer decides; None without an authorizer."""
     cluster: "ClusterParts | None" = None
     """The parts of a member of a cluster; None stand-alone."""
 
     @property
     def controller_requests(self) -> "ControllerRequests | None":
-        """What is asked of the controller of a cluster; None stand-alone."""
+        """The requests to the controller of a cluster; None stand-alone."""
         return None if self.cluster is None else self.cluster.controller.requests
 
     @property

@@ -1,14 +1,14 @@
-"""What a connection is doing, and since when: written by its parts, read by those that may end it.
+"""The state of a connection, and since when it lasts.
 
-The server's sweeper and its shutdown read it, so a receive needs no timer and a request no cancel
-scope.
+The connection's parts write it. The server's sweeper and its shutdown read it, and may end the
+connection, so a receive needs no timer and a request no cancel scope.
 """
 
 import enum
 
 
 class State(enum.Enum):
-    """What a connection is doing."""
+    """The present work or wait of a connection."""
 
     OPENING = "shakes hands"
     IDLE = "waits for the client's next bytes"

@@ -1,9 +1,9 @@
-"""Frames of a connection that authenticates: who may be asked what, before a header is parsed
-(decision 93).
+"""Frames of a connection that authenticates: each is admitted or refused before its header is
+parsed (decision 93).
 
-It stands before `RequestHandling` while the client has not proved who it is, and later on if its
-session has an end. The `Authenticator` decides by the API key alone (`admit`); frames without
-header, after SaslHandshake v0, it gets as they are.
+`AuthenticationFrames` stands before `RequestHandling` until the client has proved who it is, and
+longer if its session has an end. The `Authenticator` decides by the API key alone (`admit`). It
+gets frames without header, which follow SaslHandshake v0, unchanged.
 """
 
 import struct
@@ -82,7 +82,7 @@ class AuthenticationFrames:
         self._authenticator.forget()
 
     def _take_raw(self, message: bytes, now: float) -> RequestInWork:
-        """Take a frame without header; what is refused gets no answer."""
+        """Take a frame without header; a refused message gets no answer."""
         if self._authenticator.is_lost:
             return self._refuse(_NO_KEY, now)
         context = self._context(_NO_KEY, now)

@@ -1,7 +1,7 @@
-"""What connections keep while they cannot go on: replies that clients do not take, requests ahead.
+"""The bytes that blocked connections keep: replies that clients do not take, requests ahead.
 
-A client may ask and read nothing. What its connection has for it then stays in memory until it is
-idle for too long, and three thousand such clients must not cost gigabytes. Rules
+A client may send requests and read no replies. Then its connection keeps bytes in memory until it
+has been idle for too long, and three thousand such clients must not cost gigabytes. Rules:
 
 1. A turn ends when its replies have `TURN_REPLY_BYTES`, so a connection keeps that and one reply
    more (large ones have rules of their own, `large_messages`), what one receive has brought, and
@@ -9,9 +9,9 @@ idle for too long, and three thousand such clients must not cost gigabytes. Rule
 2. While all connections together keep more than `MOST_BYTES`, a turn ends after each reply, and a
    receive brings little (`receive_buffer.FIRST_BYTES`): from there on each keeps hardly more than
    its next reply, which is all that Kafka makes for a connection.
-3. Above `MOST_EVER_BYTES` connections whose clients have taken nothing for `UNREAD_S` are closed,
-   until there is room, first those of whoever keeps most.
-4. When most of it is gone, the memory goes back to the system (`return_memory`).
+3. Above `MOST_EVER_BYTES`, connections whose clients have taken nothing for `UNREAD_S` are closed
+   until there is room. Those of the client that keeps most come first.
+4. When most of the bytes are gone, the memory goes back to the system (`return_memory`).
 """
 
 from typing import Final
@@ -40,12 +40,12 @@ class Backlog:
 
     @property
     def is_long(self) -> bool:
-        """Whether connections keep so much that each takes only what is next."""
+        """Whether connections keep so much that each takes only its next reply or frame."""
         return not self.turn_bytes
 
     @property
     def excess(self) -> int:
-        """Bytes above what is ever kept; 0 or less: none."""
+        """Bytes above the limit `most_ever`; 0 or less if there are none."""
         return self.bytes - self.most_ever
 
     def add(self, change: int) -> None:
@@ -55,7 +55,10 @@ class Backlog:
         self.turn_bytes = TURN_REPLY_BYTES if now <= self._most else 0
 
     def is_over(self) -> bool:
-        """Whether so much less is kept than before that memory should be returned; asked once."""
+        """Whether so much less is kept than before that memory should be returned.
+
+        The next call compares with the present bytes.
+        """
         over = self._highest >= WORTH_RETURNING and self.bytes < self._highest // 4
         if over:
             self._highest = self.bytes

@@ -1,8 +1,8 @@
-"""What is thrown into the work of a connection that ends."""
+"""The exceptions that are thrown into the work of a connection that ends."""
 
 
 class ConnectionEnded(BaseException):
-    """The connection is ended from outside. No Exception: nobody answers it."""
+    """The connection is ended from outside. It is no Exception, because nobody may answer it."""
 
 
 class ClientGone(ConnectionEnded):

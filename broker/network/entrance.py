@@ -1,4 +1,4 @@
-"""Where a connection of a listener with SASL gets its authenticator."""
+"""The entrance of a listener with SASL, where a new connection gets its authenticator."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,15 +18,16 @@ BEFORE_AUTHENTICATION: Final = (
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,
 )
-"""The APIs of a client that has not proved yet who it is."""
+"""The APIs for a client that has not yet proved who it is."""
 
 
 def entrance(
     listeners: Mapping[str, SaslListener], strangers: RouteTable
 ) -> Callable[[Connection], None]:
-    """Return what is called with every new connection; those of other listeners stay as they are.
+    """Return the function to call with every new connection; it leaves connections of listeners
+    without SASL unchanged.
 
-    `strangers` has the routes of a client that has not proved yet who it is.
+    `strangers` has the routes of a client that has not yet proved who it is.
     """
     raw = strangers.raw()
 

@@ -1,4 +1,4 @@
-"""Why a handshake failed, for the log: from what OpenSSL says to what an operator can act on."""
+"""Why a handshake failed, for the log: OpenSSL's reasons as kinds that an operator can act on."""
 
 import enum
 from typing import Final
@@ -41,11 +41,11 @@ _BY_REASON: Final = {
     "HTTP_REQUEST": HandshakeRefusal.NO_TLS,
 }
 _OF_THE_CLIENT: Final = ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_EXPIRED", "UNKNOWN")
-"""What an alert of a client that does not like our certificate is called, behind `ALERT_`."""
+"""The names, behind `ALERT_`, of the alerts of a client that does not accept our certificate."""
 
 
 def refusal_of(failure: TlsFailure) -> tuple[HandshakeRefusal, str]:
-    """Return the kind, and what there is to add, which may be nothing."""
+    """Return the kind, and details to add, which may be empty."""
     reason = failure.reason
     found = _BY_REASON.get(reason)
     if failure.certificate:

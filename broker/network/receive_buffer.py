@@ -1,8 +1,9 @@
-"""What a connection has received and not handled yet: whole frames and an incomplete one.
+"""The bytes that a connection has received and not handled yet: whole frames and an incomplete one.
 
-The bytes lie at the start of one buffer of the pool. It is taken before a receive, and given back
-or exchanged for a small one when nothing comes; an incomplete frame moves to the front, of a larger
-buffer if it needs one (`broker.network.buffers` has the reasons and sizes).
+The bytes lie at the start of one buffer of the pool. The connection takes the buffer before a
+receive, and gives it back or exchanges it for a small one when nothing comes. An incomplete frame
+moves to the front, of a larger buffer if it needs one (`broker.network.buffers` has the reasons and
+sizes).
 """
 
 from collections.abc import Callable
@@ -52,9 +53,9 @@ class ReceiveBuffer:
     ) -> None:
         """`give_up` ends the connection, for others that wait for its memory."""
         self.backlog = backlog or Backlog()
-        """What all connections keep while they cannot go on."""
+        """The bytes that all connections keep while they cannot go on."""
         self.kept = 0
-        """What this one does: of requests here, and of replies."""
+        """The bytes that this connection keeps in that state, of requests and of replies."""
         self._pool = pool
         self._frames = frames
         self._client = client
@@ -151,7 +152,7 @@ class ReceiveBuffer:
         return position
 
     def keep(self, size: int) -> None:
-        """Note that the connection keeps `size` bytes while it cannot go on; 0: it does again."""
+        """Note that the connection keeps `size` bytes while it cannot go on; 0 if it can again."""
         self.backlog.add(size - self.kept)
         self.kept = size
 

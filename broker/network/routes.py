@@ -150,5 +150,5 @@ class RouteTable:
 
 
 def _build_raw(reply: Any, append: Callable[[bytes], object]) -> None:
-    """What `Route.build_into` is for a message of SASL: the message, without its response."""
+    """The `Route.build_into` of a SASL message: append the message alone, without its response."""
     append(bytes(reply.auth_bytes))

@@ -158,7 +158,7 @@ class SocketServer:
         self._telling_errors = LoggingLimit(self._clock)
         self._driver = channel.driver
         self._ended: trio.Event | None = None
-        """Of `serve`; None before."""
+        """Set when `serve` has ended; None before `serve`."""
         self._loop = ConnectionLoop(
             transport.readiness(), channel.driver, channel.pool, channel.clock.monotonic
         )

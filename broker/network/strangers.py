@@ -1,13 +1,14 @@
-"""Connections whose clients have not proved yet who they are: how many, and for how long.
+"""Strangers: connections whose clients have not yet proved who they are, how many and for how long.
 
-What a stranger sends and asks for is bounded by its connection; here is what bounds the crowd
-(decision 95).
+A stranger's connection bounds the bytes and the requests of that stranger. `Strangers` bounds their
+number and their time (decision 95):
 
-* Each has `sasl.authentication.timeout.ms` from when it was accepted.
-* There are `max.unauthenticated.connections` of them, of one address
-  `max.unauthenticated.connections.per.ip`. A newcomer is always let in, and somebody else has to
-  go: the oldest of its own address if that has too many, else of the address that has most. So who
-  only holds connections loses them, and who authenticates at once, as clients do, is served.
+* Each has `sasl.authentication.timeout.ms` from the moment when it was accepted.
+* There are at most `max.unauthenticated.connections` of them, and at most
+  `max.unauthenticated.connections.per.ip` from one address. A new connection is always let in, and
+  an older one has to go: the oldest of the same address if that has too many, else the oldest of
+  the address that has most. So a client that only holds connections loses them, and a client that
+  authenticates at once, as clients do, is served.
 
 Event loop only.
 """
@@ -25,7 +26,7 @@ from broker.world.clock import TaskClock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrangerLimits:
-    """What bounds the crowd."""
+    """The largest numbers of strangers, and their longest time."""
 
     total: int
     per_address: int
@@ -46,12 +47,12 @@ class Strangers:
         self._clock = clock
         self._closed = closed
         self._came: OrderedDict[Connection, float] = OrderedDict()
-        """When the time of each is over, in monotonic seconds; the first is the first."""
+        """The end of each connection's time, in monotonic seconds, the earliest first."""
         self._by_address: dict[str, OrderedDict[Connection, None]] = {}
         self._by_count: dict[int, OrderedDict[str, None]] = {}
-        """Addresses by how many they have."""
+        """Addresses by the number of their connections."""
         self._most = 0
-        """A count above which no address is; the most that one has, or more."""
+        """No address has more connections than this; it may be too high."""
         self._some_came = trio.Event()
 
     def __len__(self) -> int:
@@ -82,7 +83,7 @@ class Strangers:
             del self._by_address[address]
 
     async def run(self) -> None:
-        """Close those whose time is over, until cancelled."""
+        """Close the connections whose time is over, until cancelled."""
         while True:
             while not self._came:
                 self._some_came = trio.Event()

@@ -1,12 +1,12 @@
-"""The TLS of listeners: what each serves with, and who its clients are.
+"""The TLS of listeners: the context of each, and the principals of its clients.
 
     TlsListener     of one listener: context, cipher suites, rules; replaced as a whole
     TlsListeners    all of them, and their handshakes
 
 A change of a listener's stores makes a new `TlsListener`, which is checked whole before the change
-is accepted (S-TLS-5, decision 92); connections that are open live on with what they have. Stores
-are read again at each change of this broker's configs, so altering a location to itself takes up a
-renewed file, as in Kafka. Imported with the first listener that speaks TLS.
+is accepted (S-TLS-5, decision 92); open connections keep their context. Stores are read again at
+each change of this broker's configs, so altering a location to itself takes up a renewed file, as
+in Kafka. Imported with the first listener that speaks TLS.
 """
 
 import logging
@@ -47,13 +47,13 @@ _MOST_NAMES: Final = 1000
 
 
 class TlsListener:
-    """What one listener serves TLS with. See `broker.network.handshakes.Judge`."""
+    """The TLS of one listener. See `broker.network.handshakes.Judge`."""
 
     __slots__ = ("_names", "_rules", "_scratch", "basis", "served")
 
     def __init__(self, basis: "Basis", served: ServerContext, scratch: memoryview) -> None:
         self.basis: Final = basis
-        """What it was made of."""
+        """The values that it was made of."""
         self.served: Final = served
         self._scratch = scratch
         self._rules = PrincipalRules(basis.rules)
@@ -65,9 +65,9 @@ class TlsListener:
         return TlsStream(stream, self.served.context, self._scratch)
 
     def principal(self, stream: TlsStream) -> str | None:
-        """Who the client is by its certificate; None: by that, anonymous. Raises Unacceptable.
+        """The client's principal by its certificate; None if the client has shown none.
 
-        On a SASL listener SASL says it.
+        On a SASL listener it is None, because SASL finds the principal. Raises Unacceptable.
         """
         tls = stream.tls
         if self.served.suites.of_1_3 is not None:
@@ -99,7 +99,7 @@ class TlsListener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What a `TlsListener` is made of; equal ones need no new one."""
+    """The values that a `TlsListener` is made of; from equal ones no new listener is made."""
 
     protocol: str
     settings: ServerSettings
@@ -124,16 +124,17 @@ class TlsListeners:
         self._by_name: dict[str, TlsListener] = {}
         self._handshakes = Handshakes(clock, bounds)
 
-    # ---- what listeners serve with
+    # ---- the TLS of each listener
 
     async def load(self, config: BrokerConfig) -> None:
         """Read all stores. Raises ConfigError."""
         (await self.prepare(config))()
 
     async def prepare(self, config: BrokerConfig) -> Callable[[], None]:
-        """Make what another configuration asks for; return what has new connections use it.
+        """Make the TLS of another configuration; return the call that makes new connections use it.
 
-        Raises ConfigError if it cannot be used, or is for somebody else than what it replaces.
+        Raises ConfigError if it cannot be used, or if a certificate is not for the names of the one
+        that it replaces.
         """
         prepared: dict[str, TlsListener] = {}
         for listener in config.listeners:
@@ -156,7 +157,7 @@ class TlsListeners:
         return install
 
     async def reload(self, config: BrokerConfig) -> None:
-        """Take up stores that were changed in their files; if they cannot be used, say so."""
+        """Read the stores again and use them; if they cannot be used, log a warning."""
         try:
             (await self.prepare(config))()
         except ConfigError as error:
@@ -199,7 +200,7 @@ class TlsListeners:
     async def open(
         self, stream: Any, info: ConnectionInfo, give_up: Callable[[], object]
     ) -> str | None:
-        """Shake hands on a stream of `secure`; return who the client is, if that is known by it.
+        """Shake hands on a stream of `secure`; return the client's principal, None if unknown.
 
         `give_up` ends the connection. Raises OSError if it fails.
         """
@@ -216,10 +217,10 @@ class TlsListeners:
 
 
 def tls_settings(config: BrokerConfig, listener: Listener) -> ServerSettings:
-    """What the configuration asks of a listener's TLS.
+    """The settings of a listener's TLS in the configuration.
 
-    On a SASL listener clients are asked for certificates only with the listener's own prefix
-    (S-TLS-4).
+    A SASL listener requests certificates of clients only if `ssl.client.auth` is set with the
+    listener's own prefix (S-TLS-4).
     """
 
     def value(key: str) -> Any:

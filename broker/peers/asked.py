@@ -1,11 +1,11 @@
-"""One request from the asking to its reply.
+"""One request from `Peer.ask` to its reply.
 
     waiting  ->  sent  ->  replied
        |          |
-       +----------+------> failed, or dropped by who asked
+       +----------+------> failed, or dropped by its caller
 
-`reply` fires once, with a frame, or with the error that the asker gets. Errors are kept as values:
-several askers may get the same one, and a raised exception belongs to one frame stack.
+`reply` fires once, with a frame, or with the error that the caller gets. Errors are kept as values:
+several callers may get the same one, and a raised exception belongs to one frame stack.
 """
 
 from enum import Enum

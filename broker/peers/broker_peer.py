@@ -2,12 +2,12 @@
 
     nothing  ->  (back-off)  ->  opening  ->  connected  ->  nothing
 
-A task lives from the first asking to the end of the connection; while nobody asks there is none.
-What is asked while there is no connection queues, and goes out in its order when there is one; if
-opening it fails, all that queue get the reason. The next attempt then waits, 50 ms at first and
-twice as long each time up to a second, with a fifth of chance (Kafka's `ExponentialBackoff` with
-`reconnect.backoff.ms` and `.max.ms` of `ControllerChannelManager` and `BrokerBlockingSender`).
-So a caller that asks again and again needs no pause of its own.
+A task lives from the first request to the end of the connection; without requests there is none.
+Requests that come before there is a connection queue, and go out in their order when it is open. If
+opening it fails, all of the queue get the reason. The next attempt then waits, 50 ms at first and
+twice as long each time up to a second, plus or minus a fifth by chance (Kafka's
+`ExponentialBackoff` with `reconnect.backoff.ms` and `.max.ms` of `ControllerChannelManager` and
+`BrokerBlockingSender`). So a caller that tries again and again needs no pause of its own.
 """
 
 import logging
@@ -75,12 +75,12 @@ class BrokerPeer:
         self._traffic: Final = traffic
         self._connection: PeerConnection | None = None
         self._versions: VersionRanges | None = None
-        """What both know, of the last connection."""
+        """The versions that both brokers know, of the last connection."""
         self._queue: deque[PeerRequest] = deque()
         self._scope: trio.CancelScope | None = None
-        """Of the task, while there is one."""
+        """The cancel scope of the task, while there is one."""
         self._failures = 0
-        """Attempts that failed since the last that did not."""
+        """Attempts that failed since the last one that succeeded."""
         self._next_attempt = 0.0
         self._renew_at: float | None = None
         self._is_closed = False
@@ -126,7 +126,7 @@ class BrokerPeer:
         timer = self._deadlines.schedule(timeout_s, lambda: asked.reply.fire(LATE))
         try:
             outcome = await asked.reply
-        except BaseException:  # who asked was ended
+        except BaseException:  # the caller's work was ended
             self._drop(asked)
             raise
         finally:
@@ -161,7 +161,7 @@ class BrokerPeer:
         return True
 
     def _drop(self, asked: PeerRequest) -> None:
-        """Nobody waits for the reply any more; the request goes out only if it has already."""
+        """Nobody waits for the reply any more; a request that has not gone out is not sent."""
         asked.dropped = True
         if asked in self._queue:
             self._queue.remove(asked)
@@ -182,7 +182,7 @@ class BrokerPeer:
     # ---- the task
 
     async def live(self) -> None:
-        """Connect and serve as long as something was asked; then end. One task at a time."""
+        """Connect and serve as long as requests queue; then end. One task at a time."""
         assert self._scope is not None
         try:
             with self._scope:
@@ -192,10 +192,10 @@ class BrokerPeer:
                         await self._serve(opened)
         finally:
             self._scope = None
-            self._fail_queue(_STOPS)  # nobody, unless the task was cancelled
+            self._fail_queue(_STOPS)  # it is empty, unless the task was cancelled
 
     async def _opened(self) -> OpenedPeer | None:
-        """Connect, when the time has come; None if that failed, and the queue knows."""
+        """Connect, when the back-off is over; None if that failed, and the queue got the reason."""
         delay_s = self._next_attempt - self._clock.monotonic()
         if delay_s > 0:
             await self._clock.sleep(delay_s)
@@ -215,7 +215,7 @@ class BrokerPeer:
         return None
 
     async def _serve(self, opened: OpenedPeer) -> None:
-        """Send what queues and what is asked, until the connection ends."""
+        """Send the requests that queue and those that come, until the connection ends."""
         if self._failures:
             logger.info("Connected to %s", self._name)
         self._failures = 0

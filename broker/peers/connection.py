@@ -1,12 +1,12 @@
-"""An open connection: requests go out in the order of asking, replies come in the same order.
+"""An open connection: requests go out in the order of `submit`, replies come in the same order.
 
-Two tasks. One receives and fires the replies; parsing is the asker's, in its own turn. What is
-asked goes out at once, in the asker's turn, if nothing waits before it; else, and if the request is
-a large one, it queues for the second task, which builds in turns and waits while the kernel's
-buffer is full.
+A connection has two tasks. One receives and fires the replies; the caller parses its reply, in its
+own turn. A request goes out at once, in the caller's turn, if it is not large and nothing waits
+before it. Any other one queues for the second task, which builds it in turns and waits while the
+kernel's buffer is full.
 
-The first failure ends the connection: what was sent may have been done or not, and each asker
-learns that with the reason.
+The first failure ends the connection: the peer may have done a request that was sent or not, and
+each caller gets the reason.
 """
 
 import struct
@@ -52,7 +52,7 @@ class PeerConnection:
         name: str,
         traffic: PeerTraffic,
     ) -> None:
-        """`versions` are those that both know. `name` is the peer's, for errors."""
+        """`versions` are those that both brokers know. `name` is the peer's, for errors."""
         self.versions: Final = versions
         self._stream: Final = stream
         self._client_id: Final = client_id
@@ -62,7 +62,7 @@ class PeerConnection:
         self._correlation_id = 0
         self._under_way: deque[PeerRequest] = deque()
         self._outbox: deque[PeerRequest | memoryview] = deque()
-        """What the sending task has to send; its first entry stays here until it is sent."""
+        """Entries for the sending task; the first one stays here until it is sent."""
         self._more = trio.Event()
         self._scope = trio.CancelScope()
         self.ended: str | None = None
@@ -115,7 +115,7 @@ class PeerConnection:
     # ---- sending
 
     def _has_version(self, asked: PeerRequest) -> bool:
-        """Choose the version; whether there is one, else the asker learns that."""
+        """Choose the version; return False if there is none, after the caller got an error."""
         lowest, highest = self.versions.get(asked.key, _NEITHER)
         if asked.version is None:
             asked.version = highest
@@ -130,7 +130,7 @@ class PeerConnection:
         return False
 
     def _framed(self, asked: PeerRequest, pieces: list[Any]) -> bytes:
-        """The whole frame of a request, which is under way from now on."""
+        """Return the whole frame of a request, which is under way from now on."""
         assert asked.version is not None
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
         asked.correlation_id = self._correlation_id
@@ -221,7 +221,8 @@ class PeerConnection:
 
 
 def common_versions(versions: VersionRanges) -> VersionRanges:
-    """What both know, by API key: the (lowest, highest) version of what the peer serves."""
+    """The APIs that both brokers know: API key to (lowest, highest) version; `versions` is the
+    peer's."""
     found = {}
     for key, declared in SPECS.items():
         lowest, highest = versions.get(key, _NEITHER)

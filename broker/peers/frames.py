@@ -1,12 +1,12 @@
 """Bytes of a stream to frames, each in memory of its own.
 
 Small frames come several in one receive, into memory of the connection, and are copied out of it.
-A frame that is larger than that memory is received into a buffer of its own: nothing but its first
-bytes is copied, and its records are slices of it.
+A frame that is larger than that memory is received into a buffer of its own: only its first bytes
+are copied, and its records are slices of it.
 
-The last such buffer is used again when nobody has a view of it any more; a response of a megabyte
-would else cost as much for zeros and page faults as for its bytes. It goes when small frames come:
-then there is nothing to replicate.
+The last such buffer is used again when nobody has a view of it any more, because a response of a
+megabyte would otherwise cost as much for zeros and page faults as for its bytes. The buffer is
+dropped when a small frame comes, because then there is nothing to replicate.
 """
 
 import struct
@@ -16,9 +16,9 @@ from protocol.errors import ProtocolError
 from protocol.framing import SIZE_BYTES
 
 SMALL_BYTES: Final = 16 * 1024
-"""What is received at once, of frames that are copied."""
+"""The memory for frames that are copied: the most that one receive brings of them."""
 LARGEST: Final = 1 << 30
-"""Bytes of a frame beyond which it is nonsense."""
+"""The most bytes of a frame; a larger size is nonsense."""
 _KEPT_BYTES: Final = 16 << 20
 """A larger buffer is not kept."""
 _MIN_BYTES: Final = 4
@@ -27,9 +27,9 @@ _read_size = struct.Struct(">i").unpack_from
 
 
 class IncomingFrames:
-    """What a connection has received and not passed on.
+    """The bytes that a connection has received and not passed on.
 
-    `room()` is where to receive, `received(n)` says that n bytes came and gives whole frames.
+    `room()` is the memory for the next bytes; `received(n)` takes n bytes and gives whole frames.
     """
 
     __slots__ = ("_kept", "_large", "_large_have", "_large_size", "_small", "_small_have", "_view")
@@ -44,7 +44,7 @@ class IncomingFrames:
         self._kept: bytearray | None = None
 
     def room(self) -> memoryview:
-        """Where the next bytes go; never empty."""
+        """The memory for the next bytes; never empty."""
         if self._large is not None:
             return memoryview(self._large)[self._large_have : self._large_size]
         return self._view[self._small_have :]
@@ -95,7 +95,7 @@ class IncomingFrames:
 
 
 def _is_viewed(buffer: bytearray) -> bool:
-    """Whether somebody has a memoryview of it: then its length cannot change."""
+    """Whether a memoryview of it exists, so that its length cannot change."""
     try:
         buffer.append(buffer.pop())  # neither moves it
     except BufferError:

@@ -1,7 +1,8 @@
-"""What comes before the first request: dial, TLS, ApiVersions, and the login where there is one.
+"""The steps before the first request: dial, TLS, ApiVersions, and the login if there is one.
 
-The versions are asked for first, as Kafka's clients do, and before the login: it depends on them.
-Kafka 3.9 and this broker both serve ApiVersions v3, and brokers older than 2.4 are no members.
+ApiVersions comes before the login, as in Kafka's clients, because the login depends on the
+versions. Kafka 3.9 and this broker both serve ApiVersions v3, and brokers older than 2.4 are no
+members.
 """
 
 import contextlib
@@ -41,18 +42,18 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 _VERSIONS_VERSION: Final = 3
 _OF_A_SESSION: Final = 0.85
-"""After this part of a session's time it is renewed, as Java's clients do."""
+"""After this part of its time a session is renewed, as in Java's clients."""
 _SIZE: Final = struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedPeer:
-    """A connection that requests may be sent on."""
+    """A connection on which requests may be sent."""
 
     stream: Stream
     versions: VersionRanges
     session_s: float | None
-    """How long it may be used; None: for ever."""
+    """How long it may be used; None if for ever."""
 
 
 class Opener:
@@ -65,13 +66,13 @@ class Opener:
         self._workers = workers
         self._random = random
         self.security = security
-        """May be replaced, for the next connections."""
+        """It may be replaced, for the next connections."""
 
     async def open(self, endpoint: Listener, client_id: bytes) -> OpenedPeer:
-        """Connect and log in. Waits as long as the peer does: the caller bounds it by cancelling.
+        """Connect and log in, without a time limit: the caller cancels it after its own.
 
-        Raises PeerError (without the peer's name), OSError, ProtocolError, ValueError for what is
-        said in TLS or SASL.
+        Raises PeerError (without the peer's name), OSError, ProtocolError, and ValueError for wrong
+        messages of TLS or SASL.
         """
         stream: Stream = await self._transport.dial(
             endpoint.host,
@@ -127,7 +128,7 @@ class Opener:
     async def _log_in(
         self, talk: "_Talk", versions: VersionRanges, login: LoginSettings
     ) -> float | None:
-        """Log in; return how long the session may be used."""
+        """Log in; return the seconds for which the session may be used, None if for ever."""
         shake = SaslHandshakeRequest(mechanism=login.mechanism)
         shaken = await talk.ask(SaslHandshakeResponse, 1, shake)
         if shaken.error_code:
@@ -159,9 +160,10 @@ class Opener:
 
 
 def _next(conversation: Generator[bytes, bytes, None], answer: bytes) -> bytes | None:
-    """The next message; None if all is said. It hashes for milliseconds: in a thread.
+    """The next message; None after the last. Call it in a thread, because it hashes for
+    milliseconds.
 
-    Raises PeerError for an answer that is none, or of somebody who does not know the password.
+    Raises PeerError if the answer is malformed, or if its sender does not know the password.
     """
     from protocol.sasl import MalformedMessage
     from protocol.sasl.conversations import LoginError

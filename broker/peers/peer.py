@@ -7,9 +7,9 @@ from protocol.schema import Message
 
 
 class PeerError(Exception):
-    """A request was not answered: no connection, no answer in time, an end, nonsense.
+    """A request was not answered: no connection, no answer in time, a lost connection, nonsense.
 
-    The peer may have done it or not. The text names the peer and the reason.
+    The peer may have done the request or not. The text names the peer and the reason.
     """
 
 
@@ -25,10 +25,10 @@ class Peer(Protocol):
     ) -> Message:
         """Send a request and wait for the reply, in the house's form of waiting (`storage.waits`).
 
-        Without `version`, in the highest one that both know. Connects if there is no connection;
-        after a failed attempt it waits for the next one's time. Requests go out in the order in
-        which they were asked, and several may be under way. One that is not answered within
-        `timeout_s` ends the connection, and with it all that is under way. Raises PeerError.
+        Without `version` the request has the highest one that both brokers know. Connects if there
+        is no connection; after a failed attempt it waits until the back-off is over. Requests go
+        out in the order of the calls, and several may be under way. A request without an answer
+        within `timeout_s` ends the connection, and with it all that is under way. Raises PeerError.
 
         The records of a Fetch response are slices of the received frame, which stays as long as
         they do.
@@ -40,10 +40,10 @@ class Peer(Protocol):
         ...
 
     def version_of(self, key: ApiKey) -> int | None:
-        """The highest version of an API that both know; None before the first connection, or if
-        there is none."""
+        """The highest version of an API that both brokers know; None before the first connection,
+        or if there is none."""
         ...
 
     def close(self) -> None:
-        """End the connection, and what is under way with PeerError. Later asks are refused."""
+        """End the connection, and requests under way with PeerError. Later ones are refused."""
         ...

@@ -46,7 +46,7 @@ class Peers:
         self._opener.security = PeerSecurity(config)
 
     def to(self, broker_id: int, endpoint: Listener, client_id: str) -> BrokerPeer:
-        """Return a new connection to a broker's endpoint, which is made when it is asked."""
+        """Return a new peer for a broker's endpoint, which connects at its first request."""
         return BrokerPeer(
             broker_id,
             endpoint,
@@ -70,7 +70,7 @@ class Peers:
                 self._has_ended = True  # a nursery without tasks takes none a turn later
 
     def _start(self, peer: BrokerPeer) -> bool:
-        """Have the peer's task run; False if this broker stops."""
+        """Run the peer's task; return False if this broker stops."""
         if self._has_ended:
             return False
         if self._nursery is None:

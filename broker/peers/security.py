@@ -1,10 +1,11 @@
-"""How this broker shows who it is to others, and believes who they are.
+"""How this broker proves who it is to other brokers, and checks who they are.
 
-Of the listener between brokers: its stores (a broker shows others the certificate that it shows its
-clients, and believes those that its clients are believed by), whether names are checked
-(`ssl.endpoint.identification.algorithm`), and the login of `sasl.mechanism.inter.broker.protocol`.
-Stores are read for each connection, so a renewed certificate needs no restart. After Kafka's
-`ChannelBuilders.clientChannelBuilder` with `JaasContext.Type.SERVER`.
+`PeerSecurity` uses the settings of the listener between brokers: its stores (a broker shows others
+the certificate that it shows its clients, and trusts the certificates that it trusts in clients),
+whether names are checked (`ssl.endpoint.identification.algorithm`), and the login of
+`sasl.mechanism.inter.broker.protocol`. Stores are read for each connection, so a renewed
+certificate needs no restart. After Kafka's `ChannelBuilders.clientChannelBuilder` with
+`JaasContext.Type.SERVER`.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ class PeerSecurity:
     """TLS and login for connections to the listener of one name."""
 
     def __init__(self, config: BrokerConfig, read: Callable[[str], bytes] | None = None) -> None:
-        """`read` reads a store; called in threads. Raises ConfigError if the login is not there."""
+        """`read` reads a store, in threads. Raises ConfigError if the login is not configured."""
         self._config: Final = config
         self._read: Final = read
         named = (one for one in config.listeners if one.name == config.inter_broker_listener)

@@ -1,4 +1,4 @@
-"""What connections to others need of this broker."""
+"""The parts of this broker that connections to others need."""
 
 from dataclasses import dataclass
 from random import Random
@@ -12,12 +12,12 @@ from broker.world.workers import Workers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerSurroundings:
-    """What connections need of this broker."""
+    """The parts of this broker that connections need."""
 
     transport: Transport
     workers: Workers
     clock: TaskClock
     deadlines: Deadlines
-    """They run while requests are asked: what is not answered in time is known by them."""
+    """They must run while requests are under way, because their timers end late requests."""
     driver: Driver
     random: Random

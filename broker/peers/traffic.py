@@ -1,11 +1,11 @@
-"""What goes over the connections to one broker for one purpose, as metrics read it."""
+"""The traffic of the connections to one broker for one purpose, for metrics."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class PeerTraffic:
-    """Counters since the start of this broker; the login and TLS are not in the bytes."""
+    """Counters since the start of this broker; the bytes are those without the login and TLS."""
 
     connected: int = 0
     """Connections that are open now."""

@@ -1,4 +1,4 @@
-"""A quota whose clients have accounts: what each takes, for how long it is throttled (S-QTA-7)."""
+"""A quota whose clients have accounts: the rate of each, and its throttle times (S-QTA-7)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,23 +12,23 @@ from broker.quotas.usages import Usages
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayerStatistics:
-    """One client with a quota, as metrics tell of it."""
+    """One client with a quota, for metrics."""
 
     payer: Payer
     bound: float
     """The quota."""
     rate: float
-    """What it takes per second."""
+    """The client's rate per second."""
     throttle_ms: float
     """The average of its throttle times lately; NaN if it was not throttled."""
     left_ms: int
     """For how long it is throttled from now on; 0 if it is not."""
     tokens: float | None = None
-    """Of a quota with credits: those that are left."""
+    """The credits that are left, if the quota has credits."""
 
 
 class Account:
-    """What one client takes of its quota."""
+    """The use that one client makes of its quota."""
 
     __slots__ = ("rate", "throttle")
 
@@ -37,7 +37,7 @@ class Account:
         self.throttle = ThrottleTimes()
 
     def tokens(self, bound: float, now_ms: int) -> float | None:
-        """The credits that are left of a quota that has such."""
+        """The credits that are left; None if the quota has no credits."""
         return None
 
 
@@ -45,7 +45,7 @@ AccountT = TypeVar("AccountT", bound=Account)
 
 
 class AccountedQuota(Generic[AccountT]):
-    """The limits of one kind of quota, and the accounts of who has one. Event loop only."""
+    """The limits of one kind of quota, and the accounts of clients with one. Event loop only."""
 
     __slots__ = ("_accounts", "limits", "throttled")
 
@@ -57,7 +57,7 @@ class AccountedQuota(Generic[AccountT]):
         self._accounts: Usages[AccountT] = Usages(new)
 
     def _account_of(self, user: str, client_id: str, now_ms: int) -> tuple[AccountT, float] | None:
-        """The account and the bound of a client that takes something; None without a quota."""
+        """The account and the bound of an active client; None without a quota."""
         payer = self.limits.payer(user, client_id)
         bound = self.limits.bound(payer)
         return None if bound is None else (self._accounts.of(payer, now_ms), bound)

@@ -1,4 +1,4 @@
-"""What a request that changes topics costs its client of the quota of changes (S-QTA-4)."""
+"""The charge of a request that changes topics to its client's quota of changes (S-QTA-4)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def message_of(error: KafkaError) -> str | None:
-    """What an answer says of a refused change: a spent quota is told by its code alone."""
+    """The error message for a refused change; None for a spent quota, which has its code alone."""
     return None if error.code == ErrorCode.THROTTLING_QUOTA_EXCEEDED else str(error)
 
 
@@ -24,7 +24,7 @@ def charged_changes(
     """Give the account that the changes within the block are charged to; None without a quota.
 
     `strict_since` is the first version of the API whose clients know that they may be refused for
-    it. When the block ends, the client owes what was changed.
+    it. When the block ends, the client owes for the changes.
     """
     charging = quotas.charging
     charge = None if charging is None else charging.charge_changes(ctx, strict_since=strict_since)

@@ -1,19 +1,19 @@
-"""All quotas of clients, and what a request owes when it is answered (KIP-13, KIP-124, KIP-219).
+"""All quotas of clients, and the charge of a request that is answered (KIP-13, KIP-124, KIP-219).
 
 A request is charged when its answer is ready, before it is encoded (decision 100):
 
 * Produce: the bytes of the request; and its time, unless it has no answer (acks=0).
-* Fetch: the bytes of the answer, and its time (`settle_fetch`, which the handler asks, because a
+* Fetch: the bytes of the answer, and its time (`settle_fetch`, which the handler calls, because a
   throttled fetch is answered without data and its bytes are not counted).
-* What changes topics: the partitions (`MutationQuota`), and its time.
-* Requests between brokers: nothing; their time is told as exempt.
+* Changes of topics: the partitions (`MutationQuota`), and the time.
+* Requests between brokers: nothing; metrics count their time as exempt.
 * Clients that have yet to prove who they are: nothing, because all of them would be one user.
 * All others: their time.
 
-The longest throttle time holds. The answer tells it and goes out at once; then nothing is received
-from the connection until the time is over. Time is what the handler worked, and what encoding and
-sending took, which counts at the client's next request. It is in percent of the one event loop, or
-of a thread where a thread worked: 100 is all of it.
+The longest throttle time holds. The answer contains it and goes out at once; then nothing is
+received from the connection until the time is over. The time of a request is the work of its
+handler, plus encoding and sending, which count at the client's next request. It is in percent of
+the one event loop, or of a thread if a thread worked: 100 is all of it.
 
 Source: `KafkaApis`, `RequestHandlerHelper`.
 """
@@ -53,7 +53,7 @@ class Debt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaStatistics:
-    """One kind of quota, as metrics tell of it."""
+    """One kind of quota, for metrics."""
 
     throttled: int
     """Connections that are throttled now."""
@@ -87,7 +87,7 @@ class Charging:
         """Monotonic milliseconds."""
         return int(self._clock.monotonic() * 1000)
 
-    # ---- what is set
+    # ---- the quotas that are set
 
     def change(self, entity: Entity, key: str, bound: float | None) -> None:
         """Set one quota of an entity that is no address; None removes it."""
@@ -98,12 +98,12 @@ class Charging:
         """Whether there is any quota."""
         return any(len(quota.limits) for quota in self._by_key.values())
 
-    # ---- what requests owe
+    # ---- the charges of requests
 
     def settle(
         self, ctx: RequestContext, charged: Charged, reply: Any, worked_s: float
     ) -> Throttle | None:
-        """Charge a request whose answer is ready, and have the answer tell the throttle time.
+        """Charge a request whose answer is ready, and write the throttle time into the answer.
 
         `reply` is None if there is no answer. Returns the throttle of the connection, which begins
         now; None if there is none.
@@ -149,13 +149,14 @@ class Charging:
         return Debt(self.request, for_time)
 
     def stopwatch(self) -> Stopwatch:
-        """For a handler that says itself how long it worked."""
+        """A stopwatch for a handler that measures its own work."""
         return Stopwatch(self._clock)
 
     def most_fetched(self, ctx: RequestContext, limit: int) -> int:
         """How many bytes a consumer's fetch may return, `limit` at most.
 
-        More would be throttled even after a long pause, and so the consumer get nothing for ever.
+        A larger answer would be throttled even after a long pause, so the consumer would never get
+        it.
         """
         most = self.fetch.most_at_once(*client_of(ctx))
         return limit if most is None else int(min(limit, most))
@@ -193,12 +194,13 @@ class Charging:
         return self.mutation.charge(user, client_id, strict=ctx.api_version >= strict_since)
 
     def owe_changes(self, ctx: RequestContext, charge: MutationCharge | None) -> None:
-        """A request that changes topics is done: throttle its client for what it changed."""
+        """A request that changes topics is done: throttle its client for its changes."""
         if charge is not None:
             ctx.debt = Debt(self.mutation, charge.throttle_ms())
 
     def sending_bill(self, ctx: RequestContext) -> Callable[[float], None] | None:
-        """What is to be told how long encoding and sending an answer took; None: nothing is."""
+        """Return the function that charges the seconds of encoding and sending an answer; None if
+        they are not charged."""
         if ctx.connection.is_stranger or not len(self.request.limits):
             return None
         return partial(self._bill, *client_of(ctx))
@@ -207,7 +209,7 @@ class Charging:
         self.request.spend_unchecked(user, client_id, seconds * PERCENT, self.now_ms())
 
     def exempt_percent(self) -> float:
-        """The time that requests took which are charged nothing."""
+        """The time of requests that are charged nothing."""
         return self.exempt.measured(self.now_ms()).per_second
 
     def statistics(self) -> dict[QuotaType, QuotaStatistics]:

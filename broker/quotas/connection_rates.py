@@ -30,7 +30,7 @@ class ConnectionRateStatistics:
     total: float
     by_listener: Mapping[str, float]
     by_ip: Mapping[str, float]
-    """Of addresses that have a quota."""
+    """The rates of addresses that have a quota."""
     listener_throttle_ms: Mapping[str, float]
     """The average throttle time by listener, for its rate or the broker's; NaN without one."""
     ip_throttle_ms: Mapping[str, float]
@@ -87,7 +87,7 @@ class ConnectionRates:
     # ---- a connection comes
 
     def wait_ms(self, listener: str) -> int:
-        """A connection comes on a listener: for how long it must wait to be accepted."""
+        """Record a new connection on a listener; return for how long it must wait."""
         now_ms = self._ms()
         found, limits = self._listener(listener), self._limits
         found.rate.record(1, now_ms)
@@ -101,9 +101,9 @@ class ConnectionRates:
         return throttle_ms
 
     def refuse_ms(self, listener: str, ip: str) -> int:
-        """Whether an address has too many: after how long its connection is to be closed.
+        """Return after how long to close a new connection whose address has too many.
 
-        0: it is served.
+        Returns 0 if the connection is to be served.
         """
         if not self.limits_addresses:
             return 0
@@ -154,7 +154,7 @@ class ConnectionRates:
 
 
 def normalized(ip: str) -> str:
-    """One text for one address: IPv4 within IPv6 is IPv4; what is no address stays as it is."""
+    """One text for one address: IPv4 within IPv6 becomes IPv4; a text that is no address stays."""
     try:
         address = ipaddress.ip_address(ip)
     except ValueError:

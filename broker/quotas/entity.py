@@ -1,4 +1,4 @@
-"""Whose quota it is: a user, a client id, both together, or an address; each may be the default.
+"""The entity that has a quota: a user, a client id, both, or an address; each may be the default.
 
 On the wire an entity is a list of (type, name), the name null for the default. In the metadata tree
 it is a node:
@@ -33,7 +33,7 @@ _DEFAULT_NODE: Final = "<default>"
 
 
 class Special(Enum):
-    """What stands in place of a name."""
+    """A value in place of a name."""
 
     DEFAULT = "whoever has no quota of their own"
     ABSENT = "no matter who"
@@ -75,7 +75,7 @@ class Entity(NamedTuple):
 
     @property
     def keys(self) -> Mapping[str, QuotaKey]:
-        """What may be limited for it."""
+        """The keys of the quotas that it may have."""
         return OF_CLIENTS if self.ip is ABSENT else OF_ADDRESSES
 
     @property

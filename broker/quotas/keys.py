@@ -1,4 +1,4 @@
-"""What may be limited: Kafka's quota keys, and how a value of each is checked (S-QTA-6).
+"""Kafka's quota keys, and the check of a value of each (S-QTA-6).
 
 Source: `org.apache.kafka.server.config.QuotaConfig`, `ClientQuotaControlManager`.
 """

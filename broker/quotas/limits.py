@@ -6,9 +6,9 @@ A client is a user and a client id. The most specific quota holds, the first of
     2. user, default client id 5. default user, default client id     8. default client id
     3. user                    6. default user
 
-Whoever has a quota of rows 1, 2, 4, 5 shares it with those of the same user and client id, of rows
-3 and 6 with those of the same user, of rows 7 and 8 with those of the same client id: that is the
-`Payer`. As in Kafka, an empty client id has no quota of its own, not even the default one.
+A client with a quota of rows 1, 2, 4, 5 shares it with those of the same user and client id, of
+rows 3 and 6 with those of the same user, of rows 7 and 8 with those of the same client id: they are
+one `Payer`. As in Kafka, an empty client id has no quota of its own, not even the default one.
 
 Source: `ClientQuotaManager.DefaultQuotaCallback`.
 """
@@ -19,7 +19,7 @@ from broker.quotas.entity import ABSENT, DEFAULT, Entity, Name
 
 
 class Payer(NamedTuple):
-    """Who shares one quota. An empty name: no matter who."""
+    """The clients that share one quota. An empty name stands for any user or any client id."""
 
     user: str
     client_id: str
@@ -59,7 +59,7 @@ class QuotaLimits:
             self._set[pair] = bound
 
     def payer(self, user: str, client_id: str) -> Payer:
-        """Who shares the quota that holds for this client, whether or not there is one."""
+        """The clients that share the quota of this client, whether or not there is one."""
         kinds = self._kinds
         if not kinds[_BOTH]:
             if not kinds[_USER]:

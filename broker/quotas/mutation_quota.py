@@ -29,7 +29,7 @@ class _Mutations(Account):
 
 
 class MutationCharge:
-    """What one request changes, on its client's account."""
+    """The changes of one request, charged to its client's account."""
 
     __slots__ = ("_bound", "_mutations", "_now_ms", "_strict", "_throttle_ms", "_throttled_at")
 
@@ -43,7 +43,7 @@ class MutationCharge:
         self._throttle_ms = self._throttled_at = 0
 
     def __call__(self, partitions: int) -> None:
-        """So many partitions are made or deleted.
+        """Charge for `partitions` that are to be made or deleted.
 
         Raises KafkaError THROTTLING_QUOTA_EXCEEDED, with nothing counted.
         """
@@ -62,12 +62,12 @@ class MutationCharge:
         self._throttle_ms, self._throttled_at = throttle_ms, now_ms
 
     def throttle_ms(self) -> int:
-        """For how long to throttle the client; less the longer ago the last change was."""
+        """For how long to throttle the client, less the time since the last change."""
         return max(self._throttle_ms - (self._now_ms() - self._throttled_at), 0)
 
 
 class MutationQuota(AccountedQuota[_Mutations]):
-    """The quotas on changes of topics, and what clients change. Event loop only."""
+    """The quotas on changes of topics, and the changes of clients. Event loop only."""
 
     __slots__ = ("_now_ms",)
 

@@ -1,6 +1,6 @@
-"""The quotas of a broker, for those who ask them and for those who set them.
+"""The quotas of a broker, for the code that checks them and for the code that sets them.
 
-While nothing is limited `charging` and `accepting` are None, and what measures is not imported.
+While nothing is limited, `charging` and `accepting` are None, and their modules are not imported.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -26,7 +26,7 @@ class Quotas:
         windows: Windows = DEFAULT_WINDOWS,
         mutation_windows: Windows = DEFAULT_WINDOWS,
     ) -> None:
-        """`mutation_windows`: of changes of topics; `windows`: of all else."""
+        """`mutation_windows` measure changes of topics, `windows` all else."""
         self._clock = clock
         self._windows = windows
         self._mutation_windows = mutation_windows

@@ -1,9 +1,10 @@
-"""Kafka's `Rate`: the sum of what was recorded in the last windows, per second.
+"""Kafka's `Rate`: the sum of the values recorded in the last windows, per second.
 
 Time is cut into windows; the sum of one is a sample. A sample begins with the first record after
-the one before it is over, so a pause makes no samples. Measured are all samples that had a record
-in the last `samples` windows, over the time since the oldest of them began, and at least over all
-windows but one: so a client may spend ten seconds' worth at once after a pause (decision 102).
+the one before it is over, so a pause makes no samples. The rate is measured from all samples that
+had a record in the last `samples` windows, over the time since the oldest of them began, and at
+least over all windows but one: so a client may spend ten seconds' worth at once after a pause
+(decision 102).
 
 Source: `org.apache.kafka.common.metrics.stats.Rate`, `SampledStat` and
 `org.apache.kafka.server.quota.QuotaUtils` (S-QTA-1).
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 MOST_MS: Final = (1 << 31) - 1
-"""The longest throttle time that an answer can tell."""
+"""The longest throttle time that an answer can contain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Measured(NamedTuple):
 
 
 class Rate:
-    """What one client takes, per second. Times are milliseconds that never go back."""
+    """The use of one client per second. Times are milliseconds that never go back."""
 
     __slots__ = ("_current", "_lasts", "_starts", "_sums", "_windows")
 
@@ -59,7 +60,7 @@ class Rate:
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """Count `value`, which may be negative to take back what was counted before."""
+        """Count `value`, which may be negative to take back a value that was counted before."""
         starts = self._starts
         if not starts:
             self._add(now_ms)

@@ -1,6 +1,6 @@
 """Names as they stand in paths and metrics: percent-encoded (Kafka's `Sanitizer`).
 
-Letters, digits, `.`, `-` and `_` stay. What `<default>` means can be no name then.
+Letters, digits, `.`, `-` and `_` stay. So no encoded name equals the node name `<default>`.
 """
 
 

@@ -1,4 +1,4 @@
-"""How long a handler has worked, the times left out in which its request was parked."""
+"""How long a handler has worked, without the times in which its request was parked."""
 
 from storage.clock import Clock
 
@@ -18,7 +18,7 @@ class Stopwatch:
         self._worked += self._monotonic() - self._since
 
     def go_on(self) -> None:
-        """It is not any more."""
+        """The request is not parked any more."""
         self._since = self._monotonic()
 
     @property

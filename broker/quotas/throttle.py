@@ -1,4 +1,4 @@
-"""What the connections of a broker know of quotas: what an API is charged, and a throttle."""
+"""The facts of quotas that connections know: the charge of an API's requests, and a throttle."""
 
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Charged(Enum):
-    """What a request of an API is charged, beside what its handler charges."""
+    """The charge of an API's requests, beside the charges that the handler makes."""
 
     TIME = "its time"
     PRODUCE = "its bytes, and its time if it is answered"
@@ -16,7 +16,7 @@ class Charged(Enum):
 
 
 class Throttle:
-    """A connection is not received from for a while, for one kind of quota."""
+    """A time in which nothing is received from a connection, for one kind of quota."""
 
     __slots__ = ("_quota", "until")
 

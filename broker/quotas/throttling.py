@@ -1,7 +1,7 @@
-"""How long clients were throttled: what metrics and `pykafkalog quotas` tell of it.
+"""How long clients were throttled, for metrics and `pykafkalog quotas`.
 
-Kafka's sensor `<type>ThrottleTime`: the average of the throttle times of the last minute or so,
-those of 0 left out.
+It is Kafka's sensor `<type>ThrottleTime`: the average of the throttle times of the last minute or
+so, without those of 0.
 """
 
 import math
@@ -33,7 +33,7 @@ class ThrottleTimes:
         self.until_ms = max(self.until_ms, now_ms + throttle_ms)
 
     def average(self, now_ms: int) -> float:
-        """NaN if it was not throttled lately."""
+        """The average; NaN if it was not throttled lately."""
         if self._sums is None or self._counts is None:
             return math.nan
         count = self._counts.measured(now_ms).per_second

@@ -1,8 +1,8 @@
 """Kafka's `TokenBucket`: credits that come back at the rate of the quota (KIP-599).
 
 A bucket holds as many credits as come back in all windows together, and begins full. It may be
-overdrawn: what is asked for is given while it is not empty, and then nothing until it is paid back.
-So a large change that a quiet client makes is not refused for its size.
+overdrawn: it gives any number of credits while it is not empty, and then none until it has refilled
+above zero. So the large change of a quiet client is not refused for its size.
 
 Source: `org.apache.kafka.common.metrics.stats.TokenBucket`, `ControllerMutationQuotaManager`
 (S-QTA-4).
@@ -14,7 +14,7 @@ from broker.quotas.rate import MOST_MS, Windows
 
 
 class TokenBucket:
-    """What one client may still do. Times are milliseconds that never go back."""
+    """The credits of one client. Times are milliseconds that never go back."""
 
     __slots__ = ("_tokens", "_updated_ms", "_windows")
 

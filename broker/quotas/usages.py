@@ -1,10 +1,10 @@
-"""What the clients with a quota take, in bounded number (S-QTA-7).
+"""The usages of the clients with a quota, in bounded number (S-QTA-7).
 
 A client is remembered for an hour after its last request, as Kafka's sensors are. `MOST` are
-remembered at once: one more takes the place of the one that was idle for longest. What has been
-idle for all windows has nothing left to be remembered but its metrics, so no client gains by that
-unless ten thousand others spend within ten seconds. A name that is longer than `LONGEST_NAME` is
-kept by its digest.
+remembered at once: one more takes the place of the one that was idle for longest. A client that has
+been idle for all windows loses only its metrics by that, so no client gains a fresh quota unless
+ten thousand others spend within ten seconds. A name that is longer than `LONGEST_NAME` is kept by
+its digest.
 """
 
 from collections import OrderedDict
@@ -64,7 +64,7 @@ class Usages(Generic[Usage]):
         return len(self._made)
 
     def of(self, payer: Payer, now_ms: int) -> Usage:
-        """The usage of a client that takes something now."""
+        """The usage of a client that uses its quota now."""
         key = bounded(payer)
         found = self._made.get(key)
         if found is None:
@@ -79,7 +79,7 @@ class Usages(Generic[Usage]):
         return found.usage
 
     def remembered(self, now_ms: int) -> Iterator[tuple[Payer, Usage]]:
-        """All that were not idle for an hour."""
+        """The clients that were not idle for an hour."""
         self._forget_idle(now_ms)
         for key, remembered in self._made.items():
             yield key, remembered.usage

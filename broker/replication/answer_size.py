@@ -1,7 +1,8 @@
-"""How many bytes a Fetch response would have: what a consumer's quota is charged (S-QTA-3).
+"""How many bytes a Fetch response would have: the charge to a consumer's quota (S-QTA-3).
 
-Computed from what was read, because a response that the quota does not allow is never built. What
-the parts of a response take is learned once per version from responses that are.
+`answer_size` computes them from the entries that were read, because a response that the quota does
+not allow is never built. The sizes of a response's parts are measured once per version on small
+responses.
 
 Source: `FetchResponse.sizeOf`, which adds 4 bytes.
 """
@@ -25,11 +26,11 @@ class _Sizes(NamedTuple):
     """Bytes."""
 
     response: int
-    """Without topics."""
+    """A response without topics."""
     topic: int
-    """Without name and partitions."""
+    """A topic without name and partitions."""
     partition: int
-    """Without records and aborted transactions."""
+    """A partition without records and aborted transactions."""
     aborted: int
     compact: bool
     """Whether the length of records is a varint, whose first byte is counted above."""

@@ -24,7 +24,7 @@ class BatchLooker:
     """Runs functions over batches of the log in a child process. One per broker; loop only."""
 
     def __init__(self, monotonic: Callable[[], float] = lambda: 0.0) -> None:
-        """`monotonic` measures who has used the child process for how long."""
+        """`monotonic` measures how long each client has used the child process."""
         self._one_at_a_time = FairLock(monotonic, parks=True)
 
     async def look(
@@ -33,7 +33,7 @@ class BatchLooker:
         """Return `look(bytes, *values)`, run in a child process: a `storage.log.looking.Look`.
 
         Raises WorkerDied, OSError (only when the log could not be read: the machinery's failures
-        are WorkerDied), and what `look` raises.
+        are WorkerDied), and the errors of `look`.
         """
         async with self._one_at_a_time:
             if not isinstance(batches, bytes):

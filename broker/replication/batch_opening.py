@@ -62,7 +62,7 @@ class BatchOpener:
     """
 
     def __init__(self, monotonic: Callable[[], float] = lambda: 0.0) -> None:
-        """`monotonic` measures who has used the child process for how long."""
+        """`monotonic` measures how long each client has used the child process."""
         self._threads = Lock(THREADS)
         self._process = FairLock(monotonic)
         self._in_threads = self._in_processes = self._too_much = 0

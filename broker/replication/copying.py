@@ -1,13 +1,13 @@
-"""What a follower does to its log: appends copied from the leader, truncations, the leader's marks.
+"""A follower's changes of its log: appends copied from the leader, truncations, the leader's marks.
 
-Everything happens under the partition's lock, because it may become a leader meanwhile, and only
-while it still follows in the epoch that the records were asked for in (`Superseded` otherwise). A
-small append is made at once; for a big one threads compute the checksums and write, so that neither
-a megabyte nor a dirty-page stall holds the loop.
+Every change holds the partition's lock, because the partition may become a leader meanwhile. It is
+made only while the partition still follows in the epoch in which the records were requested
+(`Superseded` otherwise). A small append is made at once; for a big one threads compute the
+checksums and write, so that neither a megabyte nor a dirty-page stall holds the loop.
 
-A batch of a later epoch than the one followed in is left out, with all after it: its leader may
-have lost leadership to the one that wrote it between two looks at its log, and truncation by epochs
-only finds divergence in epochs that the follower took part in (KAFKA-18723).
+A batch of a later epoch than the follower's is left out, with all after it: between two looks at
+its log its leader may have lost leadership to the writer of that batch, and truncation by epochs
+only finds divergence in epochs in which the follower took part (KAFKA-18723).
 
 Called by `broker.replication.fetching`. After `ReplicaFetcherThread.processPartitionData`,
 `truncate` and `Partition.appendRecordsToFollowerOrFutureReplica`.
@@ -33,7 +33,7 @@ THREADED_COPY_BYTES: Final = 256 * 1024
 
 
 class Superseded(Exception):
-    """The partition no longer follows in this epoch: what was fetched is of no use."""
+    """The partition no longer follows in this epoch, so the fetched records are of no use."""
 
 
 class Moved(Exception):

@@ -12,7 +12,7 @@ It ends, and reads again, when one of its partitions
      below the fetch offset;
   F. diverges from the epoch that the client fetched last, so the client must truncate;
 
-or when `max.wait.ms` is over, with what is available.
+or when `max.wait.ms` is over, with the bytes that are available.
 
 The bytes that arrived are not read but computed: the bytes appended since the fetch was parked
 (`Partition.appended_bytes` against `FetchTarget.mark`), capped by the partition's limit. With
@@ -58,10 +58,10 @@ class DelayedFetch(DelayedOperation):
         first: FetchRead,
         withhold: Withhold | None = None,
     ) -> None:
-        """`first` is what was read; it did not suffice. What `withhold` says gives no bytes."""
+        """`first` is the read that did not suffice. `withhold`: partitions that give no bytes."""
         super().__init__()
         self.due: Signal[None] = Signal()
-        """Fires when it ends: then it is to be read again, and answered."""
+        """Fires when the wait ends; the fetch then reads again and answers."""
         self._any_replica = params.any_replica
         self._withhold = withhold
         self._isolation = params.isolation

@@ -12,8 +12,8 @@ Each partition of a DeleteRecords waits for the low watermark, the least log sta
 replicas (S-RET-6): case A, or the watermark has reached the offset.
 
 The request is answered when all are settled, or when `timeout.ms` is over: partitions that are not
-settled then get REQUEST_TIMED_OUT. What was appended stays, and what was deleted is invisible on
-the leader.
+settled then get REQUEST_TIMED_OUT. Records that were appended stay, and records that were deleted
+are invisible on the leader.
 
 Made by `broker.api.produce` and `broker.api.delete_records`, for partitions with other replicas
 only; both are parked in one purgatory, because the same fetches of followers end them. After
@@ -38,7 +38,7 @@ class Awaited:
     required_offset: int
     """The high watermark must reach this: the last appended offset plus one."""
     reply: PartitionProduceResponse
-    """Will carry the outcome."""
+    """`settle` writes the outcome into it."""
 
     def settle(self) -> bool:
         """Write the outcome into the reply, in cases A to C; return whether it is settled."""

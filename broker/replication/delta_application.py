@@ -12,9 +12,9 @@ holds for new ones: the controller hears of each, and others have replicas of th
 A partition changes its role under its lock, so that no append of a follower is under way when its
 leader's epoch begins. A state of an older leader epoch than the partition's is passed over.
 
-`broker.components` and `broker.membership` have it carry out what the metadata says
-(`image_delta.CarryOut`). Who leads is decided before: by an election (`broker.cluster.leadership`)
-or the plan of a new topic (`broker.cluster.topic_plan`).
+`broker.components` and `broker.membership` call `apply_delta` to carry out changes of the metadata
+(`image_delta.CarryOut`). The leader is chosen before: by an election (`broker.cluster.leadership`)
+or by the plan of a new topic (`broker.cluster.topic_plan`).
 """
 
 import logging

@@ -17,7 +17,7 @@ There are `max.incremental.fetch.session.cache.slots`. When all are taken, a new
 one that was unused for longest, if that is over two minutes; else the least valuable one made more
 than two minutes ago, if it is worth less than the new one (a consumer's less than a follower's, a
 small one less than a large one; a follower may evict a younger one of a consumer). If none can be
-evicted, the client gets id 0 and goes on with full fetches.
+evicted, the client gets id 0 and continues to send full fetches.
 
 Partitions that gave data move to the end of the session, so that a tight byte budget is shared
 fairly. Event loop only; used by `broker.api.fetch`.
@@ -252,7 +252,7 @@ class FetchSessionCache:
 
 
 class FetchContext:
-    """A fetch without a session. Of a partition that is named twice only the last entry counts."""
+    """A fetch without a session. If it names a partition twice, only the last entry counts."""
 
     __slots__ = ("_targets", "by_id")
 
@@ -277,7 +277,7 @@ class FetchContext:
         return entries
 
     def session_as_it_is(self) -> int:
-        """The session's id for an answer without entries, which changes nothing; 0: it has none.
+        """The session's id for an answer without entries, which changes nothing; 0 if it has none.
 
         Raises KafkaError as `answer` does.
         """

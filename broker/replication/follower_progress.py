@@ -36,16 +36,16 @@ class Follower:
 
     def __init__(self) -> None:
         self.end_offset = UNKNOWN_OFFSET
-        """It has everything below; -1 before its first fetch."""
+        """The follower has everything below it; -1 before its first fetch."""
         self.start_offset = UNKNOWN_OFFSET
-        """Where its log begins."""
+        """The start of the follower's log."""
         self.leader_end = UNKNOWN_OFFSET
         """The leader's log end at its last fetch."""
         self.fetched_at = NEVER
         self.caught_up_at = NEVER
         """The latest time at which it is known to have had all that the leader had."""
         self.broker_epoch = -1
-        """Which life of its broker has fetched; -1 if that is not known."""
+        """The epoch of its broker at its last fetch; -1 if that is not known."""
 
     def note(
         self, end_offset: int, start_offset: int, leader_end: int, now: float, broker_epoch: int

@@ -1,4 +1,7 @@
-"""Who copies from leaders, as the table of partitions sees it: `ReplicaFetchers`, in a cluster."""
+"""The interface through which the table of partitions starts and stops copying from leaders.
+
+In a cluster `ReplicaFetchers` implements it.
+"""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,16 +16,16 @@ class Followers(Protocol):
     """Those partitions of this broker that follow a leader."""
 
     def follow(self, partition: "Partition", leader: int, leader_epoch: int) -> None:
-        """Copy `partition` from broker `leader` from now on, as of `leader_epoch`.
+        """Copy `partition` from broker `leader` from now on, in `leader_epoch`.
 
-        Nothing changes if that is what is done already.
+        Nothing changes if it is copied so already.
         """
         ...
 
     def unfollow(self, tp: TopicPartition) -> None:
-        """Copy it no longer; no error if nobody does. An append that has begun is finished."""
+        """Stop copying it; no error if it is not copied. An append that has begun is finished."""
         ...
 
     def statistics(self) -> "FetchingStatistics":
-        """The numbers of all that copies."""
+        """The numbers of all fetchers."""
         ...

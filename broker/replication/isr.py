@@ -1,4 +1,4 @@
-"""Who is in sync: when a leader changes the ISR, and what an answer of the controller means. Pure.
+"""The replicas in sync: when a leader changes the ISR, and the controller's answers. Pure.
 
 The ISR of a partition is the controller's. A leader proposes another one by AlterPartition and has
 at most one proposal under way for a partition (KIP-497). Until it knows the outcome it counts with
@@ -13,9 +13,9 @@ lie far behind: a replica that joined then could lack records that were acknowle
 Shrinking (`shrinking`). A replica leaves that was not at the log end within the last
 `replica.lag.time.max.ms` (`follower_progress`).
 
-Answers (`settled`). After an error that says "not done, and what you know is right" the leader goes
-back to the confirmed ISR and may propose anew. After one that says "what you know is old" the
-outcome is unknown, so it keeps counting with both until the controller tells it the new state.
+Answers (`settled`). After an error that says "not done, and your state is right" the leader goes
+back to the confirmed ISR and may propose anew. After one that says "your state is old" the outcome
+is unknown, so the leader keeps counting with both until the controller sends it the new state.
 After any other error it sends the same proposal again.
 
 After `kafka.cluster.Partition` (`maybeExpandIsr`, `maybeShrinkIsr`, `handleAlterPartitionError`,
@@ -33,7 +33,7 @@ from protocol.errors import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRules:
-    """What the leader of a partition goes by in a cluster; a stand-alone broker has none."""
+    """The rules for the leader of a partition in a cluster; a stand-alone broker has none."""
 
     monotonic: Callable[[], float]
     """Seconds."""
@@ -42,7 +42,7 @@ class ClusterRules:
     may_join: Callable[[int], bool]
     """Whether a broker may be in an ISR: it must be alive."""
     alter_isr: Callable[[Any, PendingIsr], None]
-    """Have a proposal of a `Partition` sent to the controller (`IsrKeeper.send`)."""
+    """Sends a proposal of a `Partition` to the controller (`IsrKeeper.send`)."""
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ def shrinking(state: PartitionState, lagging: Collection[int]) -> PendingIsr | I
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrAnswer:
-    """What the controller says to a proposal."""
+    """The controller's answer to a proposal."""
 
     error: int = ErrorCode.NONE
     leader_epoch: int = -1
@@ -120,18 +120,18 @@ class IsrAnswer:
 
 
 class IsrOutcome(Enum):
-    """What a proposal comes to."""
+    """The outcome of a proposal."""
 
     CONFIRMED = auto()
-    """The ISR is what the answer says."""
+    """The ISR is the one in the answer."""
     REFUSED = auto()
-    """It was not done; the confirmed ISR holds, and another may be proposed."""
+    """The change was not made; the confirmed ISR holds, and another may be proposed."""
     UNKNOWN = auto()
-    """The leader's knowledge is old; it waits for the controller to tell it the state."""
+    """The leader's state is old; it waits until the controller sends it the new one."""
     RETRY = auto()
     """The same proposal is to be sent again."""
     SUPERSEDED = auto()
-    """The controller has told the leader a state since; the answer does not count."""
+    """The leader has got a newer state from the controller; the answer does not count."""
 
 
 _REFUSED: Final = frozenset((ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA))
@@ -150,7 +150,7 @@ _OLD_KNOWLEDGE: Final = frozenset(
 def settled(
     state: PartitionState, sent: PendingIsr, answer: IsrAnswer
 ) -> tuple[PartitionState, IsrOutcome]:
-    """Return the state after `answer` to `sent`, and what that means for the proposal."""
+    """Return the state after `answer` to `sent`, and the outcome of the proposal."""
     if state.pending is not sent or state.role is not Role.LEADER:
         return state, IsrOutcome.SUPERSEDED
     if answer.error in _REFUSED:

@@ -1,13 +1,13 @@
 """Keeps the ISRs of the partitions led here true: proposes changes to the controller.
 
-Every half `replica.lag.time.max.ms` it walks over the partitions and has those propose a smaller
-ISR whose followers lag; larger ones are proposed by the partitions themselves when a follower
+Every half `replica.lag.time.max.ms` the `IsrKeeper` walks over the partitions, and each whose
+followers lag proposes a smaller ISR. A partition itself proposes a larger one when a follower
 fetches (`Partition.record_follower_fetch`). Proposals are gathered while a request is under way:
-one AlterPartition at a time, with whatever waits then, so that a broker that lost a neighbour asks
-a few times for its thousand partitions and not a thousand times.
+one AlterPartition at a time has all that wait, so a broker that lost a neighbour sends a few
+requests for its thousand partitions and not a thousand.
 
-A request that fails as a whole (no controller, another one, a stale broker epoch) is sent again,
-as it is then, after `RETRY_S`. What an answer means for a partition is decided in `isr`.
+If a request fails as a whole (no controller, another one, a stale broker epoch), the proposals that
+wait `RETRY_S` later are sent. `isr` decides how an answer counts for a partition.
 
 After `kafka.server.DefaultAlterPartitionManager` and `ReplicaManager.maybeShrinkIsr`.
 """
@@ -162,7 +162,7 @@ class IsrKeeper:
     def _request(
         self, sent: dict[TopicPartition, tuple[Partition, PendingIsr]]
     ) -> AlterPartitionRequest:
-        """The request; what only some versions have is filled in for all."""
+        """The request; fields that only some versions have are always filled in."""
         altered: dict[str, list[AlteredPartition]] = {}
         topic_ids: dict[str, bytes] = {}
         for tp, (partition, isr) in sent.items():

@@ -96,13 +96,13 @@ class LogMover:
         self._begin(tp, future)
 
     def resume(self) -> None:
-        """Go on with the moves that the last run left unfinished."""
+        """Continue the moves that the last run left unfinished."""
         for future in self._logs.future_logs():
             if self._replicas.find(future.topic_partition) is not None:
                 self._begin(future.topic_partition, future)
 
     def opened(self, partition: Partition) -> None:
-        """A partition was opened while the broker runs: go on with a move of it."""
+        """Continue an unfinished move of a partition that was opened while the broker runs."""
         future = self._logs.future_log(partition.topic_partition)
         if future is not None:
             self._begin(partition.topic_partition, future)

@@ -79,7 +79,7 @@ _LOG_IS_GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STO
 
 
 class Asked(Protocol):
-    """What a follower asks for in a session: the part of `read_plan.FetchTarget` used here."""
+    """A follower's position in a session: the part of `read_plan.FetchTarget` used here."""
 
     fetch_offset: int
     leader_epoch: int
@@ -132,7 +132,7 @@ class Partition:
         threaded_append_bytes: int = THREADED_APPEND_BYTES,
         rules: ClusterRules | None = None,
     ) -> None:
-        """`rules`: what it goes by in a cluster; None stand-alone."""
+        """`rules` hold in a cluster; None stand-alone."""
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
@@ -235,7 +235,7 @@ class Partition:
         self._expect_served()
 
     def compare_leader_epoch(self, current_leader_epoch: int) -> None:
-        """Check the leader epoch that a client knows, whatever this broker is for the partition.
+        """Check the leader epoch that a client knows, in any role of this broker.
 
         Raises KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
         """

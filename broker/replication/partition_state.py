@@ -12,7 +12,7 @@ from protocol.errors import ErrorCode
 
 
 class Role(Enum):
-    """What this broker does for a partition."""
+    """This broker's role for a partition."""
 
     LEADER = auto()
     """Takes appends and answers reads."""
@@ -39,11 +39,11 @@ class PartitionState:
 
     role: Role
     image: PartitionImage
-    """What the image has of it: leader, epoch, replicas, ISR."""
+    """The partition in the metadata image: leader, epoch, replicas, ISR."""
     error: ErrorCode
     """The answer to requests, which are not served; NONE (falsy) for a leader only."""
     pending: PendingIsr | None = None
-    """Leaders: the ISR that the controller was asked for and has not answered."""
+    """For leaders: the ISR that was proposed to the controller, until it answers."""
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What Produce answers and counts for a partition that was not appended to.
+"""Produce's answer for a partition that was not appended to, and the counters of such failures.
 
 Source: `kafka.server.ReplicaManager.appendToLocalLog`, `kafka.server.KafkaApis` (KIP-467).
 """
@@ -29,7 +29,8 @@ EVERYDAY: Final = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     )
 )
-"""Expected: not in FailedProduceRequestsPerSec, and answered without a log start offset."""
+"""Expected errors: they do not count in FailedProduceRequestsPerSec, and their answers have no log
+start offset."""
 
 
 def topic_refused(topic: TopicProduceData, refusal: Refusal, version: int) -> TopicProduceResponse:

@@ -11,8 +11,8 @@ ways:
 
 In every case its watchers and its deadline are removed at once, so none accumulate under keys that
 are never checked (Kafka purges them from time to time instead). One change may complete thousands:
-an operation whose work goes on in a turn of its own only announces itself (`announce`) in the turn
-of whoever made the change, and removes the rest there (`leave`).
+an operation whose work continues in a turn of its own only announces itself (`announce`) in the
+turn of the change, and leaves the purgatory in its own turn (`leave`).
 
 Synchronous; event loop only. Used by `broker.replication`, the coordinators' partition writer and
 the handlers in `broker.api`. After Kafka's `DelayedOperation` and `DelayedOperationPurgatory`.
@@ -52,7 +52,7 @@ class DelayedOperation:
     def try_complete(self, key: Hashable | None = None) -> bool:
         """End the operation if its condition holds; return whether it has ended.
 
-        `key` is what has changed; None: check everything.
+        `key` has changed; if it is None, check everything.
         """
         raise NotImplementedError
 
@@ -64,7 +64,7 @@ class DelayedOperation:
         """Called before `on_complete` when the time is up."""
 
     def force_complete(self) -> bool:
-        """End it now, whatever its condition; return False if it had ended before."""
+        """End it now, even if its condition does not hold; return False if it had ended before."""
         if self.ended:
             return False
         self.ended = True

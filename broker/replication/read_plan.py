@@ -1,4 +1,4 @@
-"""What a fetch reads: a byte budget spent on the requested partitions, in the order requested.
+"""The read plan of a fetch: a byte budget, spent on the requested partitions in their order.
 
 Rules (S-READ-4, S-READ-6, S-READ-9; `ReplicaManager.readFromLocalLog` and KIP-74)
 
@@ -43,7 +43,7 @@ _Aborted = AbortedTransaction
 
 
 class FetchTarget:
-    """One partition of a fetch: what the client asked for and, in a session, what it last got.
+    """One partition of a fetch: the client's request and, in a session, the last answer.
 
     A plain class with defaults on the class, because hundreds are made per second.
     """
@@ -63,7 +63,7 @@ class FetchTarget:
     partition: Partition | None = None
     """The `Partition` found last; looked up again when it is unavailable."""
     known_high_watermark: int = -2
-    """Sessions: what the client last got (-1: send it again); -2 outside of sessions."""
+    """Sessions: the value that the client last got (-1: send it again); -2 outside of sessions."""
     known_log_start_offset: int = -2
     mark: int = 0
     """Parked fetches: `Partition.appended_bytes` at which there was nothing to read yet."""
@@ -153,8 +153,8 @@ class FetchRead:
         prefer: Prefer | None = None,
         withhold: Withhold | None = None,
     ) -> None:
-        """`shared`: reads that others may have, too; None if the caller changes what it gets.
-        `prefer`: None if nobody is sent elsewhere. `withhold`: None if nothing is throttled."""
+        """`shared`: reads that others may have, too; None if the caller changes its data.
+        `prefer`: None if no client is sent elsewhere. `withhold`: None if nothing is throttled."""
         self._shared = shared
         self._prefer = prefer
         self._withhold = withhold

@@ -87,7 +87,7 @@ class ReplicaManagerStatistics:
     fetch_purgatory: PurgatoryStatistics
     isr: IsrStatistics = field(default_factory=IsrStatistics)
     fetching: FetchingStatistics | None = None
-    """What is copied from other brokers; None stand-alone."""
+    """The numbers of copying from other brokers; None stand-alone."""
 
 
 class ReplicaManager:
@@ -120,15 +120,15 @@ class ReplicaManager:
         """(topic, index) -> Partition or None: one dict lookup. The partition may be
         `unavailable`."""
         self.followers: Followers | None = None
-        """Who copies from leaders; None stand-alone. Set before the first log is opened."""
+        """Copies from leaders; None stand-alone. Set before the first log is opened."""
         self.rules: ClusterRules | None = None
-        """What leaders go by in a cluster; None stand-alone. Set before the first log is opened."""
+        """The rules for leaders in a cluster; None stand-alone. Set before the first log opens."""
         self.opened: Callable[[Partition], None] | None = None
-        """Called with a partition that was opened in a cluster, where the controller says which."""
+        """Called with a partition that was opened in a cluster, where the controller chooses it."""
         self.throttles: ReplicationThrottles | None = None
-        """What followers may be sent, and fetch; None stand-alone."""
+        """The limits of copying to followers and from leaders; None stand-alone."""
         self.isr_changes = IsrStatistics()
-        """Counted by whoever has the controller change ISRs (`IsrKeeper`)."""
+        """Counted by `IsrKeeper`."""
         self._repaired: list[Signal[None]] = []
         """Fire when an index is rebuilt."""
         self._checkpointed: dict[TopicPartition, int] | None = None

@@ -1,9 +1,9 @@
-"""The last read of a partition, made once for all who read the same place.
+"""The last read of a partition, made once for all fetches at the same offset.
 
-Hundreds of followers of one tail ask for the same records within a few milliseconds. Each would
-look up the place, read the file and describe the partition; the answer differs in nothing. So the
-second who reads at an offset keeps the bytes and the `PartitionData`, and those after it get that
-object, as long as nothing about the log has changed (`LogReader.moment`).
+Hundreds of clients at one log's end fetch the same records within some milliseconds. Each would
+look up the offset, read the file and describe the partition, with the same answer. So the second
+fetch at an offset keeps the bytes and the `PartitionData`, and those after it get that object, as
+long as nothing about the log has changed (`LogReader.moment`).
 
 * A single consumer, which reads each place once, pays a comparison.
 * Only small reads are kept, of which `MOST` at a time: 4 MB in all. Larger ones are slices of
@@ -26,17 +26,17 @@ MOST: Final = 128
 
 
 class LastRead:
-    """What was read last of one partition."""
+    """The last read of one partition."""
 
     __slots__ = ("data", "key", "offset", "size")
 
     def __init__(self) -> None:
         self.offset = -1
-        """Where it began."""
+        """The offset at which it began."""
         self.key: object = None
-        """What `data` depends on besides the offset."""
+        """`data` depends on this key and on the offset."""
         self.data: PartitionData | None = None
-        """What others may have, too; None if it was read once, or must not be kept."""
+        """The data for further fetches; None if it was read once, or must not be kept."""
         self.size = 0
         """Bytes of its records."""
 

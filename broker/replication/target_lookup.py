@@ -1,7 +1,7 @@
 """Which partition a target of a Fetch names here, for a consumer and for a follower.
 
-A follower's arrival says something, too: what it asks for it has everything below of, so its offset
-is recorded, which may move the high watermark (`Partition.record_follower_fetch`).
+A follower has everything below the offset that it fetches. So the lookup records that offset, which
+may move the high watermark (`Partition.record_follower_fetch`).
 
 Called by `broker.api.fetch`. Source: `kafka.server.ReplicaManager.readFromLog`,
 `kafka.cluster.Partition.fetchRecords`.

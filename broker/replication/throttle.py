@@ -6,8 +6,9 @@ replicas that they hold for (`leader.` and `follower.replication.throttled.repli
 `partition:broker` pairs, or `*`).
 
 A leader gives a throttled replica no records while the rate is exceeded, unless it is in sync; a
-follower does not ask for a throttled partition meanwhile, unless it has caught up. What is in sync
-counts towards the rate, but is never held back: else a throttle could shrink an ISR.
+follower does not fetch a throttled partition meanwhile, unless it has caught up. The records of a
+replica in sync count towards the rate, but are never held back: else a throttle could shrink an
+ISR.
 
 The rate is that of the last windows (`replication.quota.window.num`, `.size.seconds`), over the
 time that they span and at least over one. After `ReplicationQuotaManager` and `SimpleRate`.
@@ -35,7 +36,7 @@ def _names(replicas: tuple[str, ...], partition: int, broker: int) -> bool:
 
 
 class ReplicationThrottle:
-    """One of the two rates, and who it holds for. Event loop only."""
+    """One of the two rates, and the replicas that it holds for. Event loop only."""
 
     __slots__ = ("_key", "_known", "_monotonic", "_of_topic", "_rate", "_read", "_windows")
 

@@ -16,13 +16,13 @@ class TopicStatistics:
     messages_in: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
-    """To consumers; what followers fetch is `replication_bytes_out`."""
+    """Bytes to consumers; those to followers are `replication_bytes_out`."""
     bytes_rejected: int = 0
     """Bytes of batches refused for their size."""
     replication_bytes_in: int = 0
     replication_bytes_out: int = 0
     reassignment_bytes_in: int = 0
-    """Of `replication_bytes_in`, those of replicas that a reassignment adds."""
+    """The part of `replication_bytes_in` for replicas that a reassignment adds."""
     reassignment_bytes_out: int = 0
     total_produce_requests: int = 0
     """Counted per partition of a request, as Kafka does."""

@@ -1,8 +1,9 @@
-"""What a replica must drop before it can follow its leader, decided without touching a log.
+"""The truncation of a replica before it can follow its leader, decided without touching a log.
 
 A replica may hold records that its leader does not have: it was cut off while it led, or the leader
-lost its end. Leader epochs tell where the two logs diverge (KIP-101, KIP-320; S-READ-12): each
-epoch had one leader, so what two logs hold of one epoch is the same up to the shorter one's end.
+lost the end of its log. Leader epochs tell where the two logs diverge (KIP-101, KIP-320;
+S-READ-12): each epoch had one leader, so the records of one epoch are the same in two logs up to
+the shorter one's end.
 
 The leader's side answers where its records of an epoch end (`end_of_epoch`), and answers a fetching
 replica whose log goes beyond that end (`divergence`). The replica's side (`truncation_for`) turns
@@ -12,10 +13,10 @@ A. The leader does not know where the epoch ends, or the replica has no epochs: 
    only records that are known to be replicated, which the caller names.
 B. The replica holds the answered epoch, or only higher ones: both logs agree up to the lower of the
    two ends of that epoch.
-C. The replica holds lower epochs and not the answered one: it drops what it has above them. Its
+C. The replica holds lower epochs and not the answered one: it drops its records above them. Its
    records of those epochs may not be the leader's either, so it asks the leader about them next.
-D. What is left ends below the leader's log start: no record would follow it, so the replica drops
-   everything and starts there.
+D. The remaining log ends below the leader's log start: no record would follow it, so the replica
+   drops everything and starts there.
 
 `truncation_between` asks until an answer is final, for two logs of one broker (a copy that is moved
 between directories). S-READ-13; after `AbstractFetcherThread.getOffsetTruncationState` and
@@ -31,7 +32,7 @@ from storage.epochs import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
 
 
 class EpochEnd(NamedTuple):
-    """Where the records of a leader epoch end in a log; (-1, -1) if unknown."""
+    """The end of a leader epoch's records in a log; (-1, -1) if unknown."""
 
     epoch: int
     end_offset: int
@@ -80,7 +81,7 @@ class TruncationReason(Enum):
     AGREES = auto()
     """Its log is a prefix of the leader's: nothing is dropped."""
     DIVERGED = auto()
-    """It has records that the leader does not have, or has others instead (B, C)."""
+    """It has records that the leader does not have, or others than the leader (B, C)."""
     NO_EPOCHS = auto()
     """The end of the epoch is unknown: records that may not be replicated are dropped (A)."""
     BELOW_LEADER_START = auto()
@@ -89,15 +90,15 @@ class TruncationReason(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
-    """What a replica does to its log before it fetches again."""
+    """The change of a replica's log before it fetches again."""
 
     reason: TruncationReason
     offset: int
-    """Where its log ends afterwards."""
+    """The end of its log afterwards."""
     starts_anew: bool = False
     """Whether everything is dropped and the log begins at `offset`."""
     ask_next: int | None = None
-    """The epoch to ask the leader about after this; None: the replica may fetch."""
+    """The epoch to ask the leader about after this; None if the replica may fetch."""
 
     @property
     def changes_log(self) -> bool:
@@ -144,7 +145,7 @@ def divergence(answer: EpochEnd, last_fetched_epoch: int, fetch_offset: int) -> 
 def truncation_for(
     answer: EpochEnd, replica: LogEnds, *, replicated: int, leader_start: int = 0
 ) -> Truncation:
-    """Return what `replica` drops after `answer` about its latest epoch, or the one asked last.
+    """Return the truncation of `replica` after `answer` about its latest epoch, or the last asked.
 
     `replicated`: the offset below which the replica's records are known to be the leader's (the
     high watermark). `leader_start`: the leader's log start offset, if the replica knows it.

@@ -1,8 +1,8 @@
-"""Changes configs of resources: what AlterConfigs and IncrementalAlterConfigs have in common.
+"""Changes configs of resources: the common part of AlterConfigs and IncrementalAlterConfigs.
 
 Resources succeed and fail one by one; a resource changes as a whole or not at all. A resource that
-is named twice is an INVALID_REQUEST. The controller changes topics, `DynamicBrokerConfig` brokers,
-`loggers` the loggers of this process. Source: Kafka's `ConfigAdminManager`.
+is named twice gets INVALID_REQUEST. The controller changes topics, `DynamicBrokerConfig` changes
+brokers, and `loggers` changes the loggers of this process. Source: Kafka's `ConfigAdminManager`.
 """
 
 from collections import Counter
@@ -63,7 +63,7 @@ class ConfigOwners(NamedTuple):
 
 
 class Altered(NamedTuple):
-    """What became of one resource of a request."""
+    """The result for one resource of a request."""
 
     resource: ConfigResource
     code: ErrorCode
@@ -100,11 +100,11 @@ async def alter_each(
 
 
 class AlteringHandler:
-    """Base of the handlers of both APIs, which answer alike, with message classes of their own."""
+    """Base of the handlers of both APIs, whose answers differ only in the message classes."""
 
     response: ClassVar[type[Any]]
     result: ClassVar[type[Any]]
-    """Of one resource."""
+    """The class of the result for one resource."""
 
     def __init__(self, owners: ConfigOwners, *, allowed: Permissions | None = None) -> None:
         self._allowed = allowed

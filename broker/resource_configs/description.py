@@ -1,4 +1,4 @@
-"""What DescribeConfigs (and CreateTopics v5+) says of a config: value, source, synonyms.
+"""A config in the answers of DescribeConfigs and CreateTopics v5+: value, source, synonyms.
 
 A value comes from the first of these that sets it (S-CFG-2): the topic; this broker's dynamic
 configs; the cluster's dynamic configs; `server.properties`; the default. The synonyms of an entry
@@ -28,7 +28,7 @@ from config.topic_keys import TOPIC_KEYS
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from."""
+    """The source of a value."""
 
     UNKNOWN = 0
     TOPIC_CONFIG = 1

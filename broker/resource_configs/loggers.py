@@ -1,4 +1,4 @@
-"""What IncrementalAlterConfigs does to loggers (KIP-412).
+"""The changes of loggers by IncrementalAlterConfigs (KIP-412).
 
 All changes of a resource are checked before the first is made.
 """

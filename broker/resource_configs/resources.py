@@ -16,7 +16,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class ConfigResourceType(IntEnum):
-    """Types of resources as they travel."""
+    """Types of resources by their codes on the wire."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -27,7 +27,7 @@ class ConfigResourceType(IntEnum):
 
 
 class AlterConfigOp(IntEnum):
-    """What IncrementalAlterConfigs does with one key."""
+    """The operations of IncrementalAlterConfigs on one key."""
 
     SET = 0
     DELETE = 1
@@ -70,11 +70,11 @@ _OWNERS: Final = {
     ConfigResourceType.BROKER_LOGGER: ResourceType.CLUSTER,
     ConfigResourceType.CLIENT_METRICS: ResourceType.CLUSTER,
 }
-"""Whose access it takes."""
+"""The type of resource whose access rules decide, by the type that has the configs."""
 
 
 def questions(operation: Operation) -> tuple[Question, ...]:
-    """What is asked about the resources whose configs a request is about."""
+    """The checks of `operation` on the resources whose configs a request names."""
     return tuple(Question(kind, operation) for kind in dict.fromkeys(_OWNERS.values()))
 
 
@@ -87,7 +87,7 @@ def check_allowed(
 ) -> None:
     """Raise KafkaError if the client may not do `operation` with a resource's configs.
 
-    A type of resource that is not known is nobody's; whoever serves the request refuses it.
+    A type of resource that is not known has no access rules; the handler of the request refuses it.
     """
     if allowed is None or resource_type not in _OWNERS:
         return

@@ -1,10 +1,10 @@
-"""What a principal must be allowed, as the files of the APIs declare it.
+"""The operations that a principal must be allowed, as the files of the APIs declare them.
 
 An API (`broker.api_facts`) names the `Access`es without which a request is refused whole; the gate
-asks for them before the handler is called. What concerns parts of a request (topics among others,
-groups of a listing) the handler asks itself, where it sorts known from unknown, and the API lists
-it as `Question`s. Kafka has both in `KafkaApis` and `ControllerApis`, a method per API. Resources
-and operations have the names and codes of Kafka's ACLs.
+checks them before the handler is called. The handler itself checks parts of a request (topics among
+others, groups of a listing), where it sorts known from unknown, and the API lists these checks as
+`Question`s. Kafka has both in `KafkaApis` and `ControllerApis`, a method per API. Resources and
+operations have the names and codes of Kafka's ACLs.
 """
 
 from collections.abc import Callable, Iterable
@@ -58,7 +58,7 @@ def field(name: str) -> Names:
 
 
 class Question(NamedTuple):
-    """An operation on resources of one type, which a handler asks about one by one."""
+    """An operation on resources of one type, which a handler checks one by one."""
 
     resource: ResourceType
     operation: Operation
@@ -75,14 +75,14 @@ class Access:
     operation: Operation
     names: Names = the_cluster
     unless: Question | None = None
-    """A principal that may do this with the cluster needs no access. Who may not is not logged."""
+    """A principal that may do this with the cluster needs no access. Its denial is not logged."""
 
     def __str__(self) -> str:
         said = f"{self.resource.name}/{self.operation.name}"
         return said if self.unless is None else f"{said} unless {self.unless}"
 
 
-# ---- what several APIs need
+# ---- accesses of several APIs
 
 CLUSTER_ACTION: Final = Access(ResourceType.CLUSTER, Operation.CLUSTER_ACTION)
 ALTER_CLUSTER: Final = Access(ResourceType.CLUSTER, Operation.ALTER)

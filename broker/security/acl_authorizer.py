@@ -1,8 +1,8 @@
 """Decides by access rules, remembers its decisions, and keeps the audit log.
 
 After Kafka's `StandardAuthorizer` (and `AclAuthorizer`, whose name is accepted, too): super users
-may do everything; everybody else what the rules allow (`protocol.acls.index`). A decision depends
-on nothing but the client's principal and address, the operation and the resource, so it is
+may do everything; all others may do what the rules allow (`protocol.acls.index`). A decision
+depends on nothing but the client's principal and address, the operation and the resource, so it is
 remembered until rules change: a request of daily work costs a look-up for each topic.
 """
 
@@ -22,7 +22,7 @@ MOST_REMEMBERED: Final = 20_000
 LONGEST_REMEMBERED: Final = 255
 """Characters of a resource's name: those of groups may have 32,767, and clients choose them."""
 ANY_NAME: Final = "hardcode"
-"""The resource that Kafka asks about first where any of a type will do."""
+"""The resource that Kafka checks first if any resource of a type will do."""
 
 _SUPER_USER: Final = Decision(True, Ground.SUPER_USER)
 _DEBUG: Final = logging.DEBUG
@@ -34,7 +34,7 @@ _Key = tuple[str, str, Operation, ResourceType, str | None]
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerStatistics:
-    """What the authorizer has decided since the start."""
+    """The decisions of the authorizer since the start."""
 
     rules: int
     allowed: int

@@ -2,10 +2,10 @@
 
 Rules
 1. A change is durable, and in memory, when its request is answered. It is made whole or not at all.
-2. The index follows a watch of the tree, whoever has changed it. A node that cannot be read while
-   the broker runs leaves what the index knows of it, with an error in the log.
-3. What is remembered of decisions is dropped with every change (`follow`).
-4. Whoever reads rules one after the other holds the lock, so that they do not change meanwhile.
+2. The index follows a watch of the tree, so it sees the changes of every writer. If a node cannot
+   be read while the broker runs, the index keeps its rules, with an error in the log.
+3. Remembered decisions are dropped with every change (`follow`).
+4. A reader of rules one after the other holds the lock, so that they do not change meanwhile.
 5. While many rules of one pattern change, decisions in between err on the side of denial.
 
 Sources: `AclControlManager`, `AclApis` (4.4), `AclAuthorizer` (3.9).
@@ -56,10 +56,10 @@ LARGE_VALUE: Final = 8_192
 
 
 class AclStore:
-    """All rules, and who changes them."""
+    """All rules, and their changes."""
 
     def __init__(self, store: MetadataStore, index: RuleIndex) -> None:
-        """`index` is empty, and this object's from now on."""
+        """`index` must be empty, and belongs to this object from now on."""
         self.index = index
         self._store = store
         self._changing = Lock()
@@ -69,7 +69,7 @@ class AclStore:
         )
 
     def follow(self, tell: Callable[[], None]) -> None:
-        """Have `tell` called after each change."""
+        """Call `tell` after each change."""
         self._followers.append(tell)
 
     # ---- from the tree to the index
@@ -97,7 +97,7 @@ class AclStore:
         value = b"" if node is None else node.value
         now = await self._decoded(pattern, value)
         before = await self._rules_of(pattern)
-        # Others may be decided about meanwhile: nobody is let in who is not before and after.
+        # Denials are added first and removed last: a decision may fall between two steps.
         add, remove = self.index.add, self.index.remove
         changed = await self._each(add, now, before, PermissionType.DENY)
         changed |= await self._each(remove, before, now, PermissionType.ALLOW)
@@ -226,7 +226,7 @@ class AclStore:
         )
 
     async def _operations(self, changed: Changed) -> list[TreeOperation] | None:
-        """What lets each pattern have these rules; None if the index is behind the tree."""
+        """Return the operations that give each pattern its rules; None if the index is behind."""
         operations: list[TreeOperation] = []
         for pattern, rules in changed.items():
             path = node_path(pattern)

@@ -1,8 +1,8 @@
-"""The audit log: who was allowed or denied what, and by which rule.
+"""The audit log: the operations that principals were allowed or denied, and by which rule.
 
-The logger is Kafka's, `kafka.authorizer.logger`, and so are the lines. A denial of what a client
-asked for is INFO; what was allowed is DEBUG; what was only looked at (filters, authorized
-operations) is TRACE. Control characters in names are escaped, so that a name makes no line of its
+The logger is Kafka's, `kafka.authorizer.logger`, and so are the lines. A denial of a request is
+logged at INFO, a permission at DEBUG, and a decision that only filters (listings, authorized
+operations) at TRACE. Control characters in names are escaped, so that a name makes no line of its
 own, and long names are shortened.
 Source: `StandardAuthorizerData.buildAuditMessage`, `logAuditMessage`.
 """

@@ -1,4 +1,4 @@
-"""The bit fields of KIP-430: what a client may do with a resource.
+"""The bit fields of KIP-430: the operations that a client may do with a resource.
 
 Bit n stands for the ACL operation with code n; the sets are those of Kafka's
 `AclEntry.supportedOperations`.
@@ -24,11 +24,11 @@ def bit_field(operations: Iterable[Operation]) -> int:
 
 
 EVERYTHING: Final = {kind: bit_field(operations) for kind, operations in SUPPORTED.items()}
-"""What may be done with a resource of each type."""
+"""The bit field of all operations on a resource of each type."""
 
 
 def cluster_operations(allowed: Permissions | None, ctx: RequestContext) -> int:
-    """What the client may do with the cluster; NONE if it may not even describe it."""
+    """The client's operations on the cluster, as bits; NONE if it may not even describe it."""
     if allowed is not None and not allowed(
         ctx, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME
     ):
@@ -39,7 +39,7 @@ def cluster_operations(allowed: Permissions | None, ctx: RequestContext) -> int:
 def authorized_operations(
     allowed: Permissions | None, ctx: RequestContext, resource_type: ResourceType, name: str
 ) -> int:
-    """What the client may do with a resource; everything if nobody is asked."""
+    """The client's operations on a resource, as bits; all of them without an authorizer."""
     if allowed is None:
         return EVERYTHING[resource_type]
     return allowed.operations(ctx, resource_type, name)

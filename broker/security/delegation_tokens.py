@@ -1,4 +1,4 @@
-"""Delegation tokens (KIP-48): made for an owner, who is then authenticated by them with SCRAM.
+"""Delegation tokens (KIP-48): a client proves by a token, with SCRAM, that it acts for the owner.
 
 There are none, and this is not imported, unless `delegation.token.secret.key` is set.
 
@@ -8,9 +8,9 @@ use, which takes milliseconds and is done in a thread, when a token is made and,
 when it is first used.
 
 Tokens are in the metadata tree under Kafka's paths (`DelegationTokenManagerZk`), and in memory; the
-rules of times and errors are those of Kafka 4 (`DelegationTokenControlManager`). A watch tells of
-other writers. A token that has expired authenticates nobody, also while
-it has not been removed yet.
+rules of times and errors are those of Kafka 4 (`DelegationTokenControlManager`). A watch brings the
+changes of other writers. A token that has expired authenticates nobody, even while it has not been
+removed yet.
 """
 
 import base64
@@ -79,7 +79,7 @@ class DelegationToken:
         return self.max_ms < now_ms or self.expires_ms < now_ms
 
     def belongs_to(self, principal: Principal) -> bool:
-        """Whether it is the owner or a renewer, who may renew, expire and describe it."""
+        """Whether `principal` owns or renews it, and so may renew, expire and describe it."""
         return principal == self.owner or principal in self.renewers
 
 

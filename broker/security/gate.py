@@ -1,9 +1,9 @@
-"""Asks, before the handler of an API is called, for the accesses that its requests need as a whole.
+"""The gate checks, before the handler of an API is called, the accesses that a request needs whole.
 
-A request passes if every `Access` of its API is allowed; they are asked for in their order.
-Otherwise the request is refused with the code of the denied resource's type, in the API's own error
-response. What concerns parts of a request the handler asks itself (`security.permissions`, decision
-97). Without an authorizer there is no gate: a route holds the handler itself.
+A request passes if every `Access` of its API is allowed; they are checked in their order. Otherwise
+the request is refused with the code of the denied resource's type, in the API's own error response.
+The handler itself checks parts of a request (`security.permissions`, decision 97). Without an
+authorizer there is no gate: a route holds the handler itself.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ class Guarded:
         return self.handler(ctx, request)
 
     def passes(self, ctx: RequestContext) -> bool:
-        """Whether the client may do all this with the cluster, whatever its request says."""
+        """Whether the client may do all this with the cluster, whatever is in its request."""
         return all(
             self._allowed.quietly(ctx, access.operation, access.resource, CLUSTER_NAME)
             for access in self.accesses

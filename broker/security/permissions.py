@@ -1,9 +1,9 @@
 """What handlers ask: may the principal of this request's connection do this?
 
-Handlers are given a `Permissions` as `allowed`, or None where no authorizer is configured: then
-everything is allowed, and they ask nobody. The answer is given at once, from memory. Denials of
-what a client asked for are logged; a handler that only filters (a listing, an alternative that
-another access makes up for) asks quietly, as Kafka's does with `logIfDenied`.
+Handlers get a `Permissions` as `allowed`, or None if no authorizer is configured: then everything
+is allowed, and they check nothing. The answer comes at once, from memory. A denial of a client's
+request is logged; a handler that only filters (a listing, an alternative that another access makes
+up for) asks quietly, as Kafka's does with `logIfDenied`.
 """
 
 from typing import Protocol
@@ -13,7 +13,7 @@ from protocol.acls.vocabulary import Operation, ResourceType
 
 
 class Permissions(Protocol):
-    """What the principals of connections may do."""
+    """The permissions of the principals of connections."""
 
     def __call__(
         self,
@@ -23,7 +23,8 @@ class Permissions(Protocol):
         name: str,
         count: int = 1,
     ) -> bool:
-        """Whether it may; `count` says, for the audit log, how often the request names it."""
+        """Whether the principal may; `count` says, for the audit log, how often the request names
+        the resource."""
         ...
 
     def quietly(
@@ -35,9 +36,9 @@ class Permissions(Protocol):
     def of_any(
         self, ctx: RequestContext, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether it may with at least one resource of the type (KIP-679)."""
+        """Whether the principal may with at least one resource of the type (KIP-679)."""
         ...
 
     def operations(self, ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
-        """The bit field of what it may do with a resource (KIP-430); nothing is logged."""
+        """The principal's operations on a resource as bits (KIP-430); nothing is logged."""
         ...

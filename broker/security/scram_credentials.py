@@ -1,8 +1,8 @@
 """SCRAM credentials of users, as they are in the metadata tree (`broker.cluster.user_configs`).
 
-Kept in memory for authentications, which ask for one user; users that have changed are read again
-before the next answer. Without a listener that offers SCRAM nothing is kept, and those
-who describe or alter credentials read the tree.
+They are kept in memory for authentications, which look up one user; users that have changed are
+read again before the next answer. Without a listener that offers SCRAM nothing is kept, and the
+requests that describe or alter credentials read the tree.
 
 A user who does not exist gets a salt and a count of iterations, too (S-SEC-3, decision 94). The
 salt follows from the name and a secret in the tree, so it is the same after a restart and at every
@@ -57,7 +57,7 @@ _NONE: Final[Credentials] = {}
 
 
 def credentials_in(user: str, configs: Mapping[str, str]) -> dict[ScramMechanism, ScramCredential]:
-    """Return the credentials in a user's configs; what is none is logged and left out."""
+    """Return the credentials in a user's configs; malformed ones are logged and left out."""
     found = {}
     for mechanism in ScramMechanism:
         text = configs.get(mechanism.value)

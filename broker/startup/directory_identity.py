@@ -32,7 +32,7 @@ from storage.waits import call
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who this broker is."""
+    """The ids of this broker."""
 
     broker_id: int
     cluster_id: str

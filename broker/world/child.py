@@ -4,12 +4,12 @@ A child is a fresh interpreter with `broker.world.child_program`, joined by a pa
 no fork, which would inherit sockets and locks, and it needs neither threads of the broker nor
 shared memory.
 
-What goes wrong is sorted where it arises. Whatever the work raises in the child is raised here.
-All else is the machinery's and a `WorkerDied`: a process or socket that cannot be had, a child that
-is killed, modules that cannot be imported, no memory. After it the child has ended, and the next
-call starts another one. So an OSError of `call` is the work's own.
+Errors are sorted at their origin. An exception that the work raises in the child is raised here.
+Every other failure is the machinery's and raises `WorkerDied`: no process or socket, a child that
+is killed, modules that cannot be imported, no memory. Then the child has ended, and the next call
+starts another one. So an OSError of `call` is the work's own.
 
-A call that is cancelled kills the child: also one that was stopped (SIGSTOP) then delays nobody.
+A cancelled call kills the child, so even a child that was stopped (SIGSTOP) delays nobody.
 """
 
 import atexit
@@ -32,10 +32,10 @@ from config.form import form_that_runs
 Result = TypeVar("Result")
 
 _ROOT: Final = str(Path(__file__).resolve().parents[__name__.count(".")])
-"""Where the rooms are imported from."""
+"""The directory that the rooms are imported from."""
 
 _started: Final[set["subprocess.Popen[bytes]"]] = set()
-"""Processes whose end was not seen yet."""
+"""Processes that were not seen to end yet."""
 
 
 class Child:

@@ -1,4 +1,4 @@
-"""The program of a child process (`broker.world.child`): runs what it is sent, one by one.
+"""The program of a child process (`broker.world.child`): runs the calls that it gets, one by one.
 
 It is run by its path, and imports only the standard library, so a child is small and starts
 quickly; the work brings its own imports. Nothing of the current folder is imported.
@@ -29,10 +29,10 @@ RETURNED, RAISED, FAILED = range(3)
 
 
 class Setup(NamedTuple):
-    """What a child is begun with; sent as a plain tuple."""
+    """The values that a child begins with; sent as a plain tuple."""
 
     path: list[str]
-    """For `sys.path`."""
+    """The child's `sys.path`."""
     nice: int
     is_compiled: bool
     """Whether its hot modules are compiled: a pickle of one form is none of the other."""

@@ -4,5 +4,5 @@ import socket
 
 
 def canonical_host_name() -> str:
-    """What this machine is called in full. It may ask a name server: not for the event loop."""
+    """The full name of this machine. It may ask a name server: not for the event loop."""
     return socket.getfqdn()

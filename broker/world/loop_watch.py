@@ -56,7 +56,7 @@ class LoopStatistics:
 
 
 class LoopWatch(Instrument):
-    """Measures the turns of trio's loop, and logs the long ones with the name of what ran."""
+    """Measures the turns of trio's loop, and logs the long ones with the name of their work."""
 
     def __init__(self, clock: Clock) -> None:
         self.monotonic = clock.monotonic
@@ -83,7 +83,7 @@ class LoopWatch(Instrument):
             self._idle_s += now - self._ended
 
     def begin_turn(self) -> None:
-        """Restart the measurement of this turn: what it has done so far does not count."""
+        """Restart the measurement of this turn: its time so far does not count."""
         self._began = self.monotonic()
         self._noted_s = 0.0
 

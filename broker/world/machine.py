@@ -23,8 +23,8 @@ NICE: Final = 10
 LOWEST: Final = 19
 """Priority of a dedicated child: below the others, as no request waits for it."""
 MOST_MEMORY: Final = 1 << 30
-"""Bytes of the shared child. What it is given is bounded by counting (`docs/limits.md`) and takes a
-quarter of this; should the count be wrong, the child has to give up, not the broker."""
+"""Bytes of the shared child. Its work is bounded by counting (`docs/limits.md`) and takes a quarter
+of this; if the count is wrong, the child has to give up, not the broker."""
 
 logger = logging.getLogger(__name__)
 

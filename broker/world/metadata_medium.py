@@ -1,4 +1,4 @@
-"""Where a stand-alone broker's metadata tree is stored: rows of a table, changed atomically.
+"""The store of a stand-alone broker's metadata tree: rows of a table, changed atomically.
 
     sqlite_medium.py    a SQLite file beside the logs: for a broker on a machine
     journal_medium.py   a journal on the broker's own `FileSystem`, in memory or not
@@ -43,7 +43,7 @@ class MetadataMedium(Protocol):
 
     @property
     def fresh(self) -> bool:
-        """Whether opening it made it: there was nothing before."""
+        """Whether it was made when it was opened."""
         ...
 
     def load(self) -> list[NodeRow]:

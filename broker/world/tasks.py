@@ -18,16 +18,16 @@ class Tasks:
 
     def __init__(self) -> None:
         self.waiting: deque[Make] = deque()
-        """What was begun before `run`."""
+        """The work that was begun before `run`."""
         self._start: Callable[[Make], None] | None = None
 
     @property
     def running(self) -> bool:
-        """Whether work that is begun now is done soon."""
+        """Whether `run` is running, so that work that is begun now starts at once."""
         return self._start is not None
 
     def begin(self, make: Make) -> None:
-        """Have the work done, in a later turn of the loop; not before `run`."""
+        """Do the work, in a later turn of the loop and not before `run`."""
         if self._start is None:
             self.waiting.append(make)
         else:

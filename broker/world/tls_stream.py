@@ -12,17 +12,18 @@ Decided by measurements (half a gigabyte on loopback, CPU of the receiver and th
   another one only if something is left: an exception for "no more" costs as much as a record.
 * A reply is encrypted as a whole and leaves in one send.
 
-What there is to be careful about:
+Traps:
 
-* Plain bytes may wait in here while nothing waits below: `tells_again` says so, and whoever would
-  wait, receives first.
-* What arrives below may be no bytes for the receiver, but half a record or a new key. One receive
-  feeds once: then it has bytes or raises BlockingIOError, so nobody can keep it busy.
-* What `send` has counted is with the stream below, whole: nobody has to come back for it. A record
-  that went only in part is not counted; whoever got a BlockingIOError sends the same bytes again.
+* Plain bytes may wait in here while nothing waits below. Then `tells_again` is False, and a caller
+  must receive before it waits.
+* Bytes that arrive below may give the receiver none, because they are half a record or a new key.
+  One receive feeds once: then it has bytes or raises BlockingIOError, so no peer can keep it busy.
+* The bytes that `send` has counted are with the stream below, whole: no call has to follow for
+  them. A record that went only in part is not counted; a caller that got a BlockingIOError sends
+  the same bytes again.
 * An end without TLS' own (`close_notify`) was cut, by the peer or by somebody between: a reset.
 
-A handshake is gone on with by who receives or sends; the broker's connections have it done before
+A receive or a send continues an unfinished handshake; the broker's connections finish theirs before
 (`broker.network.handshakes`), by `feed`, `advance` and `flush`.
 """
 
@@ -40,7 +41,7 @@ from storage.filesystem import Piece
 
 FED_BYTES: Final = 64 * 1024
 _READABLE_OR_WRITABLE: Final = Ready(IN | OUT | HANGUP)
-"""It has something to say before it can receive."""
+"""TLS has bytes to send before it can receive."""
 _HANDSHAKE: Final = 0x16
 _CHANGE_CIPHER_SPEC: Final = 0x14
 _APPLICATION_DATA: Final = 0x17
@@ -63,7 +64,7 @@ class TlsFailure(NamedTuple):
     reason: str
     """OpenSSL's word for it, such as NO_SHARED_CIPHER."""
     certificate: str
-    """What is wrong with the peer's certificate; else empty."""
+    """The fault of the peer's certificate; empty if that is not the reason."""
 
 
 def scratch_memory() -> memoryview:
@@ -189,11 +190,11 @@ class TlsStream:
         return size
 
     def advance(self) -> "bool | TlsFailure":
-        """Go on with the handshake as far as what was fed allows.
+        """Continue the handshake as far as the bytes that were fed allow.
 
         It computes for milliseconds, without Python's lock: call it in a thread, unless
         `is_cheap`. Returns whether it is done, or why it failed: an error that leaves a thread is a
-        value, as its frames would keep the stream. What TLS has to say is still to be flushed.
+        value, because its frames would keep the stream. Call `flush` then to send TLS' bytes.
         """
         tls = self.tls
         try:
@@ -208,15 +209,15 @@ class TlsStream:
         return True
 
     def is_cheap(self, size: int) -> bool:
-        """Whether what `feed` took last can be advanced with at once: the end of a handshake of
-        TLS 1.3 without a certificate, `size` bytes that need neither a signature nor a key.
+        """Whether `advance` is cheap after the last `feed`: the end of a handshake of TLS 1.3
+        without a certificate, `size` bytes that need neither a signature nor a key.
         """
         scratch = self._scratch
         at = 6 if scratch[0] == _CHANGE_CIPHER_SPEC else 0
         return at < size <= _SHORT_FLIGHT and scratch[at] == _APPLICATION_DATA
 
     def flush(self) -> bool:
-        """Send what TLS has to say; return whether the stream below took all. Raises OSError."""
+        """Send TLS' own bytes; return whether the stream below took all. Raises OSError."""
         while True:
             if not self._leaving:
                 if not self._outgoing.pending:
@@ -229,7 +230,7 @@ class TlsStream:
             self._leaving = self._leaving[sent:]
 
     def _go_on(self) -> None:
-        """Shake hands here and now. Raises BlockingIOError if the peer must say something first."""
+        """Shake hands here and now. Raises BlockingIOError if the peer must send bytes first."""
         self._check()
         while True:
             done = self.advance()
@@ -349,7 +350,7 @@ class TlsStream:
     # ---- the end
 
     def send_end(self) -> None:
-        """Say that nothing more is sent (`close_notify`); receiving goes on."""
+        """Tell the peer that nothing more is sent (`close_notify`); receiving continues."""
         if not self.is_shaken or self._failure is not None:
             return
         with contextlib.suppress(ssl.SSLError):  # it would wait for the peer's
@@ -358,7 +359,7 @@ class TlsStream:
             self.flush()
 
     def close(self) -> None:
-        """See `Stream`. To a peer whose bytes are unread it does not say that this is the end."""
+        """See `Stream`. A peer whose bytes are unread gets no `close_notify`."""
         if self._closed:
             return
         if self.tells_again and not self._uncounted and not self._has_unread():
@@ -376,7 +377,7 @@ class TlsStream:
             return False
 
     def _note_failure(self, number: int, text: str) -> None:
-        """Remember a failure, and tell the peer if TLS has something to say."""
+        """Remember a failure, and send the peer the alert if TLS has one."""
         self._failure = number, text
         with contextlib.suppress(OSError):
             self.flush()

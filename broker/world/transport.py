@@ -7,7 +7,7 @@ A stream is used like a non-blocking socket: try, and wait only after a `Blockin
 hot loop of a connection costs no more than the system calls. A stream may wrap another one, as TLS
 does; `sends_files` is False if it cannot send files.
 
-Who has a stream alone waits for it in a task (`wait_readable`); a loop over many streams asks the
+A task that has a stream alone waits for it (`wait_readable`); a loop over many streams polls the
 transport's `Readiness`, and their work awaits `readable` and `writable`.
 """
 
@@ -24,11 +24,11 @@ SYSTEM_DEFAULT = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundListener:
-    """A listener with the port that it was given."""
+    """A listener with the port that it is bound to."""
 
     name: str
     host: str
-    """As configured; 0.0.0.0 for every interface."""
+    """The configured host; 0.0.0.0 for every interface."""
     port: int
     protocol: str
 
@@ -82,25 +82,25 @@ class Stream(Protocol):
 
     @property
     def source(self) -> Any:
-        """What the transport's `Readiness` knows it by."""
+        """The key of the stream in the transport's `Readiness`."""
         ...
 
     @property
     def tells_again(self) -> bool:
-        """Whether the readiness tells of all bytes that are left now.
+        """Whether the readiness reports all bytes that are left now.
 
-        If not, receive until `BlockingIOError` before waiting.
+        If not, receive until `BlockingIOError` before you wait.
         """
         ...
 
     @property
     def readable(self) -> Ready:
-        """What to await after `recv_into` has raised BlockingIOError; it may still raise it."""
+        """Await it after `recv_into` has raised BlockingIOError; the next call may raise it too."""
         ...
 
     @property
     def writable(self) -> Ready:
-        """What to await after `send` has raised BlockingIOError; it may still raise it."""
+        """Await it after `send` has raised BlockingIOError; the next call may raise it too."""
         ...
 
     def recv_into(self, buffer: memoryview, /) -> int:
@@ -130,20 +130,20 @@ class Stream(Protocol):
         ...
 
     async def wait_readable(self) -> None:
-        """Return when `recv_into` would not raise BlockingIOError; where bytes are encrypted it
-        may still. One task at a time."""
+        """Return when `recv_into` would not raise BlockingIOError; on an encrypted stream it still
+        may. One task at a time."""
         ...
 
     async def wait_writable(self) -> None:
-        """Return when `send` would not raise BlockingIOError; where bytes are encrypted it may
-        still. One task at a time."""
+        """Return when `send` would not raise BlockingIOError; on an encrypted stream it still may.
+        One task at a time."""
         ...
 
     def close(self) -> None:
         """Close it; safe to call twice. No task may be waiting for it.
 
-        What was sent still reaches the peer. But if bytes of the peer are unread, the peer is
-        reset, so that it learns that they were not read.
+        Bytes that were sent still reach the peer. But if bytes of the peer are unread, the stream
+        is reset, so that the peer learns that they were not read.
         """
         ...
 

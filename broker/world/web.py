@@ -1,4 +1,4 @@
-"""What a broker reads from the web: the keys of an issuer of tokens, by their URL."""
+"""A broker's reads from the web: the keys of an issuer of tokens, by their URL."""
 
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -6,9 +6,9 @@ from typing import Final, Protocol
 from storage.clock import Clock
 
 TIMEOUT_S: Final = 10.0
-"""Of connecting, and of each read."""
+"""The timeout of connecting, and of each read."""
 LONGEST_S: Final = 60.0
-"""Of all reads."""
+"""The timeout of all reads together."""
 LARGEST: Final = 1024 * 1024
 """Bytes; more is an error."""
 
@@ -25,7 +25,7 @@ class Web(Protocol):
 
 
 class NoWeb:
-    """For worlds without one."""
+    """The web of a world that has none."""
 
     def read(self, url: str) -> bytes:
         """See `Web`: nothing can be reached."""
@@ -43,7 +43,7 @@ class MachineWeb:
         self._longest_s = longest_s
 
     def read(self, url: str) -> bytes:
-        """See `Web`. Certificates are verified by what the machine trusts."""
+        """See `Web`. Certificates are verified by the certificates that the machine trusts."""
         from urllib.parse import unquote, urlsplit  # imported late: most brokers read nothing
 
         parts = urlsplit(url)

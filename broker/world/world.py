@@ -28,10 +28,10 @@ class World:
     media: MetadataMedia
     workers: Workers
     descriptors: DescriptorBudget = UNLIMITED
-    """How many files and connections may be open."""
+    """The largest numbers of open files and connections."""
     web: Web = NO_WEB
-    """Where keys of issuers of tokens are read."""
+    """Reads the keys of issuers of tokens."""
     processors: int = 1
-    """How many the process may use."""
+    """How many processors the process may use."""
     open_tree: Callable[[Any], Work[Any]] | None = None
-    """Opens the tree of a cluster, given the settings of ZooKeeper; None: there is a ZooKeeper."""
+    """Opens the tree of a cluster, given the settings of ZooKeeper; None if ZooKeeper has it."""

@@ -1,6 +1,6 @@
 """The cluster's metadata tree in ZooKeeper: a `MetadataStore` over kazoo, and registration.
 
-    settings            what the configuration says about ZooKeeper
+    settings            the settings of the configuration about ZooKeeper
     session             the connection: states, the hand-over from kazoo's threads to the loop
     requests            pipelined requests, their bound, and waiting for them
     reads               nodes and their children, many at once
@@ -11,11 +11,11 @@
     log_watch           a watch of a tree that has a notification log
     zookeeper_store     `ZooKeeperStore`, of these
     registration        /brokers/ids/<id>
-    encryption          TLS; `kazoo_parts`: what kazoo lacks
+    encryption          TLS; `kazoo_parts`: parts that kazoo lacks
 
-kazoo's calls are made on the loop, where none of them waits; what its threads bring is handed to
-the loop by `soon`, which `ZooKeeperStore.open` is given. kazoo is imported by `open`: a stand-alone
-broker does not pay for it.
+kazoo's calls are made on the loop, where none of them waits. Its threads hand their results to the
+loop by `soon`, an argument of `ZooKeeperStore.open`. `open` imports kazoo, so a stand-alone broker
+does not pay for it.
 
 Sources: `kafka.zk.KafkaZkClient`, `kafka.zookeeper.ZooKeeperClient`, `kafka.zk.ZkData` (3.9).
 """

@@ -1,8 +1,8 @@
 """Kafka's notification nodes: by them brokers tell each other which nodes of a tree to read again.
 
-To watch each topic's configs would take a watch per topic. So who changes a node of such a tree
-makes a sequential node below the tree's log as well, whose value names what was changed, and all
-brokers watch the children of the log alone.
+To watch each topic's configs would take a watch per topic. So a broker that changes a node of such
+a tree makes a sequential node below the tree's log as well, whose value names the changed node, and
+all brokers watch the children of the log alone.
 
     tree                      notifications, and what they hold
     /config                   /config/changes/config_change_<number>
@@ -62,18 +62,18 @@ class ChangeLog:
     root: str
     """The node whose children are the notifications."""
     prefix: str
-    """Of the notifications' names; ten digits follow."""
+    """The begin of the notifications' names; ten digits follow."""
     encode: Callable[[str], bytes | None]
     """The value that names a node of the tree; None for a node that is never named."""
     decode: Callable[[bytes], str | None]
     """The node that a value names; None if it cannot be read."""
 
     def has(self, path: str) -> bool:
-        """Whether the log tells of the node at `path`."""
+        """Whether the log has notifications for the node at `path`."""
         return f"{path}/".startswith(f"{self.tree}/") and not f"{path}/".startswith(f"{self.root}/")
 
     def notification(self, value: bytes) -> Create:
-        """What makes a notification."""
+        """The operation that makes a notification."""
         return Create(f"{self.root}/{self.prefix}", value, sequential=True)
 
     def number(self, name: str) -> int | None:

@@ -1,9 +1,9 @@
 """TLS to ZooKeeper: `zookeeper.ssl.*`, as the room `tls` has it.
 
-As ZooKeeper's client does, a store without a type is PEM if its name ends so, a password of a PEM
-key store is that of the key, and names of hosts are checked unless
-`zookeeper.ssl.endpoint.identification.algorithm` is empty. Without `enabled.protocols` it is
-`zookeeper.ssl.protocol` alone.
+The settings mean the same as in ZooKeeper's client: a store without a type is PEM if its name ends
+in `.pem`, a password of a PEM key store is that of the key, and names of hosts are checked unless
+`zookeeper.ssl.endpoint.identification.algorithm` is empty. Without
+`zookeeper.ssl.enabled.protocols`, `zookeeper.ssl.protocol` is the only protocol.
 
 Source: `org.apache.zookeeper.common.X509Util` (3.8), `org.apache.kafka.server.config.ZkConfigs`.
 """
@@ -38,7 +38,7 @@ class StoreFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncryptionSettings:
-    """How this broker and ZooKeeper know each other."""
+    """The settings by which this broker and ZooKeeper authenticate each other."""
 
     keys: StoreFile = StoreFile()
     trust: StoreFile = StoreFile()

@@ -41,11 +41,11 @@ from kazoo.protocol.states import ZnodeStat
 
 _MULTI_READ: Final = 22
 _SLICE_S: Final = 0.5
-"""A wait is looked at so often."""
+"""The longest part of a wait, after which a stop is noticed."""
 _GOODBYE_S: Final = 2.0
 """How long a server may take for the end of a session."""
 LONGEST_CONNECT_S: Final = 5.0
-"""Of one attempt; a stop waits for it. The next server may answer sooner."""
+"""The longest time of one attempt: a stop waits for it, and the next server may be faster."""
 _ATTEMPTS_IN_A_SESSION: Final = 3
 """A server that takes a connection and does not open the session leaves time for so many others."""
 
@@ -62,7 +62,7 @@ class DirectHandler(SequentialThreadingHandler):  # type: ignore[misc]
     """See the module."""
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
-        """`context`: what TLS is spoken with, if it is."""
+        """`context` is for TLS; None without TLS."""
         super().__init__()
         self.completion_queue = _Direct()
         self._context = context
@@ -110,7 +110,7 @@ class DirectHandler(SequentialThreadingHandler):  # type: ignore[misc]
         _: Sequence[Any],
         timeout: float | None = None,
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """As `select.select`, for descriptors of any number."""
+        """Do as `select.select`, for descriptors of any number."""
         # A server may have sent several answers in one record of TLS: the rest is read already.
         pending = [one for one in readable if isinstance(one, ssl.SSLSocket) and one.pending()]
         if pending:

@@ -1,14 +1,14 @@
 """A watch of a tree that has a notification log (`change_logs`): the log's children are watched.
 
-Notifications are read in the order of their numbers, each once, and told as a change of the node
-that they name; what has become of it, its reader finds out. As in Kafka, those that are there at
-the start are told too: a change may have been made between a read and the watch.
+Notifications are read in the order of their numbers, each once. Watchers get each as a change of
+the node that it names, and read that node themselves. As in Kafka, notifications that are there at
+the start count too, because a change may have been made between a read and the watch.
 
 ZooKeeper numbers the children of a node without gaps. So when numbers are missing, notifications
-were made and removed while this broker was away, longer than they are kept; then every node of the
-watched trees is told as changed.
+were made and removed while this broker was away, longer than they are kept; then watchers get a
+change of every node of their trees.
 
-Old notifications are removed by whoever reads new ones. Their age is measured by the newest one's
+Each broker that reads new notifications removes old ones. Their age is measured by the newest one's
 time, which is ZooKeeper's, not by the clock of this machine.
 
 Source: `kafka.common.ZkNodeChangeNotificationListener` (3.9).
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class LogWatch:
-    """Follows one log for all who watch its tree. Loop only."""
+    """Follows one log for all watchers of its tree. Loop only."""
 
     def __init__(self, requests: Requests, tree: Tree, log: ChangeLog) -> None:
         self._requests = requests
@@ -39,11 +39,12 @@ class LogWatch:
         self._last_told = -1
         """Numbers of notifications."""
         self._ages: dict[str, int] = {}
-        """When each that is there was made, milliseconds of ZooKeeper's clock; those read here."""
+        """When each notification that was read here, and still exists, was made: milliseconds of
+        ZooKeeper's clock."""
         self._fired_in_thread = partial(requests.hand_over_event, self._fired)
 
     def watch(self, path: str, watcher: Watcher) -> Callable[[], None]:
-        """Tell `watcher` of the nodes at `path` and below, until the result is called."""
+        """Call `watcher` for the nodes at `path` and below, until the result is called."""
         watch = (path, watcher)
         self._watchers.append(watch)
         if len(self._watchers) == 1:
@@ -56,14 +57,14 @@ class LogWatch:
         return unwatch
 
     def look(self) -> None:
-        """Read what is new; also after the watches are gone. Nothing if nobody watches."""
+        """Read new notifications; also after the watches are gone. Do nothing without watchers."""
         if not self._watchers:
             return
         self._last_asked = self._last_told
         self._list_again()
 
     def note(self, events: Sequence[NodeEvent]) -> None:
-        """Tell of changes that were made from here; their notifications tell again."""
+        """Report changes that were made from here; their notifications report them again."""
         self._tell(events)
 
     def _fired(self, event: Any) -> None:
@@ -81,7 +82,7 @@ class LogWatch:
         )
 
     def _await_root(self) -> None:
-        """Be told when the log's node is made, which happens with the first notification."""
+        """Watch for the log's node, which is made with the first notification."""
         self._last_asked = self._last_told = -1
         self._ages.clear()
         root, fired = self._tree.full(self._log.root), self._fired_in_thread

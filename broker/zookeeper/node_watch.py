@@ -1,14 +1,14 @@
 """A watch of one node and its children, made of ZooKeeper's watches, which fire once each.
 
-ZooKeeper keeps three kinds for it: whether the node is there and which version it has; which
-children it has; and the version of each child. When one fires, the watch looks again, which sets a
-new one, and tells what is different from what it knew. Changes between the two are seen by the
-look, so none is missed; several may be told as one.
+A `NodeWatch` uses three kinds of ZooKeeper's watches: for the node and its version, for the list of
+its children, and for the version of each child. When one fires, the `NodeWatch` looks again, which
+sets a new one, and reports the differences from its last look. The new look sees changes between
+the two, so none is missed; several may be reported as one.
 
-The first look is not told: who watches a path reads it after that, and ZooKeeper answers in order.
-After a connection was lost everything is looked at again and what is different is told.
+The first look reports nothing, because its watcher reads the path after it and ZooKeeper answers in
+order. After a lost connection the `NodeWatch` looks at everything again and reports differences.
 
-Loop only; requests are answered by callbacks, so nobody waits here.
+Loop only; requests are answered by callbacks, so nothing waits here.
 """
 
 import logging
@@ -23,17 +23,17 @@ from broker.zookeeper.requests import Requests, is_loss
 logger = logging.getLogger(__name__)
 
 UNKNOWN_CREATION = -1
-"""Of a node that was made from here: ZooKeeper does not say which change it was."""
+"""The `created` of a node that was made from here: ZooKeeper's answer does not contain it."""
 
 
 class Seen(NamedTuple):
-    """A node as it was when it was looked at."""
+    """A node at the time of a look."""
 
     created: int
     version: int
 
     def change_to(self, now: "Seen") -> NodeChange | None:
-        """What has become of the node, if it is there still."""
+        """The change between two looks that both found the node; None if there is none."""
         recreated = UNKNOWN_CREATION not in (self.created, now.created) and (
             self.created != now.created
         )
@@ -41,7 +41,7 @@ class Seen(NamedTuple):
 
 
 class NodeWatch:
-    """Tells `watcher` of changes of the node at `path` and of its children."""
+    """Calls `watcher` with changes of the node at `path` and of its children."""
 
     def __init__(self, requests: Requests, tree: Tree, path: str, watcher: Watcher) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class NodeWatch:
         self._tree = tree
         self._has_ended = False
         self._is_loud = False
-        """Whether what a look finds is told although nothing was known before."""
+        """Whether even a first look reports the nodes that it finds."""
         self._node: Seen | None = None
         self._has_looked = False
         self._children: dict[str, Seen] = {}
@@ -61,7 +61,7 @@ class NodeWatch:
         self._fired_in_thread = partial(requests.hand_over_event, self._fired)
 
     def end(self) -> None:
-        """Tell nothing any more."""
+        """Report nothing any more."""
         self._has_ended = True
 
     def look(self, *, again: bool = False) -> None:
@@ -71,10 +71,10 @@ class NodeWatch:
         self._look_at_node()
         self._list_children(everyone=again)
 
-    # ---- what was done from here
+    # ---- changes that were made from here
 
     def note(self, events: Iterable[tuple[NodeEvent, int]]) -> None:
-        """Tell of changes that were made from here, with the versions that the nodes have now."""
+        """Report changes that were made from here, with the versions that the nodes have now."""
         told = []
         for event, version in events:
             if event.path == self.path:
@@ -88,7 +88,7 @@ class NodeWatch:
         self._tell(told)
 
     def _note_node(self, event: NodeEvent, version: int) -> bool:
-        """Returns False if a watch of ZooKeeper has told of it already."""
+        """Return False if a watch of ZooKeeper has reported the change already."""
         before, had_looked = self._node, self._has_looked
         gone = event.change is NodeChange.DELETED
         self._node = None if gone else Seen(self._creation(before, event), version)
@@ -157,7 +157,7 @@ class NodeWatch:
     def _look_at_children(
         self, names: Sequence[str], events: list[NodeEvent], *, loud: bool
     ) -> None:
-        """Look at children, and tell `events` and what is different when all are looked at."""
+        """Look at children; after the last, report `events` and the differences."""
         left = len(names)
 
         def looked_at(name: str, stat: Any, error: BaseException | None) -> None:
@@ -187,7 +187,7 @@ class NodeWatch:
     # ---- watches that fire
 
     def _fired(self, event: Any) -> None:
-        """A watch has fired, which is gone with that."""
+        """A watch has fired, and is gone."""
         if self._has_ended or event.path is None:  # None: all are gone, with the connection
             return
         path = self._tree.own(event.path)
@@ -203,7 +203,7 @@ class NodeWatch:
             self._look_at_node()
 
     def _is_over(self, error: BaseException | None) -> bool:
-        """Whether an answer is of no use: after a loss everything is looked at again."""
+        """Whether an answer is of no use; after a loss of the connection, `look` comes again."""
         if error is not None and not self._has_ended and not is_loss(error):
             logger.error("%s cannot be watched: %s", self.path, error or type(error).__name__)
         return self._has_ended or error is not None

@@ -1,11 +1,11 @@
 """Changes of the tree as one request of ZooKeeper (`multi`), and its answer as ours.
 
 Paths of the tree are below the chroot. Nodes that Kafka makes without a value have none at all
-(null), not an empty one. What ZooKeeper refuses is found by position: its answer has an error for
-each operation, of which only one is the reason.
+(null), not an empty one. A refused operation is found by its position: ZooKeeper's answer has an
+error for each operation, of which only one is the reason.
 
 A request that is longer than `jute.maxbuffer` of the servers would end the connection, each time
-it is tried. So the length is known beforehand.
+it is tried. So the length is checked before.
 
 kazoo's own `TransactionRequest` makes no nodes without a value, so the pieces are made here of its
 protocol's.
@@ -29,7 +29,7 @@ from broker.cluster.metadata_store import (
 from broker.zookeeper.requests import is_loss
 
 MOST_BYTES: Final = 0xFFFFF
-"""`jute.maxbuffer` of a ZooKeeper server that was not told otherwise."""
+"""The default `jute.maxbuffer` of a ZooKeeper server."""
 _OVERHEAD: Final = 128
 """Bytes of one operation beside its path and value, with the access list of a new node."""
 
@@ -103,7 +103,7 @@ class Tree:
 def first_refusal(results: Sequence[Any]) -> tuple[int, BaseException] | None:
     """Position and error of the operation for which all were refused; None if all were made.
 
-    The others have errors too: those before it were rolled back, those after it not looked at.
+    The others have errors too: those before it were rolled back, those after it were not tried.
     """
     refusal = None
     for at, result in enumerate(results):
@@ -138,7 +138,7 @@ def refusal_of(path: str, version: int, error: BaseException) -> MetadataStoreEr
 
 
 def expected_version(operation: TreeOperation) -> int:
-    """The version that a change expects; -1: any."""
+    """The version that a change expects; -1 for any."""
     return -1 if isinstance(operation, Create) else operation.version
 
 

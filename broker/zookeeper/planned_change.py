@@ -1,9 +1,9 @@
-"""One request that changes the tree: the caller's operations with what they need beside them.
+"""One request that changes the tree: the caller's operations, and further ones that they need.
 
-Missing parents are made before, nodes below a recursive deletion deleted before, notifications
-made beside. What these are refused for is never told the caller: another writer has come in
-between, and the change is to be planned again. The same holds when one of the caller's operations
-is refused because of them.
+Missing parents are made before the caller's operations, nodes below a recursive deletion are
+deleted before, and notifications are made beside. If ZooKeeper refuses one of these, the caller
+does not get that error: another writer has come in between, and the change is to be planned again.
+The same holds when one of the caller's operations is refused because of them.
 """
 
 from collections.abc import Sequence
@@ -34,14 +34,14 @@ class PlannedChange:
     def __init__(self) -> None:
         self.operations: list[TreeOperation] = []
         self._own: list[tuple[int, TreeOperation]] = []
-        """Position of each of the caller's operations, and the operation as it was asked for."""
+        """The caller's operations, and the position of each."""
         self.session_id: int | None = None
-        """The session in which it must be made; None: in any."""
+        """The session in which the change must be made; None for any."""
         self._gone: set[str] = set()
         """Nodes that this change deletes with all below, and has not made again."""
 
     def add(self, *operations: TreeOperation) -> None:
-        """Add what the caller's operations need."""
+        """Add operations that the caller's operations need."""
         self.operations += operations
 
     def add_own(self, operation: TreeOperation, below: Sequence[str] | None = None) -> None:

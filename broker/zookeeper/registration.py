@@ -1,7 +1,7 @@
-"""This broker's node in ZooKeeper, /brokers/ids/<id>: ephemeral, and what makes it a live member.
+"""This broker's node in ZooKeeper, /brokers/ids/<id>: it is ephemeral, and makes a live member.
 
 The number of the change that made the node is the broker's epoch: it grows with each registration,
-which tells this life of the broker from earlier ones.
+which distinguishes this life of the broker from earlier ones.
 
 If the node is there already, it belongs (a) to this session: a registration whose answer was lost;
 (b) to an earlier session of this process, which ZooKeeper has not cleared away yet: it is removed;

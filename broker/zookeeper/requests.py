@@ -3,9 +3,9 @@
 A request is begun on the loop while the session is connected, and answered on the loop. Those
 beyond the bound wait in line, so answers come in the order of the requests, as ZooKeeper promises.
 
-While the session is suspended nothing is begun. What was under way is lost with the connection: a
-request that may be repeated (it reads) is begun again, any other is answered with the loss, because
-it may have been done. Who waits does so for at most two session timeouts without a connection.
+While the session is suspended no request is begun. Requests under way are lost with the connection:
+one that may be repeated (it reads) is begun again, any other is answered with the loss, because it
+may have been done. Without a connection a caller waits for at most two session timeouts.
 """
 
 from collections import deque
@@ -40,7 +40,7 @@ _LOSSES: Final = frozenset(
         *("ConnectionDropped", "SessionMovedError"),
     }
 )
-"""kazoo's errors that say so, by name: kazoo is not imported before it is needed."""
+"""kazoo's errors for a lost connection, by name: kazoo is not imported before it is needed."""
 
 
 def is_loss(error: BaseException) -> bool:
@@ -49,7 +49,7 @@ def is_loss(error: BaseException) -> bool:
 
 
 class Request:
-    """One request and who waits for it."""
+    """One request and the callback for its answer."""
 
     __slots__ = ("answered", "begin", "begun_at", "is_given_up", "repeatable")
 
@@ -59,7 +59,7 @@ class Request:
         self.repeatable = repeatable
         self.begun_at = 0.0
         self.is_given_up = False
-        """Nobody waits for the answer any more: it is not begun if it was not."""
+        """Nobody waits for the answer any more: a request in line is not begun."""
 
 
 class Waited:
@@ -75,7 +75,7 @@ class Waited:
         repeatable: bool = True,
         first: Callable[[Any], None] | None = None,
     ) -> None:
-        """`first`: called with the result before later answers are looked at."""
+        """`first` is called with the result before later answers are handled."""
         self._first = first
         self.signal: Signal[None] = Signal()
         self.value: Any = None
@@ -123,7 +123,7 @@ class Requests:
             self._put(one.request)
 
     async def wait_for(self, waited: Sequence[Waited]) -> None:
-        """Wait until all are answered; errors stand in them. Raises StoreUnavailableError."""
+        """Wait until all are answered; each has its error. Raises StoreUnavailableError."""
         try:
             for one in waited:
                 await self._wait(one)
@@ -199,5 +199,5 @@ class Requests:
 
 
 def closed_error() -> MetadataStoreError:
-    """What is said after `close`."""
+    """The error of all requests after `close`."""
     return StoreUnavailableError("/", "the store is closed")

@@ -5,11 +5,11 @@
     EXPIRED     ZooKeeper has ended the session: its ephemeral nodes are gone, its watches too
     CLOSED      closed from here
 
-Whether a session has ended only ZooKeeper knows, so EXPIRED is seen when it answers again, just
-before a new session is CONNECTED. As Kafka does, the client goes on trying for ever.
+Only ZooKeeper knows whether a session has ended, so EXPIRED is seen when it answers again, just
+before a new session is CONNECTED. As Kafka does, the client tries for ever.
 
-kazoo calls back in a thread of its own. What it brings goes to the loop through `soon`, in its
-order; nothing else here is touched by another thread.
+kazoo calls back in a thread of its own. Its news goes to the loop through `soon`, in order. That
+thread touches nothing else here.
 """
 
 import logging
@@ -33,7 +33,7 @@ _RETRY: Final = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1.0, 
 
 
 class SessionState(Enum):
-    """What is known of the session."""
+    """The states of the session, as far as this broker knows."""
 
     CONNECTED = auto()
     SUSPENDED = auto()
@@ -57,7 +57,7 @@ class Session:
     def __init__(self, settings: ZooKeeperSettings, soon: Soon) -> None:
         self.state = SessionState.SUSPENDED
         self.session_id = 0
-        """Of the newest session; 0 before the first."""
+        """The id of the newest session; 0 before the first."""
         self.ended: set[int] = set()
         """Ids of earlier sessions of this object."""
         self.times_connected = 0
@@ -73,7 +73,7 @@ class Session:
 
     @property
     def is_connected(self) -> bool:
-        """Whether requests are answered, as far as is known."""
+        """Whether requests are answered, as far as this broker knows."""
         return self.state is SessionState.CONNECTED
 
     def watch(self, watcher: SessionWatcher) -> Callable[[], None]:
@@ -87,7 +87,7 @@ class Session:
         return unwatch
 
     async def connect(self) -> bool:
-        """Begin the first session; returns whether it is there within the connection timeout."""
+        """Begin the first session; return whether it is there within the connection timeout."""
         self.client = await call(_new_client, self._settings, self._listen)
         await call(self.client.start_async)
         return await self._first.within(self._settings.connection_timeout_s)
@@ -110,8 +110,8 @@ class Session:
     def hand_over(self, work: Callable[[], None]) -> None:
         """Run `work` on the loop. Called in any thread."""
         self._handed.append(work)
-        # The loop is woken once for what comes until it looks. It clears the mark before it
-        # looks, so what is appended after its last look finds the mark cleared.
+        # The loop is woken once for all work that comes until it looks. It clears the mark before
+        # it looks, so work that is appended after its last look finds the mark cleared.
         if not self._is_draining_asked:
             self._is_draining_asked = True
             self._soon(self._drain)
@@ -175,7 +175,7 @@ def _new_client(settings: ZooKeeperSettings, listen: Callable[[str], None]) -> A
 
 
 def _quiet(client_logger: logging.Logger) -> logging.Logger:
-    """Leave out what this module says in lines of its own, unless a level was set for it."""
+    """Silence kazoo's lines, which this module has its own for, unless a level was set for them."""
     if client_logger.level == logging.NOTSET:
         client_logger.setLevel(logging.ERROR)
     return client_logger

@@ -1,4 +1,4 @@
-"""What the configuration says about ZooKeeper."""
+"""The settings of the configuration about ZooKeeper."""
 
 from dataclasses import dataclass
 
@@ -9,17 +9,17 @@ from config.zookeeper_connect import ZooKeeperAddress, parse_connect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperSettings:
-    """Where ZooKeeper is, and how long to wait for it."""
+    """The address of ZooKeeper, the timeouts, and TLS."""
 
     address: ZooKeeperAddress
     session_timeout_s: float = 18.0
-    """Silence after which ZooKeeper ends the session; what it makes of it, it says."""
+    """Silence after which ZooKeeper ends the session; ZooKeeper may choose another time."""
     connection_timeout_s: float = 18.0
     """The longest wait for the first connection."""
     most_in_flight: int = 10
     """Requests that are under way at once."""
     encryption: EncryptionSettings | None = None
-    """How TLS is spoken; None: it is not."""
+    """The settings of TLS; None without TLS."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> "ZooKeeperSettings":

@@ -2,15 +2,15 @@
 
 Rules
 1. Changes that belong together are one `multi`. Only the deletion of more nodes than fit into one
-   is made in several, deepest first, as Kafka makes every one.
+   is made in several, deepest first, as Kafka makes every deletion.
 2. If another writer has come in between, the change is planned again.
 3. A write whose answer was lost is made again when the connection stands. If that is refused, the
-   tree is looked at: when it is as the write would have it, it was made. Sequential nodes may be
-   there twice then. A write of an ephemeral node belongs to the session in which it was asked for:
-   it is never made in a later one, whose owner knows nothing of it (decision 104).
-4. Changes that do not belong together are tried in groups nevertheless: ZooKeeper and its client
-   take hardly longer for 64 than for one. Kafka pipelines as many requests.
-5. Watches here are told of a change before the writer goes on.
+   tree is read: if it is as the write would leave it, the write was made. Sequential nodes may be
+   there twice then. A write of an ephemeral node belongs to the session in which its caller began
+   it: it is never made in a later one, whose owner knows nothing of it (decision 104).
+4. Changes that do not belong together are tried in groups nevertheless, because ZooKeeper and its
+   client take hardly longer for 64 than for one. Kafka pipelines as many requests.
+5. Watches here get a change before the writer continues.
 
 Source: `kafka.zk.KafkaZkClient.retryRequestsUntilConnected` (3.9).
 """
@@ -49,13 +49,13 @@ Noted = Callable[[Sequence[tuple[NodeEvent, int]]], None]
 _ATTEMPTS: Final = 20
 """How often a change is planned again because another writer, or a loss, came in between."""
 _SLICE: Final = 1000
-"""Changes of `each` that are in line at once: those of others need not wait for all."""
+"""Changes of `each` that are in line at once, so that those of others need not wait for all."""
 _GROUP: Final = 64
 """Changes of `each` in one request."""
 _GROUP_BYTES: Final = 256 * 1024
-"""Bytes of them."""
+"""Bytes of the changes in one request."""
 _CONTRADICTIONS: Final = (NodeExistsError, NodeMissingError, VersionMismatchError)
-"""What a change is refused for when it is made a second time."""
+"""The refusals of a change that is made a second time."""
 
 
 class Writes:
@@ -78,7 +78,7 @@ class Writes:
     # ---- together
 
     async def together(self, operations: Sequence[TreeOperation]) -> list[int]:
-        """Make all changes or none; the versions of the nodes."""
+        """Make all changes or none; return the versions of the nodes."""
         return await self._together(operations, was_lost=False) if operations else []
 
     async def _together(self, operations: Sequence[TreeOperation], *, was_lost: bool) -> list[int]:
@@ -118,7 +118,7 @@ class Writes:
         return change
 
     async def _few(self, paths: list[str], operations: Sequence[TreeOperation]) -> list[str]:
-        """The paths to be deleted, of which those that are too many are deleted at once."""
+        """Return the paths to delete in one request; if there are too many, delete others now."""
         if self._tree.size([Delete(path) for path in paths]) < MOST_BYTES // 2:
             return paths
         checks = [one for one in operations if isinstance(one, Check)]
@@ -133,7 +133,7 @@ class Writes:
         return paths[:1]
 
     async def _make(self, change: PlannedChange) -> list[Any]:
-        """One request. Raises the refusal, Overtaken, Lost, StoreUnavailableError."""
+        """Make one request. Raises the refusal, Overtaken, Lost, StoreUnavailableError."""
         [waited] = self._begun([change])
         await self._requests.wait_for([waited])
         return self._finished(change, waited)
@@ -168,7 +168,7 @@ class Writes:
         return results
 
     def _note(self, change: PlannedChange, results: Sequence[Any]) -> None:
-        """Tell watches of what was made, before they see it by answers to what they ask."""
+        """Report the changes to watches, before these see them by answers to their requests."""
         if first_refusal(results) is None:
             self._noted(self._events(change.operations, results))
 
@@ -226,7 +226,7 @@ class Writes:
     async def each(
         self, operations: Sequence[TreeOperation], checks: Sequence[Check]
     ) -> list[Applied]:
-        """Make each change on its own, together with the checks; what became of each.
+        """Make each change on its own, together with the checks; return the result of each.
 
         They are tried in groups, one request each, which costs a twentieth. A group that is
         refused is made one by one.
@@ -249,7 +249,7 @@ class Writes:
         return await self._made_in_groups(groups, checks)
 
     def _groups(self, operations: Sequence[TreeOperation]) -> list[list[TreeOperation]]:
-        """Split operations; what cannot be made with others stands alone."""
+        """Split operations; one that cannot be made with others stands alone."""
         groups: list[list[TreeOperation]] = []
         size = MOST_BYTES
         for operation in operations:

@@ -3,13 +3,13 @@
     store = await ZooKeeperStore.open(ZooKeeperSettings.of(config), soon)
     await store.apply([Check("/controller_epoch", 4), Put(path, value, version)])
 
-Beside what `MetadataStore` promises
+Beside the promises of `MetadataStore`:
 
 1. *Writes* are one `multi`, with missing parents, the nodes below a recursive deletion, and Kafka's
    notifications for trees that have a log of them. `writes` has the rules.
-2. *Watches* are told of changes that were made from here before `apply` returns, and of others when
-   ZooKeeper says so. `watch` says of which.
-3. *Ephemeral nodes* are gone with the session; whoever made them makes them again
+2. *Watches* get changes that were made from here before `apply` returns, and others when ZooKeeper
+   reports them. `watch` names the nodes.
+3. *Ephemeral nodes* are gone with the session; the code that made them makes them again
    (`watch_session`).
 4. *Waiting.* Without a connection an operation waits for one, for up to two session timeouts, and
    then raises StoreUnavailableError.
@@ -68,7 +68,7 @@ class ZooKeeperStatistics:
     times_expired: int
     """Kafka: ZooKeeperExpiresPerSec."""
     latencies: DistributionSnapshot
-    """Of requests (Kafka: ZooKeeperRequestLatencyMs)."""
+    """The latencies of requests (Kafka: ZooKeeperRequestLatencyMs)."""
 
 
 class ZooKeeperStore(MetadataStore):
@@ -87,7 +87,7 @@ class ZooKeeperStore(MetadataStore):
         self._logs = {log: LogWatch(self._requests, self._tree, log) for log in CHANGE_LOGS}
         self._session.watch(self._look_again)
         self.session_timeout_s = settings.session_timeout_s
-        """As it was asked for."""
+        """The configured timeout; ZooKeeper may have chosen another one."""
 
     @classmethod
     async def open(
@@ -130,7 +130,7 @@ class ZooKeeperStore(MetadataStore):
 
     @property
     def state(self) -> SessionState:
-        """What is known of the session."""
+        """The state of the session, as far as this broker knows."""
         return self._session.state
 
     @property
@@ -208,11 +208,11 @@ class ZooKeeperStore(MetadataStore):
     def watch(self, path: str, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` with changes, until the result is called.
 
-        In a tree that has one of Kafka's notification logs (`change_logs`): with the nodes at
-        `path` and below that notifications name, told as changed. Elsewhere: with the node at
-        `path` and its children that are made, changed or deleted; nothing deeper.
-        Changes that were made from here are told in either case. After a lost connection
-        everything that may have changed is told.
+        In a tree that has one of Kafka's notification logs (`change_logs`), the changes are those
+        of the nodes at `path` and below that notifications name; each counts as changed. In other
+        trees they are those of the node at `path` and of its children that are made, changed or
+        deleted, but of nothing deeper. Changes that were made from here are reported in either
+        case, and after a lost connection all that may have happened.
         """
         log = log_of(path)
         if log is not None:

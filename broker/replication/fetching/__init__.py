@@ -1,11 +1,11 @@
 """Copying partitions from their leaders.
 
-* `replica_fetchers`: which partition is copied by whom; the one that the table of partitions tells.
+* `replica_fetchers`: the fetcher of each partition; the table of partitions calls it.
 * `replica_fetcher`: a task per leader and fetcher number: fetch, append, again.
 * `assignment`: which fetcher number a partition has.
 * `leader_endpoint`: the leader as a fetcher sees it, in questions and answers.
-* `client_session`: what a fetch names, and what the leader knows already (KIP-227). Pure.
-* `steps`: what an answer for a partition means. Pure.
+* `client_session`: the partitions that a fetch names, or the leader knows (KIP-227). Pure.
+* `steps`: the follower's step after an answer for a partition. Pure.
 * `settings`, `statistics`: values.
 
 Only the fetchers change the log of a follower (`broker.replication.copying`), apart from retention.

@@ -1,9 +1,10 @@
 """The follower's side of a fetch session: a fetch names only what the leader does not know. Pure.
 
-`want` says from where a partition is to be fetched, or that it is not; `plan` gives what the next
-request has to name. The first names everything; the leader answers with a session's id, and from
-then on requests name what has changed. `answered` takes the head of the leader's answer. After an
-error, or a connection lost, everything is named again (`start_over`).
+`want` says from where a partition is to be fetched, or that it is not; `plan` gives the partitions
+that the next request has to name. The first request names all; the leader answers with a session's
+id, and from then on requests name the partitions that have changed. `answered` takes the head of
+the leader's answer. After an error, or a lost connection, the next request names all again
+(`start_over`).
 
 The cost of a plan is that of the changes, not of all partitions. The leader's side is
 `broker.replication.fetch_session`. After `org.apache.kafka.clients.FetchSessionHandler` (KIP-227).
@@ -18,7 +19,7 @@ from protocol.types import TopicPartition
 
 
 class Ask(NamedTuple):
-    """From where a partition is fetched."""
+    """The position from which a partition is fetched."""
 
     topic_id: bytes
     fetch_offset: int
@@ -30,7 +31,7 @@ class Ask(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPlan:
-    """What a fetch says."""
+    """The content of one fetch request."""
 
     session_id: int
     session_epoch: int
@@ -41,7 +42,7 @@ class SessionPlan:
 
 
 class ClientSession:
-    """What one connection's session is about."""
+    """The partitions of one connection's session."""
 
     __slots__ = ("_changed", "_epoch", "_id", "_known", "_wanted")
 
@@ -50,11 +51,11 @@ class ClientSession:
         self._epoch = INITIAL_EPOCH
         self._wanted: dict[TopicPartition, Ask] = {}
         self._known: dict[TopicPartition, Ask] = {}
-        """What the leader knows, if it got the last request."""
+        """The partitions that the leader knows, if it got the last request."""
         self._changed: dict[TopicPartition, None] = {}
 
     def want(self, tp: TopicPartition, ask: Ask | None) -> None:
-        """Fetch `tp` as `ask` says from now on; None: not at all."""
+        """Fetch `tp` as `ask` says from now on; if it is None, not at all."""
         if self._wanted.get(tp) == ask:
             return
         if ask is None:
@@ -64,7 +65,7 @@ class ClientSession:
         self._changed[tp] = None
 
     def asked(self, tp: TopicPartition) -> Ask | None:
-        """How `tp` was asked for last; None if it is not in the session."""
+        """The last `Ask` for `tp`; None if it is not in the session."""
         return self._known.get(tp)
 
     @property
@@ -73,7 +74,7 @@ class ClientSession:
         return not self._wanted and (self._epoch == INITIAL_EPOCH or not self._known)
 
     def plan(self) -> SessionPlan:
-        """Return what the next request says; the leader is taken to know it from now on."""
+        """Return the content of the next request, which the leader knows from now on."""
         forgotten: dict[TopicPartition, bytes] = {}
         if self._epoch == INITIAL_EPOCH:
             asks = dict(self._wanted)

@@ -76,8 +76,8 @@ class LeaderEndpoint:
     ) -> tuple[int, int]:
         """Return where the leader's log begins and ends. Raises PeerError, KafkaError.
 
-        The end is asked first: it only grows, so a start read later is never above it unless
-        records were deleted meanwhile.
+        The end is read first, because it only grows: a start that is read later is never above it
+        unless records were deleted meanwhile.
         """
         end = await self._offset(tp, leader_epoch, LATEST_TIMESTAMP, timeout_s)
         start = await self._offset(tp, leader_epoch, EARLIEST_TIMESTAMP, timeout_s)

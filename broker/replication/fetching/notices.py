@@ -1,7 +1,7 @@
-"""What a fetcher has to say of its partitions, gathered: one line of the log for each reason.
+"""Log lines of a fetcher about its partitions, gathered into one line for each reason.
 
-An election concerns all partitions of a leader at once, so its last answers refuse hundreds. They
-are told at Kafka's levels: what every failover brings is no error.
+An election concerns all partitions of a leader at once, so its last answers refuse hundreds. The
+lines have Kafka's levels: a refusal that every failover brings is no error.
 
 Source: `AbstractFetcherThread.processFetchRequest`, `onPartitionFenced` (3.9).
 """
@@ -23,7 +23,7 @@ _LEVELS: Final = {
     ErrorCode.UNKNOWN_TOPIC_ID: logging.WARNING,
     ErrorCode.INCONSISTENT_TOPIC_ID: logging.WARNING,
 }
-"""All others are errors."""
+"""All other codes are logged as errors."""
 _MOST_NAMED: Final = 20
 """Partitions that a line names."""
 
@@ -35,7 +35,7 @@ class Notices:
         self._gathered: dict[tuple[int, str], list[TopicPartition]] = {}
 
     def add(self, tp: TopicPartition, code: int, what: str) -> None:
-        """Note `what` of a partition, because of the error `code`; NONE if there was none."""
+        """Gather `what` about a partition, at the level of the error `code`, which may be NONE."""
         level = _LEVELS.get(ErrorCode(code), logging.ERROR)
         if log.isEnabledFor(level):
             self._gathered.setdefault((level, what), []).append(tp)

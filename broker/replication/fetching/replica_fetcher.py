@@ -1,6 +1,6 @@
 """A task that copies some partitions of one leader, over one connection of its own.
 
-    begin new ones -> say what has changed -> ask the leader -> append, truncate, rest -> again
+    begin new ones -> name the changed ones -> ask the leader -> append, truncate, rest -> again
 
 A partition in it is
 
@@ -8,15 +8,15 @@ A partition in it is
 * *fetching*: named in the session, from where its log ends;
 * *throttled*: while the rate of its throttle is exceeded (`throttle`) and it lags; not in the
   session;
-* *resting*: after an error, for `replica.fetch.backoff.ms`; not in the session. If the leader only
-  has not heard of its role yet, as right after an election, first for a twentieth of a second and
-  then twice as long each time: acks=all waits for this;
+* *resting*: after an error, for `replica.fetch.backoff.ms`; not in the session. If the only reason
+  is that the leader does not know of its role yet, as right after an election, it rests first for a
+  twentieth of a second and then twice as long each time, because acks=all waits for this;
 * no longer here: unfollowed, or failed. A failed one waits for the controller (`steps`, D) or for
   an operator: its records cannot be appended, and asking again would bring the same ones.
 
-An answer counts for a partition only while it still fetches from the offset and in the epoch that
-the answer was asked with. The leader takes it that what it said is known, and would not repeat a
-high watermark that was not taken over; so then everything is asked for anew.
+An answer counts for a partition only while the partition still fetches from the offset and in the
+epoch of the request. If it does not count, the next fetch names all partitions anew, because the
+leader takes its answer for known and would not repeat a high watermark in it.
 
 Errors concern one partition each: a damaged batch or a failed disk stops no other. If the leader is
 not reached, all rest together, and the next attempt takes another connection, because the broker
@@ -61,11 +61,11 @@ _SESSION_ERRORS: Final = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     )
 )
-"""After these a full fetch helps, at once."""
+"""After these errors a full fetch helps, at once."""
 _NOT_YET: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH))
-"""What a leader answers that has yet to hear of its election."""
+"""The errors of a leader that does not know of its election yet."""
 FIRST_REST_S: Final = 0.05
-"""The first rest after one of these."""
+"""The first rest after one of these errors."""
 
 
 class Table(Protocol):
@@ -90,7 +90,7 @@ class Followed:
         self.leader_epoch = leader_epoch
         """The epoch in which it follows."""
         self.offset: int | None = None
-        """From where it is fetched next: its log's end. None: it is new."""
+        """The offset of its next fetch, which is its log's end; None if it is new."""
         self.last_epoch = -1
         """Epoch of the record before `offset`."""
         self.lag: int | None = None
@@ -102,7 +102,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What all fetchers of a broker have in common."""
+    """The parts and values that all fetchers of a broker share."""
 
     connect: Callable[[int, int], Peer | None]
     """Makes a connection to a leader for a fetcher; None while the image does not know it."""
@@ -216,7 +216,7 @@ class ReplicaFetcher:
             await self._woken.within(max(until - self._clock.monotonic(), 0))
 
     async def _settle_changes(self) -> None:
-        """Bring the session up to date: end rests, begin new partitions; tell what happened."""
+        """Bring the session up to date: end rests, begin new partitions; log the notices."""
         if self._throttle is not None and self._throttle.is_limited:
             self._changed.update(dict.fromkeys(self.followed))
         now = self._clock.monotonic()
@@ -284,7 +284,7 @@ class ReplicaFetcher:
     # ------------------------------------------------------------------ one fetch
 
     async def _round(self) -> None:
-        """Fetch once, and do what the answer says. Raises PeerError, KafkaError: not reached."""
+        """Fetch once and carry out the answer. Raises PeerError, KafkaError if there is none."""
         endpoint = self._endpoint
         if endpoint is None:
             around = self._around
@@ -306,7 +306,7 @@ class ReplicaFetcher:
             await self._restart(endpoint, tp, followed)
 
     async def _process(self, response: FetchResponse) -> list[tuple[TopicPartition, Followed]]:
-        """Do what the answers say; return the partitions whose offset is out of range."""
+        """Carry out the answers; return the partitions whose offset is out of range."""
         out_of_range = []
         for topic in response.responses:
             name = topic.topic or self._names.get(topic.topic_id)
@@ -486,7 +486,7 @@ class ReplicaFetcher:
         self._changed[tp] = None
 
     def _fenced(self, tp: TopicPartition, followed: Followed) -> None:
-        """Its leader is in a newer epoch, of which the controller will tell this broker, too."""
+        """Fail a partition whose leader is in a newer epoch, which the controller will send."""
         self._notices.add(
             tp,
             ErrorCode.FENCED_LEADER_EPOCH,

@@ -1,8 +1,8 @@
 """All fetchers of this broker: a `ReplicaFetcher` per leader and fetcher number.
 
-The table of partitions says which partition follows whom (`follow`, `unfollow`); Kafka's hash of
-its name says which of the leader's `num.replica.fetchers` fetchers copies it. A fetcher begins with
-its first partition and ends with its last.
+The table of partitions names the leader that a partition follows (`follow`, `unfollow`); Kafka's
+hash of its name chooses which of the leader's `num.replica.fetchers` fetchers copies it. A fetcher
+begins with its first partition and ends with its last.
 
 Made by `broker.membership` in cluster mode. After `ReplicaFetcherManager`.
 """

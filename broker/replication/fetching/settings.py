@@ -17,17 +17,17 @@ class FetchingSettings:
     """How long the leader may wait for data."""
     min_bytes: int = 1
     max_bytes: int = 10 << 20
-    """Of one answer; a first batch that is larger comes whole."""
+    """The most bytes of one answer; a first batch that is larger comes whole."""
     partition_max_bytes: int = 1 << 20
-    """Of one partition in it."""
+    """The most bytes of one partition in an answer."""
     backoff_s: float = 1.0
-    """Rest of a partition, or of all of a leader that is not reached, after an error."""
+    """The rest of a partition after an error, or of all partitions if the leader is not reached."""
     timeout_s: float = 30.0
     """How long an answer may take."""
 
     @classmethod
     def from_config(cls, config: "BrokerConfig") -> "FetchingSettings":
-        """Return those of a broker's configuration."""
+        """Return the settings of a broker's configuration."""
         return cls(
             fetchers=config.num_replica_fetchers,
             max_wait_ms=config.replica_fetch_wait_max_ms,

@@ -1,4 +1,4 @@
-"""What a leader's answer for one partition means to its follower. Pure.
+"""The follower's step after a leader's answer for one partition. Pure.
 
 `step_for` reads the answer's code:
 
@@ -7,17 +7,18 @@ B. no error, a diverging epoch: the follower's last record is not the leader's; 
    again (KIP-595; `broker.replication.truncation`).
 C. OFFSET_OUT_OF_RANGE: the follower's log ends outside of the leader's; ask where that begins and
    ends (`restart`).
-D. FENCED_LEADER_EPOCH for the epoch that the follower still has: somebody leads in a newer one, and
-   only the controller can say who. The partition is not fetched until it does.
+D. FENCED_LEADER_EPOCH for the epoch that the follower still has: a broker leads in a newer one, and
+   only the controller knows which. The partition is not fetched until the controller names it.
 E. anything else: the leader may not know of its role yet, or has lost it; try again later.
 
-`restart` is what C comes to. The leader's log
+`restart` decides case C. The leader's log
 
 F. ends below the follower's: the follower was leader, or this leader was elected though it lacks
-   records. What is above its end goes.
+   records. The follower drops its records above the leader's end.
 G. begins above the follower's end: the follower was away while the leader deleted its records. It
-   drops what it has and begins where the leader's log does.
-H. covers the follower's end: it was read while that was not so; go on where the log ends.
+   drops all records and begins where the leader's log does.
+H. covers the follower's end, as it did not when the fetch was answered: the follower continues at
+   its log's end.
 
 After `AbstractFetcherThread.processFetchRequest`, `handleOutOfRangeError` and
 `fetchOffsetAndTruncate`.
@@ -30,7 +31,7 @@ from protocol.errors import ErrorCode
 
 
 class FetcherStep(Enum):
-    """What to do with the answer for a partition."""
+    """The step for a leader's answer about a partition."""
 
     APPEND = auto()
     TRUNCATE = auto()
@@ -51,7 +52,7 @@ def step_for(error_code: int, *, diverges: bool) -> FetcherStep:
 
 
 def restart(*, own_end: int, leader_start: int, leader_end: int) -> Truncation:
-    """Return what a follower whose fetch was out of range drops (F to H)."""
+    """Return the truncation of a follower whose fetch was out of range (F to H)."""
     if leader_end < own_end:  # F
         return Truncation(reason=TruncationReason.DIVERGED, offset=leader_end)
     if leader_start > own_end:  # G

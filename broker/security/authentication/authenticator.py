@@ -1,18 +1,19 @@
 """The authentication of one connection, as a state machine without stream or frames.
 
-Its connection asks `admit` what becomes of a request before anything but its API key is read; the
-handlers of ApiVersions, SaslHandshake and SaslAuthenticate call the methods of their names.
+The connection calls `admit`, which decides about a request by its API key, before anything else of
+it is read. The handlers of ApiVersions, SaslHandshake and SaslAuthenticate call the methods of
+their names.
 
 Rules (S-SEC-1; `org.apache.kafka.common.security.authenticator.SaslServerAuthenticator`)
 
 * Before a handshake anything but ApiVersions and SaslHandshake ends the connection at once.
 * During the exchange anything but SaslAuthenticate is a failure.
 * A failure is answered, if at all, `connection.failed.authentication.delay.ms` later, and then the
-  connection ends: guessing takes time, and who waits costs a timer and no task.
-* A client learns why only where that says nothing about users.
+  connection ends: so guessing takes time. A client that waits costs a timer and no task.
+* A client gets the reason only if it says nothing about users.
 * A session that has an end (KIP-368) may be renewed by another handshake, with the same mechanism
-  and principal, at most once a second. The first request after its end that is none closes the
-  connection.
+  and principal, at most once a second. After its end, the first request that is no handshake closes
+  the connection.
 """
 
 import logging
@@ -39,7 +40,7 @@ _HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
 
 
 class Admission(Enum):
-    """What becomes of a request."""
+    """The decision about a request."""
 
     HANDLED = "its handler answers"
     REFUSED = "it is a failure, without an answer"
@@ -75,9 +76,9 @@ class Authenticator:
         self.peer_host = peer_host
         self.state = SaslState.FIRST
         self.identity: AuthenticatedUser | None = None
-        """Who it is; None before it was proved."""
+        """The client's identity; None before the client has proved it."""
         self.expires_at: float | None = None
-        """When the session ends; None: never, or there is none yet."""
+        """When the session ends; None if never, or if there is none yet."""
         self.knows_sessions = False
         """Whether the client can authenticate again."""
         self.entered: Callable[[AuthenticatedUser], object] = _nobody
@@ -87,7 +88,7 @@ class Authenticator:
         self._began: float | None = None
         """When the last re-authentication began."""
         self._failure = ""
-        """Why whatever comes next fails."""
+        """The reason for which any further request fails."""
 
     @property
     def offered(self) -> tuple[str, ...]:
@@ -103,7 +104,7 @@ class Authenticator:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the next frame is refused, whatever it is."""
+        """Whether any next frame is refused."""
         return self.state is SaslState.OTHER_MECHANISM
 
     def admit(self, key: int, now: float) -> Admission:
@@ -128,7 +129,7 @@ class Authenticator:
         )
 
     def forget(self) -> None:
-        """The connection has ended: drop what holds it."""
+        """The connection has ended: drop the reference to it."""
         self.entered = _nobody
 
     def note_bad_bytes(self, reason: str) -> None:
@@ -136,7 +137,7 @@ class Authenticator:
         self._listener.tell_of_stranger(self._client, reason)
 
     def note_bad_size(self) -> None:
-        """A frame of a size that is not accepted ends it."""
+        """A frame of a size that is not accepted ends the connection."""
         self._note_failure("Failing SASL authentication due to invalid receive size")
 
     def note_expired(self) -> None:
@@ -147,7 +148,7 @@ class Authenticator:
     # ---- requests
 
     async def ask_versions(self, ctx: RequestContext) -> bool:
-        """ApiVersions was asked for: whether it is answered. If so, `tell_versions` follows."""
+        """Return whether ApiVersions is answered now. If so, `tell_versions` follows."""
         if self.state is not SaslState.TOKENS:
             return True
         await self._fail(ctx, _unexpected(ApiKey.API_VERSIONS))
@@ -186,7 +187,7 @@ class Authenticator:
     async def authenticate(self, ctx: RequestContext, message: bytes) -> Answer:
         """SaslAuthenticate, or a frame without header: the mechanism's next message."""
         exchange = self._exchange
-        if exchange is None:  # only after the exchange is this not asked for (`admit`)
+        if exchange is None:  # only in COMPLETE does `admit` let this request pass
             return Answer(
                 ErrorCode.ILLEGAL_SASL_STATE,
                 "SaslAuthenticate request received after successful authentication",
@@ -199,7 +200,7 @@ class Authenticator:
             logger.debug("%s: %s", self.connection_id, refusal.why)
             text = refusal.told or self._invalid_credentials()
             return await self._refuse(ctx, text)
-        except Exception:  # a bug lets nobody try again
+        except Exception:  # after a bug the client may not try again
             self._give_up(ctx)
             raise
         identity, before = progress.identity, self.identity
@@ -215,7 +216,7 @@ class Authenticator:
         return Answer(message=progress.message, lifetime_ms=self._enter(identity))
 
     async def refuse(self, ctx: RequestContext) -> None:
-        """A request that is not looked at is a failure, which is not answered."""
+        """Fail because of a request that is refused unparsed; the failure is not answered."""
         failure = self._failure or _unexpected(ctx.api_key)
         await self._fail(ctx, failure)
 
@@ -227,7 +228,7 @@ class Authenticator:
         return self._began is None or now - self._began >= REAUTHENTICATION_APART_S
 
     def _enter(self, identity: AuthenticatedUser) -> int:
-        """The client is this: return the lifetime of its session, in milliseconds."""
+        """Begin the session of `identity`; return its lifetime in milliseconds."""
         listener, mechanism = self._listener, self._mechanism
         assert mechanism is not None
         now = listener.clock.monotonic()

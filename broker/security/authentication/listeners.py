@@ -33,7 +33,7 @@ CHECKS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MechanismSurroundings:
-    """What mechanisms are made from, beside their settings."""
+    """The parts that mechanisms are made from, beside their settings."""
 
     store: MetadataStore
     tokens: TokenCredentials | None
@@ -82,7 +82,7 @@ class AuthenticatingListeners:
             await load()
 
     def tasks(self) -> list[Task]:
-        """What is to be repeated while the broker runs."""
+        """The periodic tasks of the mechanisms."""
         return [task() for task in self._tasks]
 
     def statistics(self) -> dict[str, AuthenticationStatistics]:

@@ -1,4 +1,4 @@
-"""What the authenticator knows of a mechanism."""
+"""The interface of a mechanism for the authenticator."""
 
 from typing import Protocol
 
@@ -11,7 +11,7 @@ class Exchange(Protocol):
     async def evaluate(self, message: bytes) -> Progress:
         """Take the client's next message. Raises RefusedError, after which nothing is evaluated.
 
-        What takes more than a millisecond is done in a thread.
+        Work of more than a millisecond is done in a thread.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What comes of a message of a mechanism, and of a request about authentication."""
+"""The outcomes of a mechanism's message, and of a request about authentication."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,11 @@ from protocol.errors import ErrorCode
 
 
 class AuthenticatedUser(NamedTuple):
-    """Whom a connection has proved to be."""
+    """The user that a connection has proved to be."""
 
     user: str
     by_token: bool = False
-    """Whether by a delegation token."""
+    """Whether a delegation token was the proof."""
     expires_ms: int | None = None
     """Wall clock at which the credentials expire; None: never."""
 
@@ -21,27 +21,27 @@ class AuthenticatedUser(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What the client is answered, and who it is if that is proved now."""
+    """The mechanism's answer to the client, and the client's identity if it is proved now."""
 
     message: bytes
     identity: AuthenticatedUser | None = None
 
 
 class Answer(NamedTuple):
-    """What a request about authentication is answered."""
+    """The answer to a request about authentication."""
 
     code: ErrorCode = ErrorCode.NONE
     text: str = ""
     message: bytes = b""
     lifetime_ms: int = 0
-    """After which the client must authenticate again; 0: never."""
+    """The time after which the client must authenticate again; 0 if never."""
 
 
 class RefusedError(Exception):
     """The client has not proved who it is."""
 
     def __init__(self, told: str | None = None, *, why: str = "") -> None:
-        """`told` is what the client learns; None: no more than that its credentials are invalid.
+        """`told` is the text for the client; None: that its credentials are invalid, and no more.
 
         `why` is for the log at level DEBUG.
         """

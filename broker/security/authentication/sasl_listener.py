@@ -1,4 +1,4 @@
-"""What all connections of one listener that authenticates by SASL share."""
+"""The common part of all connections of one listener that authenticates by SASL."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from storage.waits import Signal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslSurroundings:
-    """What the listeners of a broker share."""
+    """The parts that the listeners of a broker share."""
 
     clock: Clock
     deadlines: Deadlines
@@ -27,7 +27,7 @@ class SaslSurroundings:
 
 
 class SaslListener:
-    """What the authenticators of its connections need, and what they tell."""
+    """The parts that the authenticators of its connections need, and their counters."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class SaslListener:
         """By name, in the order in which they are offered."""
         self.offered = tuple(self.mechanisms)
         self.max_receive_bytes = max_receive_bytes
-        """Of a request, before its connection has authenticated."""
+        """The most bytes of a request before its connection has authenticated."""
         self.clock = surroundings.clock
         self.counts = AuthenticationCounts()
         self._latencies = Latencies()
@@ -57,7 +57,7 @@ class SaslListener:
     # ---- for its authenticators
 
     def note_success(self, *, knows_sessions: bool) -> None:
-        """A client has proved who it is; whether it can do so again on the same connection."""
+        """A client has proved who it is; `knows_sessions`: it can do so again on its connection."""
         self.counts.successful += 1
         if not knows_sessions:
             self.counts.without_sessions += 1
@@ -68,7 +68,7 @@ class SaslListener:
         self._latencies.note(self.clock.monotonic(), took_s)
 
     def note_failure(self, client: str, what: str, reason: str, *, again: bool) -> None:
-        """A client has not proved who it is, at `what`; the line is Kafka's."""
+        """A client has failed at `what`, its (re-)authentication; the log line is Kafka's."""
         if again:
             self.counts.failed_again += 1
         else:
@@ -76,7 +76,7 @@ class SaslListener:
         self._lines.info("Failed %s with %s (%s)", what, client, reason)
 
     def tell_of_stranger(self, client: str, reason: str) -> None:
-        """A client began with something else than a handshake; the line is Kafka's."""
+        """A client began with something else than a handshake; the log line is Kafka's."""
         self._lines.info("Unexpected error from %s; closing connection (%s)", client, reason)
 
     async def wait_before_refusal(self) -> None:

@@ -1,7 +1,7 @@
-"""The states of a connection's authentication, and what leads from one to another.
+"""The states of a connection's authentication, and the events that lead from one to another.
 
 After Kafka's `SaslServerAuthenticator.SaslState`, without its states for Kerberos clients of Kafka
-0.9. What is not in the table cannot happen: it is a bug.
+0.9. An event that is not in the table of a state is a bug.
 """
 
 from enum import Enum
@@ -11,7 +11,7 @@ from protocol.api_keys import ApiKey
 
 
 class SaslState(Enum):
-    """What may come next."""
+    """The states, by what may come next."""
 
     FIRST = "ApiVersions or SaslHandshake"
     HANDSHAKE = "SaslHandshake, as ApiVersions was answered"
@@ -23,7 +23,7 @@ class SaslState(Enum):
 
 
 class Event(Enum):
-    """What happened."""
+    """The events."""
 
     VERSIONS = "ApiVersions was answered"
     HANDSHAKE = "a mechanism was chosen by SaslHandshake v1"
@@ -61,8 +61,8 @@ ANSWERED: Final[dict[SaslState, frozenset[int]]] = {
     SaslState.OTHER_MECHANISM: frozenset(),
     SaslState.FAILED: frozenset(),
 }
-"""The APIs whose requests are answered, though perhaps with a refusal, in each state but the one
-in which all are. Nothing else is even parsed."""
+"""The APIs whose requests are answered, perhaps with a refusal, in each state but COMPLETE, in
+which all are. Other requests are not even parsed."""
 
 RAW: Final = frozenset((SaslState.RAW_TOKENS, SaslState.OTHER_MECHANISM))
-"""The states in which a frame is not looked into for a request's header."""
+"""The states in which a frame is not read as a request with a header."""

@@ -1,4 +1,4 @@
-"""What is counted of authentications: the numbers of Kafka's `socket-server-metrics`."""
+"""The counters of authentications: the numbers of Kafka's `socket-server-metrics`."""
 
 from collections import deque
 from dataclasses import asdict, dataclass
@@ -32,7 +32,7 @@ class AuthenticationStatistics(AuthenticationCounts):
     """A snapshot of one listener's numbers."""
 
     latency_avg_s: float | None = None
-    """Of recent re-authentications; None if there were none."""
+    """The average over recent re-authentications; None if there were none."""
     latency_max_s: float | None = None
 
 

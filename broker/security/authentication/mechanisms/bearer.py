@@ -1,9 +1,9 @@
 """OAUTHBEARER: a bearer token, whose claims say who the client is (RFC 7628, KIP-255, KIP-768).
 
-Kafka's `OAuthBearerSaslServer`. How a token is validated is a `TokenValidator`'s: `signed_tokens`
-or `unsecured_tokens`. Validating takes a thread, as does parsing: a token may be long.
+After Kafka's `OAuthBearerSaslServer`. A `TokenValidator` validates tokens: `signed_tokens` or
+`unsecured_tokens`. Validating and parsing run in a thread, because a token may be long.
 
-A token that is not accepted is answered with a status; what was wrong with it is in the log only.
+A token that is not accepted is answered with a status; the reason is in the log only.
 """
 
 import logging
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class ValidToken(NamedTuple):
-    """What a valid token says."""
+    """The claims of a valid token."""
 
     user: str
     expires_ms: int
@@ -36,7 +36,7 @@ class InvalidTokenError(Exception):
     ) -> None:
         super().__init__(why)
         self.key_id = key_id
-        """Of a key that is not known; None if that was not the reason."""
+        """The id of a key that is not known; None if that was not the reason."""
         self.missing_scope = missing_scope
 
 
@@ -49,7 +49,7 @@ class TokenValidator(Protocol):
     """Validates the tokens of one listener."""
 
     def ready(self) -> Validate:
-        """Return the validation with what is known now: keys, for instance."""
+        """Return the validation with the present keys."""
         ...
 
     def note_missing(self, key_id: str) -> None:
@@ -81,7 +81,7 @@ class _BearerExchange:
         self._refusal = ""
 
     async def evaluate(self, message: bytes) -> Progress:
-        """See `Exchange`: the first message proves it, or is answered with a status."""
+        """See `Exchange`: the first message proves the identity, or is answered with a status."""
         if self._refusal and message == CONFIRMED:
             raise RefusedError(self._refusal)
         mechanism, self._refusal = self._mechanism, ""
@@ -116,7 +116,7 @@ class _BearerExchange:
 def _outcome_of(
     validate: Validate, message: bytes, now_ms: int
 ) -> tuple[BearerMessage, ValidToken] | MalformedMessage | InvalidTokenError:
-    """What the client's message is worth. In a thread, so refusals are values."""
+    """Judge the client's message. Refusals are values, because this runs in a thread."""
     try:
         bearer = parse_bearer(message)
         return bearer, validate(bearer.token, now_ms)

@@ -8,7 +8,8 @@ Java class (docs/security.md):
 
     def function(user: str, password: str) -> bool
 
-It is called in a thread and may wait; what it raises is logged, and refuses the client.
+It is called in a thread and may wait; an exception that it raises is logged, and the client is
+refused.
 """
 
 import hashlib
@@ -56,7 +57,7 @@ class PlainMechanism:
         return _PlainExchange(self)
 
     async def is_right(self, message: PlainMessage) -> bool:
-        """Whether the password is the user's. Raises RefusedError if that cannot be told."""
+        """Whether the password is the user's. Raises RefusedError if the check fails."""
         if self._check is None:
             expected = self._users.get(message.user, _NOBODYS)
             return hmac.compare_digest(_hash(message.password), expected)
@@ -72,7 +73,7 @@ class _PlainExchange:
         self._mechanism = mechanism
 
     async def evaluate(self, message: bytes) -> Progress:
-        """See `Exchange`: the first message proves it, or does not."""
+        """See `Exchange`: the first message decides."""
         try:
             parsed = parse_plain(message)
         except MalformedMessage as error:
@@ -104,7 +105,7 @@ def _imported(name: str) -> Check:
 
 
 def _outcome_of(check: Check, user: str, password: str) -> bool | str:
-    """What the check says, or what it died of. In a thread."""
+    """The result of the check, or the text of its exception. Runs in a thread."""
     try:
         return check(user, password) is True
     except Exception as error:  # noqa: BLE001 - a plug-in's failure is one client's refusal

@@ -1,14 +1,14 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512, with credentials of users or of delegation tokens.
 
-Kafka's `ScramSaslServer`. The broker's part of a proof is two HMACs and a hash, some microseconds:
-what SCRAM makes dear, the client pays.
+After Kafka's `ScramSaslServer`. The broker's part of a proof is two HMACs and a hash, some
+microseconds; the client does SCRAM's costly part.
 
-Nothing tells an unknown user from a wrong password (S-SEC-3): Kafka refuses an unknown user at
-once; here it gets a salt, which is always the same for that name and of the form of real ones, and
-is refused after its proof, for which the same is computed.
+An unknown user gets the same answers as a wrong password (S-SEC-3). Kafka refuses an unknown user
+at once; here it gets a salt, which is always the same for that name and of the form of real ones,
+and is refused after its proof, for which the same is computed.
 
 An exchange has its own nonce, so a message that was recorded proves nothing in another one; and
-the last message must be bound to the header of the first, which nobody in between can change.
+the last message must be bound to the header of the first, so nobody in between can change it.
 """
 
 import hmac
@@ -85,7 +85,7 @@ class _ScramExchange:
         self._first: tuple[ClientFirst, ServerFirst] | None = None
         self._credential: ScramCredential | None = None
         self._identity: AuthenticatedUser | None = None
-        """Who it is if the proof is right; None for nobody."""
+        """The identity that a right proof proves; None if no proof can be right."""
 
     async def evaluate(self, message: bytes) -> Progress:
         """See `Exchange`."""

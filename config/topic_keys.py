@@ -38,7 +38,7 @@ REPLICA_LIST = Validator(
 )
 
 TOPIC_KEYS = ConfigTable((
-    key("cleanup.policy", LIST, ("delete",), MEDIUM, "What happens to old segments: delete, compact, or both.", list_of("compact", "delete"), synonyms=("log.cleanup.policy",)),
+    key("cleanup.policy", LIST, ("delete",), MEDIUM, "The cleanup of old segments: delete, compact, or both.", list_of("compact", "delete"), synonyms=("log.cleanup.policy",)),
     key("compression.type", STRING, "producer", MEDIUM, "How batches are stored; producer keeps what the producer sent.", one_of(*COMPRESSION_TYPES), synonyms=("compression.type",)),
     key("compression.gzip.level", INT, -1, MEDIUM, "Level of gzip when the broker compresses; -1 for the library's own.", gzip_level(), synonyms=("compression.gzip.level",)),
     key("compression.lz4.level", INT, 9, MEDIUM, "Level of lz4 when the broker compresses.", between(1, 17), synonyms=("compression.lz4.level",)),
@@ -61,7 +61,7 @@ TOPIC_KEYS = ConfigTable((
     key("message.timestamp.after.max.ms", LONG, 3600000, MEDIUM, "How far after the broker's time a record's may be.", at_least(0), synonyms=("log.message.timestamp.after.max.ms",)),
     key("message.timestamp.before.max.ms", LONG, LONG_MAX, MEDIUM, "How far before the broker's time a record's may be.", at_least(0), synonyms=("log.message.timestamp.before.max.ms",)),
     key("message.timestamp.difference.max.ms", LONG, LONG_MAX, MEDIUM, "Kafka before 3.6: how far from the broker's time a record's may be, either way. Used for before and after where those are not set.", at_least(0), synonyms=("log.message.timestamp.difference.max.ms",)),
-    key("message.timestamp.type", STRING, "CreateTime", MEDIUM, "Whose time a record carries: CreateTime (the producer's) or LogAppendTime (the broker's).", one_of("CreateTime", "LogAppendTime"), synonyms=("log.message.timestamp.type",)),
+    key("message.timestamp.type", STRING, "CreateTime", MEDIUM, "The time that a record carries: CreateTime (the producer's) or LogAppendTime (the broker's).", one_of("CreateTime", "LogAppendTime"), synonyms=("log.message.timestamp.type",)),
     key("min.cleanable.dirty.ratio", DOUBLE, 0.5, MEDIUM, "The dirty share from which the log is cleaned.", between(0, 1), synonyms=("log.cleaner.min.cleanable.ratio",)),
     key("min.compaction.lag.ms", LONG, 0, MEDIUM, "The age before which a record is not compacted.", at_least(0), synonyms=("log.cleaner.min.compaction.lag.ms",)),
     key("min.insync.replicas", INT, 1, MEDIUM, "In-sync replicas that a write with acks=all needs.", at_least(1), synonyms=("min.insync.replicas",)),

@@ -25,9 +25,9 @@ def access_families(statistics: "AuthorizerStatistics | None", recent: Recent) -
     yield GaugeMetricFamily(_PREFIX + "acls_total_count", "Access rules", value=statistics.rules)
     asked = statistics.allowed + statistics.denied
     for name, text, total in (
-        ("request", "What the authorizer was asked", asked),
-        ("allowed", "What was allowed of it", statistics.allowed),
-        ("denied", "What was denied of it", statistics.denied),
+        ("request", "Questions to the authorizer", asked),
+        ("allowed", "Questions that the authorizer allowed", statistics.allowed),
+        ("denied", "Questions that the authorizer denied", statistics.denied),
     ):
         rate = recent.rate("authorization", name, total=total)
         if rate is not None:

@@ -29,7 +29,7 @@ def cleaner_families(statistics: LogCleanerStatistics | None) -> Iterator[Family
         ),
         (
             _CLEANER + "cleaner_recopy_percent",
-            "What the last cleanings wrote of what they read",
+            "The share of the bytes read that the last cleanings wrote",
             statistics.cleaner_recopy_percent,
         ),
         (
@@ -67,7 +67,7 @@ def cleaner_families(statistics: LogCleanerStatistics | None) -> Iterator[Family
         ),
         (
             "uncleanable_bytes",
-            "What would be cleaned of them, in bytes",
+            "Bytes to clean in the partitions that the cleaner has given up",
             manager.uncleanable_bytes,
         ),
     ):

@@ -30,7 +30,7 @@ def controller_families(found: ClusterControllerStatistics) -> Iterator[Family]:
     for name, text, value in (
         (
             "controllerstate",
-            "What the controller is doing: "
+            "The work of the controller: "
             + ", ".join(f"{one.value} {one.name.lower()}" for one in ControllerActivity),
             found.events.activity.value,
         ),

@@ -26,8 +26,8 @@ dashboard's own queries):
 ![The panels of the dashboard](dashboard.png)
 
 The names are those that the JMX exporter makes of Kafka's MBeans, by the rules of Strimzi and of
-Confluent, and those of kafka_exporter, so that dashboards for Kafka work as they are. What cannot
-be told truthfully is left out rather than told as 0.
+Confluent, and those of kafka_exporter, so that dashboards for Kafka work as they are. A metric
+that the broker cannot answer truthfully is left out rather than 0.
 
 * Quantiles and `…_percent`, `…_rate` are of the last minute or two, at the moment of the scrape;
   those of a request that nobody sent lately are NaN. Percentages and rates begin with the second

@@ -376,5 +376,5 @@ def _background(sources: Sources) -> Iterator[Family]:
         prefix + "longturns", "Turns of the event loop above 50 ms", value=loop.long_turns
     )
     yield CounterMetricFamily(
-        prefix + "longturns_seconds", "What they took together", value=loop.long_turns_s
+        prefix + "longturns_seconds", "Seconds of turns above 50 ms", value=loop.long_turns_s
     )

@@ -22,17 +22,17 @@ COUNTERS: Final = (
     (
         "reassignment_bytes_in",
         "reassignmentbytesin",
-        "Of those fetched, bytes of replicas that a reassignment adds",
+        "Bytes fetched for replicas that a reassignment adds",
     ),
     (
         "reassignment_bytes_out",
         "reassignmentbytesout",
-        "Of those sent, bytes to replicas that a reassignment adds",
+        "Bytes sent to replicas that a reassignment adds",
     ),
     ("total_produce_requests", "totalproducerequests", "Partitions that were produced to"),
     ("total_fetch_requests", "totalfetchrequests", "Partitions that were fetched"),
-    ("failed_produce_requests", "failedproducerequests", "Of these, those that failed"),
-    ("failed_fetch_requests", "failedfetchrequests", "Of these, those that failed"),
+    ("failed_produce_requests", "failedproducerequests", "Partitions whose produce failed"),
+    ("failed_fetch_requests", "failedfetchrequests", "Partitions whose fetch failed"),
     (
         "produce_message_conversions",
         "producemessageconversions",

@@ -27,7 +27,7 @@ def transaction_families(statistics: TransactionStatistics) -> Iterator[Family]:
     for name, text, value in (
         (_LOADS + "partition_load_time_max", "Milliseconds: longest", loading.load_time_max_ms),
         (_LOADS + "partition_load_time_avg", "Milliseconds: mean", average),
-        (_MARKERS + "transactions", "Whose markers are being written", markers.transactions),
+        (_MARKERS + "transactions", "Transactions that get their markers", markers.transactions),
     ):
         yield GaugeMetricFamily(name, text, value=value)
     for name, text, value in (

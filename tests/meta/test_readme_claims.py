@@ -46,7 +46,7 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     "confluent_kafka import Consumer, Producer": (
         f"{CLIENTS}documented_commands.py::test_the_commands_of_a_page[README.md]",
     ),
-    "What the tour makes it takes away again": (
+    "The tour deletes the topic and the group that it makes": (
         f"{CLIENTS}documented_commands.py::test_the_commands_of_a_page[README.md]",
     ),
     "goes through all commands by tasks": (

@@ -6,7 +6,7 @@ Rules
    be read while the broker runs, the index keeps its rules, with an error in the log.
 3. Remembered decisions are dropped with every change (`follow`).
 4. A reader of rules one after the other holds the lock, so that they do not change meanwhile.
-5. While many rules of one pattern change, decisions in between err on the side of denial.
+5. While many rules of one pattern change, nobody is allowed what the rules before and after deny.
 
 Sources: `AclControlManager`, `AclApis` (4.4), `AclAuthorizer` (3.9).
 """
@@ -97,11 +97,13 @@ class AclStore:
         value = b"" if node is None else node.value
         now = await self._decoded(pattern, value)
         before = await self._rules_of(pattern)
-        # Denials are added first and removed last: a decision may fall between two steps.
+        # A decision may fall between two steps. Denials are added first and removed last, and
+        # allowances are added before others go, because a resource without rules may be open to all
+        # (`allow.everyone.if.no.acl.found`).
         add, remove = self.index.add, self.index.remove
         changed = await self._each(add, now, before, PermissionType.DENY)
-        changed |= await self._each(remove, before, now, PermissionType.ALLOW)
         changed |= await self._each(add, now, before, PermissionType.ALLOW)
+        changed |= await self._each(remove, before, now, PermissionType.ALLOW)
         changed |= await self._each(remove, before, now, PermissionType.DENY)
         if changed:
             for tell in self._followers:

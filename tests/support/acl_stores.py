@@ -42,11 +42,14 @@ class Rules:
 
 
 async def open_rules(
-    *rules: Rule, super_users: Collection[str] = (), store: EmbeddedStore | None = None
+    *rules: Rule,
+    super_users: Collection[str] = (),
+    store: EmbeddedStore | None = None,
+    allow_if_none: bool = False,
 ) -> Rules:
     """Rules in a store of their own, loaded as by a start."""
     store = store or await open_store()
-    acls = AclStore(store, RuleIndex())
+    acls = AclStore(store, RuleIndex(allow_if_none=allow_if_none))
     await acls.load()
     await acls.create(rules)
     return Rules(store, acls, AclAuthorizer(acls, frozenset(super_users)))

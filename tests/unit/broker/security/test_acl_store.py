@@ -13,10 +13,10 @@ from broker.security.acl_store import LARGE_NODE, MOST_DELETED, AclStore, Change
 from protocol.acls.filters import RuleFilter
 from protocol.acls.index import RuleIndex
 from protocol.acls.rules import Pattern, Rule
-from protocol.acls.vocabulary import Operation, ResourceType
+from protocol.acls.vocabulary import Operation, PermissionType, ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from storage.waits import at_once
-from tests.support.acl_stores import DENY, PREFIXED, allow, open_rules
+from tests.support.acl_stores import ALLOW, DENY, PREFIXED, allow, open_rules
 from tests.support.driving import RunWork
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
@@ -121,16 +121,27 @@ async def test_rules_that_cannot_be_read_stop_the_start(store: EmbeddedStore) ->
         await AclStore(store, RuleIndex()).load()
 
 
-async def test_while_many_rules_change_nobody_is_let_in_between() -> None:
-    """Bob is denied before and after, by another rule each time."""
+def bob(number: int, permission: PermissionType = ALLOW) -> Rule:
+    host = "*" if permission is DENY else f"10.0.0.{number}"
+    return allow(TOPIC, READ, "t", principal="User:bob", host=host, permission=permission)
 
-    def bob(number: int, permission: Any) -> Rule:
-        return allow(TOPIC, READ, "t", principal="User:bob", host=f"10.0.0.{number}")._replace(
-            permission_type=permission, host="*" if permission is DENY else f"10.0.0.{number}"
-        )
 
-    before = [bob(1, DENY), *(bob(n, A.permission_type) for n in range(2, 99))]
-    rules = await open_rules(*before)
+everybody_is_denied = allow(TOPIC, READ, "t", principal="User:*", permission=DENY)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param([bob(2)], [bob(50, DENY), bob(50)], id="a denial and what it denies come"),
+        pytest.param([bob(50, DENY), bob(50)], [bob(2)], id="a denial and what it denies go"),
+        pytest.param([bob(50, DENY)], [everybody_is_denied, bob(50)], id="another denial"),
+        pytest.param([bob(1)], [bob(2)], id="one rule in place of the only one"),
+    ],
+)
+async def test_while_rules_change_nobody_is_let_in_between(
+    before: list[Rule], after: list[Rule]
+) -> None:
+    rules = await open_rules(*before, allow_if_none=True)
     index, seen = rules.acls.index, set()
     add, remove = index.add, index.remove
 
@@ -143,11 +154,9 @@ async def test_while_many_rules_change_nobody_is_let_in_between() -> None:
         return changed
 
     index.add, index.remove = look(add), look(remove)  # type: ignore[method-assign]
-    after = {allow(TOPIC, READ, "t", principal="User:*", permission=DENY)}
-    after |= {bob(n, A.permission_type) for n in range(99, 150)}
 
     async def plan() -> tuple[None, Changed]:
-        return None, {Pattern(TOPIC, "t"): after}
+        return None, {Pattern(TOPIC, "t"): set(after)}
 
     await rules.acls._write(plan)
     assert seen == {False}

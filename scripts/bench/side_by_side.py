@@ -71,6 +71,8 @@ def chosen_sides(args: argparse.Namespace) -> dict[str, Maker]:
     trees = {name: another(Path(path)) for name, path in args.tree}
     if args.sides:
         names = args.sides.split(",")
+        if "compiled" in names and not has_compiled():
+            raise SystemExit("--sides compiled: nothing compiled fits the sources: scripts/compile")
     else:
         form = "compiled" if has_compiled() else "pure"
         names = [KAFKA, form] if args.quick else [KAFKA, *{form: 0, "pure": 0}]

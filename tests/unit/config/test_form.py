@@ -25,7 +25,8 @@ from config.form import (
 
 @pytest.fixture(autouse=True)
 def _finders_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    others = [one for one in sys.meta_path if type(one).__name__ != "_CompiledModules"]
+    of_forms = ("_CompiledModules", "_SourcesOnly")
+    others = [one for one in sys.meta_path if type(one).__name__ not in of_forms]
     monkeypatch.setattr(sys, "meta_path", others)
     monkeypatch.delenv(PURE_VARIABLE, raising=False)
 

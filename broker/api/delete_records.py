@@ -34,7 +34,7 @@ from protocol.messages.delete_records import (
 )
 from protocol.types import TopicPartition
 from storage.errors import StorageError
-from storage.waits import PAUSE, Signal
+from storage.waits import PAUSE
 
 API: Final = Api(
     key=ApiKey.DELETE_RECORDS,
@@ -82,17 +82,11 @@ class DeleteRecordsHandler:
 
     async def _wait(self, waiting: list[AwaitedDeletion], timeout_ms: int) -> None:
         """Wait until the followers have deleted, too; the outcome is written into the replies."""
-        settled: Signal[None] = Signal()
-        operation = DelayedProduce(waiting, settled.fire)
-        keys = {awaited.partition.topic_partition for awaited in waiting}
-        purgatory = self._replicas.purgatories.produce
-        if purgatory.try_complete_else_watch(operation, keys, max(timeout_ms, 0) / 1000):
-            return
-        try:
-            await settled.parked()
-        finally:
-            operation.abandon()  # if the client has gone
-            operation.leave()
+        operation = DelayedProduce(waiting)
+        if not operation.try_complete():
+            keys = {awaited.partition.topic_partition for awaited in waiting}
+            timeout_s = max(timeout_ms, 0) / 1000
+            await self._replicas.purgatories.produce.wait(operation, keys, timeout_s)
 
     def _one(
         self, topic: str, asked: DeleteRecordsPartition, waiting: list[AwaitedDeletion]

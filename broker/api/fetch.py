@@ -202,16 +202,12 @@ class FetchHandler:
                 parked = DelayedFetch(targets, params, read, withhold)
                 if read.entries:  # it keeps no records while it waits
                     read = FetchRead(params, shared, prefer, withhold)
-                self._park(parked, request.max_wait_ms, is_follower=replica_id >= 0)
-                if stopwatch is not None:
-                    stopwatch.stop()
-                try:
-                    await parked.due.parked()
-                finally:
-                    parked.abandon()  # if the client has gone
-                    parked.leave()
-                if stopwatch is not None:
-                    stopwatch.go_on()
+                # A follower's arrival may have moved a high watermark, and that may have had a
+                # coordinator append to a partition that was read before.
+                if replica_id < 0 or not parked.try_complete():
+                    wait_s = request.max_wait_ms / 1000
+                    waiting = self._purgatory.wait(parked, parked.keys, wait_s)
+                    await (waiting if stopwatch is None else stopwatch.leave_out(waiting))
                 self._read_again(targets, params, read)
         if stopwatch is not None and self._is_throttled(ctx, context, read, params, stopwatch):
             return _throttled(context)
@@ -268,12 +264,6 @@ class FetchHandler:
             if len(targets) > MANY:
                 await PAUSE
         return names
-
-    def _park(self, parked: DelayedFetch, max_wait_ms: int, *, is_follower: bool) -> None:
-        # A follower's arrival may have moved a high watermark, and that may have had a coordinator
-        # append to a partition that was read before.
-        if not is_follower or not parked.try_complete():
-            self._purgatory.watch(parked, parked.keys, max_wait_ms / 1000)
 
     async def _read_many(
         self,

@@ -70,7 +70,7 @@ from storage.errors import StorageError
 from storage.log.opening import Opening
 from storage.log.results import AppendInfo
 from storage.log.validation import FIRST_ZSTD_PRODUCE, check_codec
-from storage.waits import PAUSE, Signal, Work
+from storage.waits import PAUSE, Work
 
 ADMIN_CLIENT: Final = "__admin_client"
 """The client id with which Kafka's tools may write to internal topics (`AdminUtils`)."""
@@ -385,18 +385,12 @@ class ProduceHandler:
 
         `DelayedProduce` writes the outcome into the replies.
         """
-        settled: Signal[None] = Signal()
-        operation = DelayedProduce(progress.awaited, settled.fire)
-        keys = [waiting.partition.topic_partition for waiting in progress.awaited]
-        purgatory = self._replicas.purgatories.produce
-        timeout_s = max(request.timeout_ms, 0) / 1000
-        if not purgatory.try_complete_else_watch(operation, keys, timeout_s):
+        operation = DelayedProduce(progress.awaited)
+        if not operation.try_complete():
             ctx.released = True
-            try:
-                await settled.parked()
-            finally:
-                operation.abandon()  # if the client has gone
-                operation.leave()
+            keys = [waiting.partition.topic_partition for waiting in progress.awaited]
+            timeout_s = max(request.timeout_ms, 0) / 1000
+            await self._replicas.purgatories.produce.wait(operation, keys, timeout_s)
         return _Response(responses=progress.topics)
 
     # ------------------------------------------------------------------ special topics and batches

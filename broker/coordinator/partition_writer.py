@@ -57,29 +57,23 @@ class PartitionWriter(Protocol):
 
 
 class _DelayedWrite(DelayedOperation):
-    """A coordinator's batch that waits for the followers."""
+    """A coordinator's batch that waits for the followers; `outcome` is an ErrorCode."""
 
-    __slots__ = ("_code", "_partition", "_required", "settled")
+    __slots__ = ("_partition", "_required")
 
     def __init__(self, partition: Partition, required: int) -> None:
         super().__init__()
         self._partition = partition
         self._required = required
-        self._code = ErrorCode.NONE
-        self.settled: Signal[ErrorCode] = Signal()
 
-    def try_complete(self, key: Hashable | None = None) -> bool:
-        """Complete when the batch is replicated, or another broker leads the partition."""
-        settled, self._code = self._partition.reached(self._required)
-        return self.force_complete() if settled else False
+    def is_complete(self, key: Hashable | None = None) -> bool:
+        """Return whether the batch is replicated, or another broker leads the partition."""
+        settled, self.outcome = self._partition.reached(self._required)
+        return settled
 
     def on_expire(self) -> None:
         """The writer's timeout is over: REQUEST_TIMED_OUT."""
-        self._code = ErrorCode.REQUEST_TIMED_OUT
-
-    def on_complete(self) -> None:
-        """Let the coordinator go on."""
-        self.settled.fire(self._code)
+        self.outcome = ErrorCode.REQUEST_TIMED_OUT
 
 
 def replicated(
@@ -89,10 +83,9 @@ def replicated(
     if partition.alone:
         return _ALONE
     write = _DelayedWrite(partition, info.last_offset + 1)
-    replicas.purgatories.produce.try_complete_else_watch(
-        write, [partition.topic_partition], timeout_s
-    )
-    return write.settled
+    if not write.try_complete():
+        replicas.purgatories.produce.watch(write, [partition.topic_partition], timeout_s)
+    return write.over
 
 
 class ReplicaPartitionWriter:

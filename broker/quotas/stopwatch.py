@@ -1,6 +1,7 @@
 """How long a handler has worked, without the times in which its request was parked."""
 
 from storage.clock import Clock
+from storage.waits import Work
 
 
 class Stopwatch:
@@ -13,12 +14,10 @@ class Stopwatch:
         self._worked = 0.0
         self._since = clock.monotonic()
 
-    def stop(self) -> None:
-        """The request is parked."""
+    async def leave_out(self, waiting: Work[None]) -> None:
+        """Wait while the request is parked."""
         self._worked += self._monotonic() - self._since
-
-    def go_on(self) -> None:
-        """The request is not parked any more."""
+        await waiting
         self._since = self._monotonic()
 
     @property

@@ -23,7 +23,7 @@ cheaply as one of a single partition.
 
 Thousands may wait for the same append, in whose turn each costs a comparison and a signal: a fetch
 that is content with any byte is due as soon as there is one, and nothing is read or removed there
-(`leave` is called when the fetch goes on, in a turn of its own).
+(`Purgatory.wait`).
 
 Made by `broker.api.fetch`. After `kafka.server.DelayedFetch`.
 """
@@ -34,7 +34,6 @@ from broker.replication.partition import Partition
 from broker.replication.purgatory import DelayedOperation
 from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget, Withhold
 from protocol.errors import KafkaError
-from storage.waits import Signal
 
 
 class DelayedFetch(DelayedOperation):
@@ -48,7 +47,6 @@ class DelayedFetch(DelayedOperation):
         "_targets",
         "_total",
         "_withhold",
-        "due",
     )
 
     def __init__(
@@ -60,8 +58,6 @@ class DelayedFetch(DelayedOperation):
     ) -> None:
         """`first` is the read that did not suffice. `withhold`: partitions that give no bytes."""
         super().__init__()
-        self.due: Signal[None] = Signal()
-        """Fires when the wait ends; the fetch then reads again and answers."""
         self._any_replica = params.any_replica
         self._withhold = withhold
         self._isolation = params.isolation
@@ -94,11 +90,9 @@ class DelayedFetch(DelayedOperation):
         """The partitions to watch."""
         return self._targets.keys()
 
-    def try_complete(self, key: Hashable | None = None) -> bool:
+    def is_complete(self, key: Hashable | None = None) -> bool:
         """Check the partition that changed, or all of them, for cases A to F."""
-        if key is not None:
-            return self._is_due(key) and self.announce()
-        return any(map(self._is_due, self._targets)) and self.announce()
+        return self._is_due(key) if key is not None else any(map(self._is_due, self._targets))
 
     def _is_due(self, key: Hashable) -> bool:
         target = self._targets[key]
@@ -131,10 +125,6 @@ class DelayedFetch(DelayedOperation):
         self._total += arrived - self._counted.get(key, 0)
         self._counted[key] = arrived
         return self._total >= self._min_bytes  # D
-
-    def on_complete(self) -> None:
-        """Let the fetch go on, in its own turn."""
-        self.due.fire()
 
 
 def _diverges(partition: Partition, target: FetchTarget) -> bool:

@@ -20,7 +20,7 @@ only; both are parked in one purgatory, because the same fetches of followers en
 `kafka.server.DelayedProduce` and `DelayedDeleteRecords`.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from broker.replication.partition import Partition
@@ -70,28 +70,18 @@ class AwaitedDeletion:
 class DelayedProduce(DelayedOperation):
     """A parked request: ends when all of its partitions are settled, or by timeout."""
 
-    __slots__ = ("_answer", "_waiting")
+    __slots__ = ("_waiting",)
 
-    def __init__(
-        self, waiting: Sequence[Awaited | AwaitedDeletion], answer: Callable[[], object]
-    ) -> None:
+    def __init__(self, waiting: Sequence[Awaited | AwaitedDeletion]) -> None:
         super().__init__()
         self._waiting = waiting
-        self._answer = answer
 
-    def try_complete(self, key: Hashable | None = None) -> bool:
-        """Settle what can be settled; True when nothing is left.
-
-        Its owner calls `leave` when the request goes on.
-        """
+    def is_complete(self, key: Hashable | None = None) -> bool:
+        """Settle what can be settled; return whether nothing is left."""
         self._waiting = [awaited for awaited in self._waiting if not awaited.settle()]
-        return self.announce() if not self._waiting else False
+        return not self._waiting
 
     def on_expire(self) -> None:
         """Answer the partitions that are not settled with REQUEST_TIMED_OUT."""
         for awaited in self._waiting:
             awaited.reply.error_code = ErrorCode.REQUEST_TIMED_OUT
-
-    def on_complete(self) -> None:
-        """Send the answer."""
-        self._answer()

@@ -5,14 +5,14 @@ A `DelayedOperation` is one parked request, watched under one or more keys (each
 watched under that key checks whether it may end. An operation ends exactly once, in one of three
 ways:
 
-* completed: its condition holds (`force_complete`, normally from within `try_complete`);
-* expired: its time is up; `on_expire` runs first, then `on_complete`;
+* completed: its condition holds, and its signal fires;
+* expired: its time is up; `on_expire` runs first, then its signal fires;
 * abandoned: the client is gone (`abandon`); nothing runs and there is no answer.
 
-In every case its watchers and its deadline are removed at once, so none accumulate under keys that
-are never checked (Kafka purges them from time to time instead). One change may complete thousands:
-an operation whose work continues in a turn of its own only announces itself (`announce`) in the
-turn of the change, and leaves the purgatory in its own turn (`leave`).
+In every case its watchers and its deadline are removed, so none accumulate under keys that are
+never checked (Kafka purges them from time to time instead). One change may complete thousands: an
+operation for which a request waits (`Purgatory.wait`) only fires its signal in the turn of the
+change, and leaves the purgatory in the request's own turn.
 
 Synchronous; event loop only. Used by `broker.replication`, the coordinators' partition writer and
 the handlers in `broker.api`. After Kafka's `DelayedOperation` and `DelayedOperationPurgatory`.
@@ -20,8 +20,10 @@ the handlers in `broker.api`. After Kafka's `DelayedOperation` and `DelayedOpera
 
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
+from typing import Any, Final
 
 from broker.deadlines import Deadlines, Handle
+from storage.waits import Signal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,64 +40,66 @@ class PurgatoryStatistics:
     abandoned: int
 
 
-class DelayedOperation:
-    """One parked request. Subclasses define when it may end and what happens then."""
+COMPLETED: Final = 0
+EXPIRED: Final = 1
+ABANDONED: Final = 2
 
-    __slots__ = ("_handle", "_keys", "_purgatory", "ended")
+
+class DelayedOperation:
+    """One parked request. Subclasses define when it may end."""
+
+    __slots__ = ("_handle", "_is_awaited", "_keys", "_purgatory", "ended", "outcome", "over")
 
     def __init__(self) -> None:
         self.ended = False
+        self.over: Signal[Any] = Signal()
+        """Fires with `outcome` when the operation completes or expires."""
+        self.outcome: Any = None
         self._purgatory: Purgatory | None = None
         self._keys: Collection[Hashable] = ()
         self._handle: Handle | None = None
+        self._is_awaited = False
+        """Whether a request waits for `over`, which leaves the purgatory when it goes on."""
 
-    def try_complete(self, key: Hashable | None = None) -> bool:
-        """End the operation if its condition holds; return whether it has ended.
+    def is_complete(self, key: Hashable | None = None) -> bool:
+        """Return whether the condition holds.
 
         `key` has changed; if it is None, check everything.
         """
         raise NotImplementedError
 
-    def on_complete(self) -> None:
-        """Answer the request. Runs exactly once, unless the operation was abandoned."""
-        raise NotImplementedError
-
     def on_expire(self) -> None:
-        """Called before `on_complete` when the time is up."""
+        """Called when the time is up, before the request goes on."""
 
-    def force_complete(self) -> bool:
-        """End it now, even if its condition does not hold; return False if it had ended before."""
-        if self.ended:
+    def try_complete(self, key: Hashable | None = None) -> bool:
+        """End the operation if its condition holds; return whether this call has ended it."""
+        if self.ended or not self.is_complete(key):
             return False
-        self.ended = True
-        purgatory = self._purgatory
-        if purgatory is not None:
-            purgatory.parked -= 1
-            purgatory.completed += 1
-        self.leave()
-        self.on_complete()
-        return True
-
-    def announce(self) -> bool:
-        """End it as `force_complete` does, except that `leave` is called later, by its owner."""
-        self.ended = True
-        purgatory = self._purgatory
-        if purgatory is not None:
-            purgatory.parked -= 1
-            purgatory.completed += 1
-        self.on_complete()
+        self._end(COMPLETED)
+        if not self._is_awaited:
+            self.leave()
+        self.over.fire(self.outcome)
         return True
 
     def abandon(self) -> None:
         """The client is gone: end the operation without an answer."""
-        if self.ended:
-            return
+        if not self.ended:
+            self._end(ABANDONED)
+            self.leave()
+
+    def _expire(self) -> None:
+        if not self.ended:
+            self._end(EXPIRED)
+            self.leave()
+            self.on_expire()
+            self.over.fire(self.outcome)
+
+    def _end(self, how: int) -> None:
         self.ended = True
         purgatory = self._purgatory
         if purgatory is not None:
             purgatory.parked -= 1
-            purgatory.abandoned += 1
-        self.leave()
+            purgatory.ended[how] += 1
 
     def leave(self) -> None:
         """Remove the watchers and the deadline of an operation that has ended."""
@@ -107,32 +111,19 @@ class DelayedOperation:
                 self._handle.cancel()
                 self._handle = None
 
-    def _expire(self) -> None:
-        if self.ended:
-            return
-        self.ended = True
-        purgatory = self._purgatory
-        if purgatory is not None:
-            purgatory.parked -= 1
-            purgatory.expired += 1
-        self.leave()
-        self.on_expire()
-        self.on_complete()
-
 
 class Purgatory:
     """The operations that wait for one kind of event, by key."""
 
-    __slots__ = ("_deadlines", "_watchers", "abandoned", "completed", "expired", "name", "parked")
+    __slots__ = ("_deadlines", "_watchers", "ended", "name", "parked")
 
     def __init__(self, name: str, deadlines: Deadlines) -> None:
         self.name = name
         self._deadlines = deadlines
         self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
         self.parked = 0
-        self.completed = 0
-        self.expired = 0
-        self.abandoned = 0
+        self.ended = [0, 0, 0]
+        """Operations that were parked, by how they ended."""
 
     def watch(
         self, operation: DelayedOperation, keys: Collection[Hashable], timeout_s: float
@@ -154,14 +145,17 @@ class Purgatory:
         self.parked += 1
         operation._handle = self._deadlines.schedule(timeout_s, operation._expire)
 
-    def try_complete_else_watch(
+    async def wait(
         self, operation: DelayedOperation, keys: Collection[Hashable], timeout_s: float
-    ) -> bool:
-        """End `operation` if its condition holds, else park it; return whether it has ended."""
-        if operation.try_complete():
-            return True
+    ) -> None:
+        """Park `operation` as `watch` does, on behalf of a client, until it is over."""
         self.watch(operation, keys, timeout_s)
-        return False
+        operation._is_awaited = True
+        try:
+            await operation.over.parked()
+        finally:
+            operation.abandon()  # if the client has gone
+            operation.leave()
 
     def check(self, key: Hashable) -> int:
         """Have all operations watched under `key` try to end; return how many ended."""
@@ -174,7 +168,7 @@ class Purgatory:
             for operation in list(waiting)
             if not operation.ended and operation.try_complete(key)
         ]
-        # Those that only announced themselves: the next check does not meet them again.
+        # Those that leave later: the next check does not meet them again.
         for operation in ended:
             waiting.pop(operation, None)
         if not waiting and watchers.get(key) is waiting:
@@ -197,7 +191,7 @@ class Purgatory:
             parked=self.parked,
             watched_keys=len(self._watchers),
             watchers=sum(map(len, self._watchers.values())),
-            completed=self.completed,
-            expired=self.expired,
-            abandoned=self.abandoned,
+            completed=self.ended[COMPLETED],
+            expired=self.ended[EXPIRED],
+            abandoned=self.ended[ABANDONED],
         )

@@ -266,14 +266,11 @@ class SimBroker:
         except KafkaError:
             return None
         self.replicas.wake(partition)
-        settled: Signal[None] = Signal()
         reply = PartitionProduceResponse()
         waiting = Awaited(partition, info.last_offset + 1, reply)
-        parked = DelayedProduce([waiting], settled.fire)
-        keys = [partition.topic_partition]
-        if not self.replicas.purgatories.produce.try_complete_else_watch(parked, keys, 5.0):
-            await settled
-        parked.leave()
+        parked = DelayedProduce([waiting])
+        if not parked.try_complete():
+            await self.replicas.purgatories.produce.wait(parked, [partition.topic_partition], 5.0)
         return info.first_offset if reply.error_code == ErrorCode.NONE else None
 
     def contents(self, index: int, isolation: FetchIsolation, first: int = 0) -> dict[int, bytes]:

@@ -81,17 +81,12 @@ def test_a_fetch_that_waits_below_the_new_log_start_is_woken():
     woken = []
 
     class Waiting(DelayedOperation):
-        def try_complete(self, key=None):
-            if partition.log.log_start_offset < 2:
-                return False
-            return self.force_complete()
+        def is_complete(self, key=None):
+            return partition.log.log_start_offset >= 2
 
-        def on_complete(self):
-            woken.append(partition.log.log_start_offset)
-
-    bench.replicas.purgatories.fetch.try_complete_else_watch(
-        Waiting(), [partition.topic_partition], 30
-    )
+    waiting = Waiting()
+    waiting.over.wake = lambda: woken.append(partition.log.log_start_offset)
+    bench.replicas.purgatories.fetch.watch(waiting, [partition.topic_partition], 30)
     assert woken == []
     assert delete(bench, 1) == (0, 1)
     assert woken == []

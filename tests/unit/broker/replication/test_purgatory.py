@@ -1,5 +1,7 @@
 """Parked operations end once, in one of three ways, and leave nothing behind."""
 
+import pytest
+
 from broker.deadlines import Deadlines
 from broker.replication.purgatory import DelayedOperation, Purgatory
 from tests.support.manual_clock import ManualClock
@@ -10,16 +12,16 @@ class Waiting(DelayedOperation):
         super().__init__()
         self.ready = False
         self.told = []
+        self.over.wake = lambda: self.told.append(f"over: {self.over.value}")
+        self.outcome = "ready"
 
-    def try_complete(self, key=None):
+    def is_complete(self, key=None):
         self.told.append(f"try {key}")
-        return self.force_complete() if self.ready else False
-
-    def on_complete(self):
-        self.told.append("complete")
+        return self.ready
 
     def on_expire(self):
         self.told.append("expire")
+        self.outcome = "expired"
 
 
 def make():
@@ -38,8 +40,9 @@ def test_an_operation_completes_once_when_its_condition_holds():
     assert purgatory.check("a") == 0
     clock.advance(10)
     deadlines.run_due()
-    assert operation.told == ["try a", "try b", "complete"]
-    assert not operation.force_complete()
+    assert operation.told == ["try a", "try b", "over: ready"]
+    assert not operation.try_complete()
+    assert operation.told[3:] == []
 
 
 def test_an_operation_expires_and_then_completes():
@@ -50,7 +53,7 @@ def test_an_operation_expires_and_then_completes():
     assert deadlines.run_due() == 0
     clock.advance(0.2)
     assert deadlines.run_due() == 1
-    assert operation.told == ["expire", "complete"]
+    assert operation.told == ["expire", "over: expired"]
     assert purgatory.statistics().expired == 1
 
 
@@ -90,13 +93,8 @@ def test_nothing_is_left_after_many_operations_ended_in_every_way():
 
 def test_a_completion_may_park_a_new_operation_under_the_same_key():
     _, _, purgatory = make()
-    second = Waiting()
-
-    class Again(Waiting):
-        def on_complete(self):
-            purgatory.watch(second, ["a"], 5)
-
-    first = Again()
+    first, second = Waiting(), Waiting()
+    first.over.wake = lambda: purgatory.watch(second, ["a"], 5)
     first.ready = True
     purgatory.watch(first, ["a"], 5)
     assert purgatory.check("a") == 1
@@ -106,13 +104,8 @@ def test_a_completion_may_park_a_new_operation_under_the_same_key():
 
 def test_one_completion_may_end_another_that_waits_for_the_same_key():
     _, _, purgatory = make()
-    second = Waiting()
-
-    class Ender(Waiting):
-        def on_complete(self):
-            second.abandon()
-
-    first = Ender()
+    first, second = Waiting(), Waiting()
+    first.over.wake = second.abandon
     first.ready = True
     purgatory.watch(first, ["a"], 5)
     purgatory.watch(second, ["a"], 5)
@@ -120,37 +113,36 @@ def test_one_completion_may_end_another_that_waits_for_the_same_key():
     assert second.told == []
 
 
-def test_try_complete_else_watch_does_not_park_what_is_ready():
-    _, _, purgatory = make()
-    operation = Waiting()
-    operation.ready = True
-    assert purgatory.try_complete_else_watch(operation, ["a"], 5)
-    assert purgatory.statistics().parked == 0
-
-
-def test_what_is_announced_is_not_checked_again_and_leaves_when_its_owner_says_so():
+def test_a_request_that_waits_is_not_checked_again_and_leaves_in_its_own_turn():
     clock, deadlines, purgatory = make()
-
-    class Announced(Waiting):
-        def try_complete(self, key=None):
-            super().try_complete(key)
-            return self.announce()
-
-    operation, other = Announced(), Waiting()
-    purgatory.watch(operation, ["a", "b"], 5)
+    operation, other = Waiting(), Waiting()
+    operation.ready = True
+    request = purgatory.wait(operation, ["a", "b"], 5)
+    request.send(None)
     purgatory.watch(other, ["a"], 5)
     assert (purgatory.check("a"), purgatory.check("a"), purgatory.check("b")) == (1, 0, 0)
-    assert operation.told == ["try a", "complete"]
+    assert operation.told == ["try a", "over: ready"]
     assert other.told == ["try a", "try a"]
     statistics = purgatory.statistics()
     assert (statistics.parked, statistics.watchers, statistics.completed) == (1, 2, 1)
     assert deadlines.statistics().active == 2
     clock.advance(6)
     deadlines.run_due()
-    operation.leave()
-    operation.leave()
-    operation.abandon()
-    assert operation.told == ["try a", "complete"]
+    with pytest.raises(StopIteration):
+        request.send(None)
+    assert operation.told == ["try a", "over: ready"]
     statistics = purgatory.statistics()
     assert (statistics.parked, statistics.watchers, statistics.watched_keys) == (0, 0, 0)
     assert (statistics.completed, statistics.expired, statistics.abandoned) == (1, 1, 0)
+
+
+def test_a_request_whose_client_has_gone_is_abandoned():
+    _, deadlines, purgatory = make()
+    operation = Waiting()
+    request = purgatory.wait(operation, ["a"], 5)
+    request.send(None)
+    request.close()
+    assert purgatory.check("a") == 0
+    assert operation.told == []
+    assert purgatory.statistics().abandoned == 1
+    assert deadlines.statistics().active == 0

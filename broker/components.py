@@ -241,7 +241,6 @@ class Components:
             clock=clock,
             driver=driver,
             workers=config.num_io_threads,
-            queued_max=config.queued_max_requests,
             unsupported_version_reply=unsupported_version_response,
             quotas=self.quotas,
             deadlines=deadlines,

@@ -180,7 +180,6 @@ class BrokerConfig:
         producer_id_expiration_check_interval_ms: int
         producer_id_expiration_ms: int
         queued_max_request_bytes: int
-        queued_max_requests: int
         quota_window_num: int
         quota_window_size_seconds: int
         replica_fetch_backoff_ms: int

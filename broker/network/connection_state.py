@@ -8,7 +8,7 @@ the next step. `broker.network.connection` drives it on a stream, tests drive it
     step                event           next step
     RECEIVE             received        whole frames are handled: FINISH if a reply must be waited
                                         for, SEND if replies are ready, else as after `sent`
-                        nothing_came    WAIT_READABLE
+                        nothing_came    RECEIVE, when something has come
                         client_ended    CLOSE
     FINISH              finished        as after `received`, or THROTTLE
     THROTTLE            finished        as after `received`
@@ -68,9 +68,8 @@ it has one besides; otherwise the request whose reply must be waited for."""
 class Step(enum.Enum):
     """The next thing that the driver does; an event reports its outcome."""
 
-    RECEIVE = "receive into `room`: `received`, `nothing_came` or `client_ended`"
+    RECEIVE = "receive into the buffer: `received`, `nothing_came` or `client_ended`"
     SEND = "send the replies of this turn, which came at `came_at`: `sent`"
-    WAIT_READABLE = "wait until something can be received: `resumed`"
     FINISH = "take `waiting`, and wait until its reply stands behind the others: `finished`"
     THROTTLE = "send the replies, `throttled`, and wait until `waiting.until`: `finished`"
     YIELD = "let the other connections have their turn: `yielded`"
@@ -81,10 +80,9 @@ class Step(enum.Enum):
 
 _BUSY: Final = State.BUSY
 # Globals, because looking up an attribute of an enum costs a call.
-RECEIVE, SEND, WAIT_READABLE, FINISH, THROTTLE = (
+RECEIVE, SEND, FINISH, THROTTLE = (
     Step.RECEIVE,
     Step.SEND,
-    Step.WAIT_READABLE,
     Step.FINISH,
     Step.THROTTLE,
 )
@@ -174,12 +172,6 @@ class ConnectionState:
         """Return the first step."""
         return self._next()
 
-    @property
-    def room(self) -> memoryview:
-        """The memory to receive into. Release the view before the next event."""
-        incoming = self.incoming
-        return incoming.view[incoming.have : self.end]
-
     def received(self, count: int, now: float) -> Step:  # noqa: C901 - a call each would cost more
         """At `now`, `count` more bytes came into the buffer. Handle every whole frame until
 
@@ -242,12 +234,11 @@ class ConnectionState:
         del buffer, view  # `sent` may give the buffer back, of which no view may exist then
         return self.sent()
 
-    def nothing_came(self) -> Step:
-        """There is nothing to receive: give the buffer back, or shrink it, while waiting."""
+    def nothing_came(self) -> None:
+        """There is nothing to receive: give the buffer back, or shrink it, until `resumed`."""
         self.began = 0.0
         self.incoming.shrink_idle()
         self.activity.state = State.IDLE
-        return WAIT_READABLE
 
     def client_ended(self) -> Step:
         """The client sends no more: drop its last, incomplete frame."""

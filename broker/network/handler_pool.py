@@ -1,10 +1,10 @@
 """The handler workers: `num.io.threads` tasks that make the calls of requests in threads.
 
 The calls of an API that producers and consumers use all the time (`Route.in_workers`) go into one
-bounded queue (`queued.max.requests`), and the next free worker makes the call. A worker makes calls
-and waits for nothing else, because the holder of what it waited for might need a worker, too. When
-the queue is full, calls wait in front of it in the order in which they came, and their connections
-do not receive: that is the back pressure on clients.
+queue, and the next free worker makes the call. A worker makes calls and waits for nothing else,
+because the holder of what it waited for might need a worker, too. A connection has one request in
+work and receives nothing meanwhile, so the queue is not longer than there are connections; Kafka's
+`queued.max.requests` bounds a queue into which its connections go on reading.
 """
 
 from collections import deque
@@ -32,9 +32,6 @@ class Caller(Protocol):
         ...
 
 
-_Queued = tuple["Call[Any]", Caller]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerPoolStatistics:
     """Numbers for metrics and tests."""
@@ -48,19 +45,16 @@ class HandlerPoolStatistics:
 
 
 class HandlerPool:
-    """A bounded queue and its workers."""
+    """A queue of calls and its workers."""
 
-    def __init__(self, driver: Driver, *, workers: int, queued_max: int, clock: Clock) -> None:
+    def __init__(self, driver: Driver, *, workers: int, clock: Clock) -> None:
         self._driver = driver
         self._workers = workers
         self._surplus = 0
         """Number of workers that must end when they are free."""
         self._nursery: trio.Nursery | None = None
         self._clock = clock
-        self._queued_max = queued_max
-        self._queue: deque[_Queued] = deque()
-        self._in_front: deque[_Queued] = deque()
-        """Calls that wait in front of the full queue."""
+        self._queue: deque[tuple[Call[Any], Caller]] = deque()
         self._idle = trio.lowlevel.ParkingLot()
         self._at_work: dict[Caller, float] = {}
         """The callers whose calls workers make now, with the time at which each began."""
@@ -76,8 +70,7 @@ class HandlerPool:
         if self._is_closed:
             caller.answered(None, ConnectionEnded())
             return
-        is_full = len(self._queue) == self._queued_max
-        (self._in_front if is_full else self._queue).append((call, caller))
+        self._queue.append((call, caller))
         self._idle.unpark()
 
     async def run(self) -> None:
@@ -93,13 +86,7 @@ class HandlerPool:
         """End the callers whose calls no worker will make any more."""
         self.close()
         while self._queue:
-            self._next()[1].answered(None, ConnectionEnded())
-
-    def _next(self) -> _Queued:
-        queued = self._queue.popleft()
-        if self._in_front:
-            self._queue.append(self._in_front.popleft())
-        return queued
+            self._queue.popleft()[1].answered(None, ConnectionEnded())
 
     def resize(self, workers: int) -> None:
         """Change the number of workers; surplus ones end after their next call."""
@@ -122,7 +109,7 @@ class HandlerPool:
                 await self._idle.park()
                 continue
             await trio.lowlevel.checkpoint_if_cancelled()
-            await self._make(*self._next())
+            await self._make(*self._queue.popleft())
             if self._surplus > 0:
                 self._surplus -= 1
                 return

@@ -78,12 +78,6 @@ class ReceiveBuffer:
         short = self._frames.held >= self._frames.limit // 2 or self.backlog.is_long
         self._use(bytearray(FIRST_BYTES) if short else self._pool.acquire(wanted))
 
-    def clear(self) -> None:
-        """All received bytes were handled."""
-        self.have = 0
-        if self.hold is not None:
-            self.hold.end()
-
     def pause(self) -> None:
         """The connection's turn is over: give the frame's window and lane back."""
         if self.hold is not None:

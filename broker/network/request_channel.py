@@ -42,7 +42,6 @@ class RequestChannel:
         clock: TaskClock,
         driver: Driver | None = None,
         workers: int = 8,
-        queued_max: int = 500,
         unsupported_version_reply: Callable[[], Any] | None = None,
         quotas: Quotas | None = None,
         deadlines: Deadlines | None = None,
@@ -63,7 +62,7 @@ class RequestChannel:
         self.routes: Final = self.table(served)
         """The default table of a connection."""
         self.large = LargeMessages(clock)
-        self.pool = HandlerPool(self.driver, workers=workers, queued_max=queued_max, clock=clock)
+        self.pool = HandlerPool(self.driver, workers=workers, clock=clock)
 
     def table(self, served: Mapping[ApiKey, Served]) -> RouteTable:
         """Make another table, for connections that may use other APIs (`broker.network.routes`)."""

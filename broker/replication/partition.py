@@ -95,7 +95,7 @@ def _admit() -> None:
 class Partition:
     """A partition with a log here, whether this broker leads it, follows or cannot serve it.
 
-    Attributes are public to read. Methods change them, and `log_mover` changes `appending`.
+    Attributes are public to read. Methods change them, and `append_order` changes `appending`.
     """
 
     __slots__ = (

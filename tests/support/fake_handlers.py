@@ -197,7 +197,6 @@ async def running_server(
     handlers: Behaviour,
     *,
     workers: int = 2,
-    queued_max: int = 4,
     entrance: Callable[[RequestChannel, Connection], object] | None = None,
     windows: Windows | None = None,
     **changes: Any,
@@ -211,7 +210,6 @@ async def running_server(
         clock=net.clock,
         driver=Driver(net.workers, net.clock),
         workers=workers,
-        queued_max=queued_max,
         unsupported_version_reply=unsupported_version_reply,
         quotas=None if windows is None else Quotas(net.clock, windows),
     )

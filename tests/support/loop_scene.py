@@ -109,7 +109,7 @@ class Scene:
         self.readiness = FakeReadiness()
         driver = Driver(InlineWorkers(), self.clock)
         self.watch = driver.watch
-        self.pool = HandlerPool(driver, workers=1, queued_max=1, clock=self.clock)
+        self.pool = HandlerPool(driver, workers=1, clock=self.clock)
         self.loop = ConnectionLoop(self.readiness, driver, self.pool, self.clock.monotonic)
         self.happened: list[Any] = []
         self.streams: list[FakeStream] = []

@@ -109,7 +109,7 @@ async def test_what_takes_long_holds_no_worker_wherever_it_begins(
             assert await compute(int, "7") == 7
         return echo(ctx, request)
 
-    async with running_server(net, {HEARTBEAT: work}, workers=1, queued_max=1) as harness:
+    async with running_server(net, {HEARTBEAT: work}, workers=1) as harness:
         monkeypatch.setattr(net.workers, "in_process", ask_child)
         clients = [await harness.connect() for _ in range(4)]
         for number, client in enumerate(clients):
@@ -192,7 +192,7 @@ async def test_work_beyond_workers_and_queue_waits_and_is_finished(
         await call(int)
         return echo(ctx, request)
 
-    async with running_server(net, {HEARTBEAT: work}, workers=2, queued_max=1) as harness:
+    async with running_server(net, {HEARTBEAT: work}, workers=2) as harness:
         monkeypatch.setattr(net.workers, "in_thread", slow_thread)
         clients = [await harness.connect() for _ in range(10)]
         for number, client in enumerate(clients):

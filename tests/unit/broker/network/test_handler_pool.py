@@ -35,10 +35,10 @@ class Gates(GatedWorkers):
 class Bench:
     """A pool whose calls wait at gates."""
 
-    def __init__(self, workers: int, queued_max: int) -> None:
+    def __init__(self, workers: int) -> None:
         self.clock, self.gates = ManualClock(), Gates()
         driver = Driver(self.gates, self.clock)
-        self.pool = HandlerPool(driver, workers=workers, queued_max=queued_max, clock=self.clock)
+        self.pool = HandlerPool(driver, workers=workers, clock=self.clock)
 
     def run(self, test: Callable[[], Awaitable[None]]) -> None:
         """Run a test beside the pool."""
@@ -61,13 +61,8 @@ def workers() -> int:
 
 
 @pytest.fixture
-def queued_max() -> int:
-    return 100
-
-
-@pytest.fixture
-def bench(workers: int, queued_max: int) -> Bench:
-    return Bench(workers, queued_max)
+def bench(workers: int) -> Bench:
+    return Bench(workers)
 
 
 async def test_it_grows_at_once_and_shrinks_when_workers_are_free(bench: Bench) -> None:
@@ -110,17 +105,14 @@ async def test_a_worker_in_the_middle_of_a_call_is_busy(bench: Bench) -> None:
     assert caller.started == clock.monotonic() - 15
 
 
-@pytest.mark.parametrize(("workers", "queued_max"), [(1, 1), (1, 2), (1, 9)])
-async def test_calls_are_made_in_the_order_in_which_they_came(
-    bench: Bench, queued_max: int
-) -> None:
-    """Also those in front of a full queue, with others that come later."""
+@pytest.mark.parametrize("workers", [1])
+async def test_calls_are_made_in_the_order_in_which_they_came(bench: Bench) -> None:
     pool, gates = bench.pool, bench.gates
     made: list[int] = []
     for number in range(6):
         add(pool, made.append, number)
     await wait_all_tasks_blocked()
-    assert pool.statistics().queued == min(queued_max, 5)
+    assert pool.statistics().queued == 5
     for number in range(6, 12):
         gates.open_next()
         add(pool, made.append, number)
@@ -131,8 +123,8 @@ async def test_calls_are_made_in_the_order_in_which_they_came(
     assert made == [*range(6), *later]
 
 
-@pytest.mark.parametrize(("workers", "queued_max"), [(3, 1), (3, 2), (3, 9)])
-async def test_idle_workers_take_calls_from_in_front_of_a_full_queue(bench: Bench) -> None:
+@pytest.mark.parametrize("workers", [3])
+async def test_all_idle_workers_take_calls_that_come_together(bench: Bench) -> None:
     await wait_all_tasks_blocked()
     for _ in range(4):
         add(bench.pool, int)
@@ -140,7 +132,7 @@ async def test_idle_workers_take_calls_from_in_front_of_a_full_queue(bench: Benc
     assert bench.pool.statistics().busy == 3
 
 
-@pytest.mark.parametrize(("workers", "queued_max"), [(1, 1), (2, 1)])
+@pytest.mark.parametrize("workers", [1, 2])
 async def test_calls_that_come_while_workers_are_idle_or_take_others_keep_their_order(
     bench: Bench,
 ) -> None:
@@ -168,7 +160,7 @@ async def test_a_caller_gets_the_answer_or_the_error_of_its_call(bench: Bench) -
 
 
 async def test_a_worker_works_for_the_client_of_its_caller(clock: VirtualClock) -> None:
-    pool = HandlerPool(Driver(InlineWorkers(), clock), workers=1, queued_max=1, clock=clock)
+    pool = HandlerPool(Driver(InlineWorkers(), clock), workers=1, clock=clock)
     callers = [FakeCaller(Client("host", number)) for number in range(2)]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pool.run)
@@ -179,7 +171,7 @@ async def test_a_worker_works_for_the_client_of_its_caller(clock: VirtualClock) 
     assert [caller.answers for caller in callers] == [[caller.client] for caller in callers]
 
 
-@pytest.mark.parametrize(("workers", "queued_max"), [(1, 2), (3, 2)])
+@pytest.mark.parametrize("workers", [1, 3])
 async def test_a_close_has_all_calls_made_that_came_before(bench: Bench) -> None:
     callers = [add(bench.pool, int, number) for number in range(9)]
     await wait_all_tasks_blocked()
@@ -194,7 +186,7 @@ async def test_a_cancelled_pool_finishes_calls_that_have_begun_and_ends_the_othe
     clock: VirtualClock,
 ) -> None:
     gates = Gates()
-    pool = HandlerPool(Driver(gates, clock), workers=1, queued_max=1, clock=clock)
+    pool = HandlerPool(Driver(gates, clock), workers=1, clock=clock)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pool.run)
         callers = [add(pool, int, number) for number in range(4)]

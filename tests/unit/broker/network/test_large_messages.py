@@ -487,7 +487,7 @@ async def test_what_waits_for_others_takes_no_worker(net: Net) -> None:
         DELETE_GROUPS: lambda ctx, request: wait(),
         HEARTBEAT: lambda ctx, request: at_once(),
     }
-    async with running_server(net, behave, workers=1, queued_max=1) as harness:
+    async with running_server(net, behave, workers=1) as harness:
         waiting = [await harness.connect() for _ in range(5)]
         for client in waiting:
             await client.send(request_frame(DELETE_GROUPS, 2, groups(1)))

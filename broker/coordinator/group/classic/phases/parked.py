@@ -1,4 +1,4 @@
-"""Requests that wait in a group: how they are parked, released and answered.
+"""Requests of members that wait in a group: how they are parked again, released and answered.
 
 A JoinGroup waits for the other members, a follower's SyncGroup for the leader's assignment. Each of
 them is answered exactly once, whatever happens to the group or to the member.

@@ -163,8 +163,19 @@ class _Progress:
         """Bytes that may still be written in this turn."""
         self.failed = False
 
-    def wait(self, later: _Later) -> None:
-        """Queue one more append."""
+    def note_appended(
+        self, partition: Partition, reply: PartitionProduceResponse, info: AppendInfo
+    ) -> None:
+        """Fill the reply for a batch, and wait for the other replicas if there are any."""
+        reply.base_offset = info.first_offset
+        reply.log_append_time_ms = info.log_append_time
+        reply.log_start_offset = info.log_start_offset
+        self.appended.append(partition)
+        if not partition.alone:
+            self.awaited.append(Awaited(partition, info.last_offset + 1, reply))
+
+    def put_off(self, later: _Later) -> None:
+        """Queue an append that this turn does not make."""
         self.later.append(later)
         self.queued.add(later.partition)
 
@@ -319,7 +330,7 @@ class ProduceHandler:
                         or partition.appending
                         or partition in progress.queued
                     ):
-                        progress.wait(_Later(partition, records, reply, None))
+                        progress.put_off(_Later(partition, records, reply, None))
                         continue
                     room -= size  # even if it is refused, because checking it takes time, too
                     info = partition.append_as_leader_nowait(
@@ -329,14 +340,9 @@ class ProduceHandler:
                     self._failed(progress, partition, records, reply, error, version)
                 else:
                     if isinstance(info, Opening):
-                        progress.wait(_Later(partition, records, reply, info))
+                        progress.put_off(_Later(partition, records, reply, info))
                         continue
-                    reply.base_offset = info.first_offset
-                    reply.log_append_time_ms = info.log_append_time
-                    reply.log_start_offset = info.log_start_offset
-                    progress.appended.append(partition)
-                    if not partition.alone:
-                        _await(progress, partition, reply, info)
+                    progress.note_appended(partition, reply, info)
         progress.room = room
 
     async def _append_later(
@@ -372,11 +378,7 @@ class ProduceHandler:
         except REFUSALS as error:
             self._failed(progress, partition, records, reply, error, version)
         else:
-            reply.base_offset = info.first_offset
-            reply.log_append_time_ms = info.log_append_time
-            reply.log_start_offset = info.log_start_offset
-            progress.appended.append(partition)
-            _await(progress, partition, reply, info)
+            progress.note_appended(partition, reply, info)
 
     async def _replicated(
         self, ctx: RequestContext, request: ProduceRequest, progress: _Progress
@@ -583,10 +585,3 @@ def _is_transactional(records: memoryview | bytes) -> bool:
         and records[KIND_OFFSET] & TRANSACTIONAL_BIT != 0
         and records[MAGIC_OFFSET] == 2
     )
-
-
-def _await(
-    progress: _Progress, partition: Partition, reply: PartitionProduceResponse, info: AppendInfo
-) -> None:
-    if not partition.alone:
-        progress.awaited.append(Awaited(partition, info.last_offset + 1, reply))

@@ -165,7 +165,7 @@ class GroupCoordinator:
         out = GroupDecision()
         shard.classic.join(request, out)
         self._runtime.carry_out(shard, out)
-        return request.reply
+        return request.replied
 
     def sync(self, request: SyncRequest) -> Signal[SyncReply]:
         """SyncGroup. Raises KafkaError."""
@@ -174,7 +174,7 @@ class GroupCoordinator:
         out = GroupDecision()
         shard.classic.sync(request, out)
         self._runtime.carry_out(shard, out)
-        return request.reply
+        return request.replied
 
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int

@@ -67,8 +67,8 @@ class ShardWriter(Generic[S, D]):
                 self._timers.schedule(
                     key, timer.delay_ms / 1000, partial(self._on_timer, shard, timer)
                 )
-        for request, reply in decision.answers:
-            first = request.fire(reply)
+        for replied, reply in decision.answers:
+            first = replied.fire(reply)
             assert first, "a request has one answer"
         write = decision.writing
         if write is None:

@@ -65,23 +65,23 @@ class ClassicGroups:
         """JoinGroup; creates a missing group if the joining member has no id yet."""
         group = self._table.get(request.group_id)
         if self._table.is_being_deleted(request.group_id):
-            out.answer(request.reply, refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            out.answer(request.replied, refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return
         if group is None:
             if request.member_id != UNKNOWN_MEMBER:
                 reply = JoinReply(error=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id)
-                out.answer(request.reply, reply)
+                out.answer(request.replied, reply)
                 return
             group = ClassicGroup(request.group_id, state_timestamp_ms=self._now_ms())
             if not group.supports(request.protocol_type, request.protocols):
-                out.answer(request.reply, JoinReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+                out.answer(request.replied, JoinReply(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
                 return
             self._table.put(group)
             self._write_new_group(group, out)
         if isinstance(group, ClassicGroup):
             self._joining.join(group, request, out)
         else:
-            out.answer(request.reply, refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+            out.answer(request.replied, refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
 
     def _write_new_group(self, group: ClassicGroup, out: GroupDecision) -> None:
         """Write the record of a new group: as in Kafka 4, its first join outlives a restart.
@@ -108,9 +108,9 @@ class ClassicGroups:
         """SyncGroup."""
         group = self._table.get(request.group_id)
         if not isinstance(group, ClassicGroup):
-            out.answer(request.reply, SyncReply(error=ErrorCode.UNKNOWN_MEMBER_ID))
+            out.answer(request.replied, SyncReply(error=ErrorCode.UNKNOWN_MEMBER_ID))
         elif self._table.is_being_deleted(request.group_id):
-            out.answer(request.reply, SyncReply(error=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            out.answer(request.replied, SyncReply(error=ErrorCode.COORDINATOR_NOT_AVAILABLE))
         else:
             self._syncing.sync(group, request, out)
 

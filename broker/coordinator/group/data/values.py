@@ -35,7 +35,7 @@ class JoinRequest:
     """v4+: a new dynamic member gets MEMBER_ID_REQUIRED with an id to join with (KIP-394)."""
     supports_skip_assignment: bool = False
     """v9: the reply to a returning static leader may have `skip_assignment` (KIP-814)."""
-    reply: "Signal[JoinReply]" = field(default_factory=Signal, compare=False)
+    replied: "Signal[JoinReply]" = field(default_factory=Signal, compare=False)
 
 
 class JoinedMember(NamedTuple):
@@ -70,7 +70,7 @@ class SyncRequest:
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignments: tuple[tuple[str, bytes], ...] = ()
-    reply: "Signal[SyncReply]" = field(default_factory=Signal, compare=False)
+    replied: "Signal[SyncReply]" = field(default_factory=Signal, compare=False)
 
 
 class SyncReply(NamedTuple):

@@ -54,7 +54,7 @@ def park_join(
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         session_timeout_ms=request.session_timeout_ms,
     )
-    replaced = group.set_awaiting_join(member, request.reply)
+    replaced = group.set_awaiting_join(member, request.replied)
     out.answer(
         replaced,
         JoinReply(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id),

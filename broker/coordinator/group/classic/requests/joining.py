@@ -30,10 +30,10 @@ class Joining:
         member_id = request.member_id
         if not self._has_room(group, member_id):
             self._turn_away(group, member_id, out)
-            out.answer(request.reply, JoinReply(error=ErrorCode.GROUP_MAX_SIZE_REACHED))
+            out.answer(request.replied, JoinReply(error=ErrorCode.GROUP_MAX_SIZE_REACHED))
         elif not group.supports(request.protocol_type, request.protocols):
             out.answer(
-                request.reply, parked.refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+                request.replied, parked.refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
             )
         elif member_id == UNKNOWN_MEMBER:
             self._join_without_id(group, request, out)
@@ -82,7 +82,7 @@ class Joining:
             return
         group.pending_join.add(new_id)
         sessions.watch(group, new_id, request.session_timeout_ms, out)
-        out.answer(request.reply, JoinReply(error=ErrorCode.MEMBER_ID_REQUIRED, member_id=new_id))
+        out.answer(request.replied, JoinReply(error=ErrorCode.MEMBER_ID_REQUIRED, member_id=new_id))
 
     def _add(
         self, group: ClassicGroup, request: JoinRequest, member_id: str, out: GroupDecision
@@ -103,7 +103,7 @@ class Joining:
             and group.previous_state is GroupState.EMPTY
         ):
             group.new_member_added = True
-        group.add(member, request.reply)
+        group.add(member, request.replied)
         sessions.watch(group, member_id, sessions.NEW_MEMBER_JOIN_TIMEOUT_MS, out)
         self._rebalance.prepare_or_complete(group, RebalanceReason.MEMBER_JOINED, out)
 
@@ -111,7 +111,7 @@ class Joining:
         try:
             member = group.validate_member(request.member_id, request.instance_id)
         except KafkaError as error:
-            out.answer(request.reply, parked.refused(request, error.code))
+            out.answer(request.replied, parked.refused(request, error.code))
             return
         unchanged = member.protocols == request.protocols
         if group.state is GroupState.PREPARING_REBALANCE:
@@ -119,9 +119,9 @@ class Joining:
             self._rebalance.maybe_complete_join(group, out)
         elif group.state is GroupState.COMPLETING_REBALANCE and unchanged:
             # Its JoinGroup response was probably lost: send it again.
-            out.answer(request.reply, parked.generation_reply(group, member))
+            out.answer(request.replied, parked.generation_reply(group, member))
         elif group.state is GroupState.STABLE and unchanged and group.leader_id != member.member_id:
-            out.answer(request.reply, parked.generation_reply(group, member, as_follower=True))
+            out.answer(request.replied, parked.generation_reply(group, member, as_follower=True))
         elif group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             # A join of the leader always rebalances: the leader may have seen new partitions.
             parked.park_join(group, member, request, out)
@@ -130,4 +130,4 @@ class Joining:
             )
             self._rebalance.prepare_or_complete(group, reason, out)
         else:
-            out.answer(request.reply, parked.refused(request, ErrorCode.UNKNOWN_MEMBER_ID))
+            out.answer(request.replied, parked.refused(request, ErrorCode.UNKNOWN_MEMBER_ID))

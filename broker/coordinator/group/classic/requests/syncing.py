@@ -22,17 +22,17 @@ class Syncing:
         """SyncGroup; followers are parked until the leader's assignment is written."""
         code = _refusal(group, request)
         if code is not ErrorCode.NONE:
-            out.answer(request.reply, SyncReply(error=code))
+            out.answer(request.replied, SyncReply(error=code))
             return
         member = group.members[request.member_id]
         group.pending_sync.discard(member.member_id)
         if not group.pending_sync:
             out.cancel(sync_key(group.group_id))
         if group.state is GroupState.STABLE:
-            out.answer(request.reply, parked.sync_reply(group, member.assignment))
+            out.answer(request.replied, parked.sync_reply(group, member.assignment))
             return
         out.answer(member.awaiting_sync, SyncReply(error=ErrorCode.REBALANCE_IN_PROGRESS))
-        member.awaiting_sync = request.reply
+        member.awaiting_sync = request.replied
         if group.is_leader(member.member_id):
             self._store_assignment(group, dict(request.assignments), out)
 

@@ -89,7 +89,7 @@ class WholeCluster:
 
         async def notice() -> None:
             await self.clock.sleep(SESSION_S)
-            await self[broker_id].server._driver.run(tree.lose())
+            tree.lose()
 
         self._nursery.start_soon(notice)
 

@@ -44,7 +44,7 @@ from storage.waits import Signal
 from tests.support.broker_bench import context
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
-from tests.support.replication.loop import Loop, Task
+from tests.support.stepping import Loop, Task
 
 TOPIC = "t"
 TOPIC_ID = b"t" * 16

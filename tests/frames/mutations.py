@@ -18,7 +18,6 @@ ILLEGAL_NAME = "no topic's name/@"
 UNKNOWN = "unknown"
 LONG_NAME = "x" * 250
 """One letter more than a topic's name may have."""
-LONGEST_TEXT = "y" * 32_767
 SMALL = (-2, -1, 0, 1, 2, 5, 99)
 CODES = tuple(range(-6, 40))
 """For one byte: what may stand for something, and its neighbours."""
@@ -136,14 +135,6 @@ def number_ends(code: str) -> tuple[Any, ...]:
 
 def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
-
-
-def mutated(request: Any, changes: Sequence[tuple[Place, Any]]) -> Any:
-    """A copy of the request with these values."""
-    request = copy.deepcopy(request)
-    for place, value in changes:
-        place.set(request, value)
-    return request
 
 
 def random_changes(tree: Wire, request: Any, rng: Random, count: int) -> list[tuple[Place, Any]]:

@@ -71,15 +71,16 @@ class TurnWatch(trio.abc.Instrument):
 
 
 class LogWatch(logging.Handler):
-    """Whatever is logged as an error, or with a traceback."""
+    """Whatever is logged at a level or above it, or with a traceback."""
 
-    def __init__(self) -> None:
+    def __init__(self, least: int = logging.ERROR) -> None:
         super().__init__(logging.INFO)
+        self._least = least
         self._seen: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """See logging."""
-        if record.exc_info or record.levelno >= logging.ERROR:
+        if record.exc_info or record.levelno >= self._least:
             self._seen.append(self.format(record))
 
     def take(self) -> list[str]:

@@ -21,7 +21,6 @@ STATES = st.builds(
     st.sampled_from([0, 9]),
     st.integers(0, 2),
 )
-SIZES = st.integers(1, 3)
 CATCH_UP = "catch up"
 
 

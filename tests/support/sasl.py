@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from broker.deadlines import Deadlines
 from broker.request import RequestContext
@@ -118,7 +117,3 @@ def handshake_context(version: int = 1) -> RequestContext:
 
 def token_context(version: int = 1) -> RequestContext:
     return context(ApiKey.SASL_AUTHENTICATE, version)
-
-
-Answered = Any
-"""An `Answer`."""

@@ -32,10 +32,8 @@ from broker.world.streams import send_all
 from broker.world.transport import Stream
 from protocol.api_keys import ApiKey
 from protocol.errors import ProtocolError
-from protocol.framing import response_header_is_flexible
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.metadata import MetadataRequest
-from protocol.messages.registry import request_codec, response_codec, spec
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.sasl import MalformedMessage
@@ -43,6 +41,7 @@ from protocol.sasl.oauthbearer import build_bearer
 from protocol.sasl.plain import build_plain
 from protocol.sasl.scram import ScramMechanism, random_text, salted_password
 from protocol.sasl.scram_messages import build_client_final, build_client_first, parse_server_first
+from tests.frames.mutations import damaged
 from tests.fuzz.findings import Finding
 from tests.fuzz.run import Chunk, Limits, Result, Watched, alarm, watched_log
 from tests.fuzz.watch import LogWatch, greatest_rss, rss
@@ -51,6 +50,7 @@ from tests.support.memory_transport import MemoryTransport
 from tests.support.sasl_client import PORT, SETTINGS, SaslClient, upsertion
 from tests.support.tokens import jwk, signed
 from tests.support.whole_broker import HOST, WholeBroker
+from tests.support.wire_client import read_response, request_frame
 
 USER, PASSWORD, WRONG = "alice", "alice-secret", "bob-secret"
 PASSWORD_SENT: Final = build_plain(USER, PASSWORD)[1:]
@@ -164,21 +164,8 @@ _NASTY: Final = (b"\0", b"\xff", b",", b"=", b"\x01", b"n=bob", b"m=x,", b"\xc3\
 
 
 def _changed(rng: Random, data: bytes) -> bytes:
-    out = bytearray(data)
-    for _ in range(rng.choice((1, 1, 1, 2, 5))):
-        at, nasty = rng.randrange(len(out) + 1), rng.choice(_NASTY)
-        what = rng.randrange(5)
-        if what == 0:
-            out[at:at] = nasty
-        elif what == 1:
-            del out[at : at + rng.randrange(1, 9)]
-        elif what == 2 and out:
-            out[min(at, len(out) - 1)] ^= 1 << rng.randrange(8)
-        elif what == 3:
-            out[at : at + len(nasty)] = nasty
-        else:
-            out += bytes(rng.choice((1, 100, 30_000)))
-    return bytes(out)
+    data = damaged(data, rng, _NASTY, (1, 1, 1, 2, 5))
+    return data + bytes(rng.choice((1, 100, 30_000))) if rng.random() < 0.2 else data
 
 
 HARMS: Final = (
@@ -249,10 +236,8 @@ def _framed(data: bytes) -> bytes:
 
 
 def _request(key: ApiKey, version: int, request: Any) -> bytes:
-    header = struct.pack(">hhih", key, version, 7, 4) + b"fuzz"
-    if spec(key).flexible(version):
-        header += b"\0"
-    return header + bytes(request_codec(key, version).build(request))
+    """Return header and body of a request."""
+    return request_frame(key, version, request)[4:]
 
 
 class Harassed(Exception):
@@ -301,10 +286,9 @@ class _Connection:
         version = rng.randrange(3)
         request = SaslAuthenticateRequest(auth_bytes=message)
         reply = await self._exchange(_request(ApiKey.SASL_AUTHENTICATE, version, request))
-        start = 5 if response_header_is_flexible(ApiKey.SASL_AUTHENTICATE, version) else 4
         try:
-            response = response_codec(ApiKey.SASL_AUTHENTICATE, version).parse(reply[start:])
-        except ProtocolError:
+            _, response = read_response(ApiKey.SASL_AUTHENTICATE, version, reply)
+        except (ProtocolError, struct.error):
             return None
         return bytes(response.auth_bytes)
 

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -25,6 +24,7 @@ from tests.support.cluster.member import Kind, Member, Place, new_place
 from tests.support.cluster.network import Network
 from tests.support.cluster.turn import wait_for_turn
 from tests.support.cluster.view import ClusterView, Partition
+from tests.support.server_process import ForWith
 from tests.support.zookeeper import Ensemble, ZooKeeper
 
 PATIENCE_S: Final = 60.0
@@ -48,7 +48,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 """Quick to notice a death; the same for both kinds."""
 
 
-class BrokerCluster:
+class BrokerCluster(ForWith):
     """The members, their ZooKeeper, and the network between them if there is one."""
 
     def __init__(
@@ -164,7 +164,7 @@ class BrokerCluster:
                 member.kill()
         if self.network is not None:
             self.network.close()
-        self.ensemble.kill()
+        self.ensemble.close()
         for disk in (disk for disks in self.disks.values() for disk in disks):
             disk.close()
         self.disks.clear()
@@ -297,21 +297,6 @@ class BrokerCluster:
 
     def _pids(self) -> dict[int, int]:
         return {member.broker_id: member.pid for member in self if member.running}
-
-    def __enter__(self) -> "BrokerCluster":
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def rotated(brokers: Sequence[int], partitions: int) -> list[list[int]]:

@@ -79,6 +79,15 @@ def context(api_version, client_id="test", api_key=0):
     )
 
 
+def with_bytes(response):
+    """Return a fetch response whose records are bytes: those that lie in a file are read."""
+    for topic in getattr(response, "responses", ()):
+        for data in getattr(topic, "partitions", ()):
+            if hasattr(data.records, "read"):
+                data.records = data.records.read()
+    return response
+
+
 def batch(values=(b"v",), timestamp=NOW, **how):
     """Build a client's batch of format 2."""
     return memoryview(

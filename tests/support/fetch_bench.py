@@ -16,7 +16,7 @@ from protocol.messages.fetch import (
     ReplicaState,
 )
 from tests.support.begun import begin, slept
-from tests.support.broker_bench import Bench, batch, context
+from tests.support.broker_bench import Bench, batch, context, with_bytes
 
 IDS = 13
 
@@ -129,11 +129,8 @@ class Asked:
 
 
 def through(response, version):
-    for partition in partitions_of(response):
-        if not isinstance(partition.records, bytes | bytearray | memoryview):
-            partition.records = partition.records.read()
     codec = FetchResponse.codec(version)
-    return codec.parse(codec.build(response))
+    return codec.parse(codec.build(with_bytes(response)))
 
 
 def partitions_of(response):

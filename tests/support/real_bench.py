@@ -21,11 +21,12 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from protocol.messages.produce import ProduceRequest, ProduceResponse
+from protocol.records.batch import iter_batches
 from protocol.records.record import iter_records
 from storage.log.looking import look_here
 from storage.waits import at_once
 from tests.support.begun import begin, slept
-from tests.support.broker_bench import Bench, context
+from tests.support.broker_bench import Bench, context, with_bytes
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
@@ -133,16 +134,10 @@ def produced(reply, version=9):
 
 def fetched(reply, version=12):
     """Return the one partition of a fetch response, through the codec, with file slices read."""
-    for topic in reply.responses:
-        for partition in topic.partitions:
-            if not isinstance(partition.records, bytes):
-                partition.records = partition.records.read()
     codec = FetchResponse.codec(version)
-    return codec.parse(codec.build(reply)).responses[0].partitions[0]
+    return codec.parse(codec.build(with_bytes(reply))).responses[0].partitions[0]
 
 
 def records_of(data):
     """Return all records of all whole batches."""
-    from protocol.records.batch import iter_batches
-
     return [record for at, _ in iter_batches(data) for record in iter_records(data, at)]

@@ -39,9 +39,9 @@ from protocol.records.builder import build_batch
 from protocol.records.record import iter_records
 from protocol.types import TopicPartition
 from storage.log.looking import look_here
-from storage.log.results import FetchIsolation, FileSlice
+from storage.log.results import FetchIsolation
 from storage.waits import Signal
-from tests.support.broker_bench import context
+from tests.support.broker_bench import context, with_bytes
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.stepping import Loop, Task
@@ -104,7 +104,7 @@ class SimPeer:
 
         def answer(response: Any) -> None:
             records = response_codec(key, version)
-            built = bytearray(records.build(_with_bytes(response)))
+            built = bytearray(records.build(with_bytes(response)))
             loop.at(cluster.delay(), lambda: returned(built))
 
         def returned(built: bytearray) -> None:
@@ -123,14 +123,6 @@ class SimPeer:
 
     def close(self) -> None:
         self._closed = True
-
-
-def _with_bytes(response: Any) -> Any:
-    for topic in getattr(response, "responses", ()):
-        for data in topic.partitions:
-            if isinstance(data.records, FileSlice):
-                data.records = data.records.read()
-    return response
 
 
 class SimBroker:

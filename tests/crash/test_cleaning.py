@@ -13,14 +13,14 @@ import pytest
 from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
-from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.records.control import ControlType
 from protocol.records.record import Record
-from storage.append_origin import AppendOrigin
 from storage.cleaner.cleaning import clean_here, request_for
 from storage.waits import at_once
 from tests.support.committed_records import committed_records
 from tests.support.crash_lab import LOG_DIR, TOPIC_ID, TP, started
 from tests.support.faulty_filesystem import FaultyFileSystem
+from tests.support.log_builder import end_transaction
 from tests.support.manual_clock import ManualClock
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
@@ -103,17 +103,7 @@ class History:
 
     def _end(self) -> None:
         kind = self.random.choice((ControlType.ABORT, ControlType.COMMIT))
-        marker = build_end_transaction_marker(
-            kind,
-            producer_id=TRANSACTIONAL,
-            producer_epoch=0,
-            coordinator_epoch=0,
-            timestamp=self.clock.wall_ms(),
-        )
-        self.log.append_as_leader(
-            bytearray(marker), leader_epoch=0, origin=AppendOrigin.COORDINATOR
-        )
-        self.log.update_high_watermark(self.log.log_end_offset)
+        end_transaction(self.log, self.clock, TRANSACTIONAL, kind)
         if kind is ControlType.COMMIT:
             self.committed |= self._open
         self._open = {}

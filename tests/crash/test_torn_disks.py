@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from config.topic_config import TopicConfig
-from tests.support.crash_lab import Expectation, Truth, Workload, started, verify
+from tests.support.crash_lab import Expectation, Truth, Workload, verify, verify_again
 from tests.support.crash_seeds import draw_states, wanted_states
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
@@ -122,8 +122,6 @@ def run(scenario: str, seed: int, states: int) -> int:
 
 def crash_again(fs: RecordingFileSystem, truth: Truth, work: Workload, random: Random) -> int:
     """Power goes while the log is being recovered: the next start finds the same (S-REC-10)."""
-    started(fs, work.clock, work.config)
-    loss = PowerLoss(fs)
     expected = Expectation(
         lines=(truth.line,),
         flushed=truth.end,
@@ -131,10 +129,7 @@ def crash_again(fs: RecordingFileSystem, truth: Truth, work: Workload, random: R
         promised_start=truth.promised_start,
         end=truth.end,
     )
-    for _ in range(2):
-        at = random.randint(0, loss.last)
-        verify(loss.state(at, random), expected, work.config, work.clock)
-    return 2
+    return verify_again(fs, expected, work.config, work.clock, random)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -9,17 +9,13 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from broker.api.fetch import FetchHandler
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.cluster.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from broker.cluster.image_delta import first_delta, topic_delta
 from broker.deadlines import Deadlines
 from broker.peers.peer import PeerError
-from broker.quotas.quotas import Quotas
-from broker.replication.batch_looker import BatchLooker
 from broker.replication.delayed_produce import Awaited, DelayedProduce
 from broker.replication.delta_application import apply_delta
-from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.fetching.replica_fetchers import ReplicaFetchers
 from broker.replication.fetching.settings import FetchingSettings
@@ -41,7 +37,7 @@ from protocol.types import TopicPartition
 from storage.log.looking import look_here
 from storage.log.results import FetchIsolation
 from storage.waits import Signal
-from tests.support.broker_bench import context, with_bytes
+from tests.support.broker_bench import context, fetch_handler, with_bytes
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.stepping import Loop, Task
@@ -190,14 +186,8 @@ class SimBroker:
             may_join=lambda broker: self.image.broker(broker) is not None,
             alter_isr=self.keeper.send,
         )
-        self._fetch = FetchHandler(
-            self.replicas,
-            FetchSessionCache(loop, 100, random=Random(loop.random.random())),
-            57_671_680,
-            converter=DownConverter(BatchLooker(), self.replicas.storage_failed),
-            clock=loop,
-            quotas=Quotas(loop),
-        )
+        sessions = FetchSessionCache(loop, 100, random=Random(loop.random.random()))
+        self._fetch = fetch_handler(self.replicas, sessions, loop)
         self._list = ListOffsetsHandler(self.replicas, look_here)
         self.start(self.deadlines.run())
         self.start(self.keeper.run())

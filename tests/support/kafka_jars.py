@@ -74,6 +74,15 @@ def compaction_tester_jars() -> str:
     return fetched("kafka-compaction-tester", PROJECTS / "compaction_tester.xml")
 
 
+def kafka_command(version: str, heap: str, options: Sequence[str], properties: Path) -> list[str]:
+    """Return the words that start a broker; a short-lived JVM takes the shared classes."""
+    shared = shared_classes(version) if options == SHORT_LIVED else ()
+    return [
+        *("java", f"-Xmx{heap}", f"-Xms{heap}", *LOGGING, *options, *shared),
+        *("-cp", kafka_jars(version), "kafka.Kafka", str(properties)),
+    ]
+
+
 def java(
     main: str,
     *args: str,

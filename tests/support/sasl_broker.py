@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from protocol.sasl.scram import ScramMechanism, salted_password
+from protocol.api_keys import ApiKey
+from protocol.sasl.scram import ScramMechanism
 from tests.support.broker_process import BrokerProcess
 from tests.support.certificates import write_files
+from tests.support.sasl_client import upsertion
 from tests.support.tokens import jwk, signed
 from tests.support.wire_client import WireClient
 
@@ -137,27 +139,10 @@ class SaslBrokers:
 
 def set_passwords(port: int, user: str, password: str) -> None:
     """Set a user's password for both mechanisms of SCRAM, over a listener that lets all in."""
-    from protocol.api_keys import ApiKey
-    from protocol.messages.alter_user_scram_credentials import (
-        AlterUserScramCredentialsRequest,
-        ScramCredentialUpsertion,
-    )
-
     with WireClient(port) as client:
         for mechanism in ScramMechanism:
-            salted = salted_password(mechanism, password, b"salt", 4096)
-            one = ScramCredentialUpsertion(
-                name=user,
-                mechanism=mechanism.wire_id,
-                iterations=4096,
-                salt=b"salt",
-                salted_password=salted,
-            )
-            answer = client.call(
-                ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-                0,
-                AlterUserScramCredentialsRequest(deletions=[], upsertions=[one]),
-            )
+            request = upsertion(user, password, mechanism)
+            answer = client.call(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, request)
             assert [result.error_code for result in answer.results] == [0]
 
 

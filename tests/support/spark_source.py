@@ -1,8 +1,7 @@
 """What tests of `format("pykafkalog")` need: a session, topics, when the files tell of them."""
 
-import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
@@ -47,14 +46,6 @@ def create(broker: BrokerProcess, name: str, partitions: int = 1, **config: str)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     new = NewTopic(name, partitions, config={key.replace("_", "."): v for key, v in config.items()})
     admin.create_topics([new])[name].result(15)
-
-
-def wait_until(is_so: Callable[[], Any], seconds: float = 60) -> None:
-    """Wait for a condition."""
-    limit = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < limit
-        time.sleep(0.1)
 
 
 def checkpointed(broker: BrokerProcess, ends: Mapping[TopicPartition, int]) -> bool:

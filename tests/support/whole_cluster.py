@@ -29,7 +29,7 @@ from tests.support.memory_transport import MemoryNetwork
 from tests.support.memory_zookeeper import MemoryTree, MemoryZooKeeper
 from tests.support.produce_requests import one_batch
 from tests.support.virtual_time import Timeline
-from tests.support.whole_broker import WholeBroker, dotted
+from tests.support.whole_broker import WholeBroker, dotted, run_in_nursery
 
 SESSION_S: Final = 6
 PATIENCE_S: Final = 120.0
@@ -188,22 +188,12 @@ def whole_cluster(
     def decorate(test: Callable[[WholeCluster], Awaitable[None]]) -> Callable[[], None]:
         @functools.wraps(test)
         def run() -> None:
-            timeline = Timeline()
-            failures: list[Exception] = []
+            async def main(timeline: Timeline, nursery: trio.Nursery) -> None:
+                cluster = WholeCluster(timeline, nursery, count, dotted(settings))
+                await cluster.start()
+                await test(cluster)
 
-            async def main() -> None:
-                async with trio.open_nursery() as nursery:
-                    cluster = WholeCluster(timeline, nursery, count, dotted(settings))
-                    try:
-                        await cluster.start()
-                        await test(cluster)
-                    except Exception as error:  # noqa: BLE001 - raised below, not in a group
-                        failures.append(error)
-                    nursery.cancel_scope.cancel()
-
-            trio.run(main, clock=timeline)
-            if failures:
-                raise failures[0]
+            run_in_nursery(main)
 
         del run.__wrapped__  # type: ignore[attr-defined] # pytest takes its parameter for a fixture
         return run

@@ -16,7 +16,7 @@ from typing import Final
 from tests.support.cluster.jumping_clock import set_clock
 from tests.support.cluster.view import ClusterView, view_of
 from tests.support.installation import CHECKOUT, under_test
-from tests.support.kafka_jars import LOGGING, SHORT_LIVED, kafka_jars, shared_classes
+from tests.support.kafka_jars import SHORT_LIVED, kafka_command
 from tests.support.ports import free_port
 from tests.support.server_process import STOP_TIMEOUT_S, ServerProcess
 from tests.support.waiting import wait_until
@@ -236,17 +236,8 @@ class Member(ServerProcess):
 
     def _command(self, properties: Path) -> tuple[list[str], dict[str, str], Path]:
         if self.kind is Kind.KAFKA:
-            shared = shared_classes(CLUSTER_KAFKA) if self.java_options == SHORT_LIVED else ()
-            words = [
-                *(
-                    "java",
-                    f"-Xmx{self.heap}",
-                    f"-Xms{self.heap}",
-                    "-Djava.net.preferIPv4Stack=true",
-                ),
-                *(*LOGGING, OLD_LOGGING, *self.java_options, *shared),
-                *("-cp", kafka_jars(CLUSTER_KAFKA), "kafka.Kafka", str(properties)),
-            ]
+            java, *words = kafka_command(CLUSTER_KAFKA, self.heap, self.java_options, properties)
+            words = [java, "-Djava.net.preferIPv4Stack=true", OLD_LOGGING, *words]
             return words, dict(os.environ), self.place.directory
         installation = under_test() if self.command is None else CHECKOUT
         if self.command is None:

@@ -7,7 +7,7 @@ anything. Then it goes away, in one of three ways, or stays. After all of them
 
 * nothing was logged as an error or with a traceback;
 * the good client was answered every time;
-* nothing is under way any more, and no connection is open but the good one;
+* no handshake is under way any more, and only the connection of the good client is open;
 * memory did not grow by more than `MOST_BYTES`.
 """
 
@@ -42,7 +42,7 @@ _BOUNDS: Final = HandshakeBounds(most=32, most_of_address=24, longest_s=5)
 
 @dataclass
 class HandshakeResult:
-    """What became of a chunk."""
+    """The result of a chunk."""
 
     clients: int = 0
     succeeded: int = 0
@@ -121,7 +121,7 @@ def _leave(net: TlsNet, stream: Stream, random: Random) -> None:
 
 
 async def _one(net: TlsNet, port: int, random: Random) -> Stream:
-    """One client: begins a handshake, and goes on as it was drawn."""
+    """Begin a handshake, and continue it in the way that is drawn; return the client's stream."""
     below = net.below.connect(port)
     kind = random.randrange(10)
     if kind == 0:
@@ -155,7 +155,7 @@ async def _one(net: TlsNet, port: int, random: Random) -> Stream:
 
 
 def _flight(end: TlsStream) -> bytes:
-    """What the client would say now."""
+    """Return the bytes that the client would send now."""
     with suppress(ssl.SSLError):
         end.advance()
     return end._outgoing.read()

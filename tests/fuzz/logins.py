@@ -1,12 +1,12 @@
-"""Attempts to log in, from a seed: right ones, and what can be wrong with them at every step.
+"""Attempts to log in, from a seed: right ones, and wrong ones at every step.
 
-An attempt is what a client does on one connection: a plan of frames that would log it in, to which
-some harm is done. The plans are all mechanisms, with and without headers, and users, wrong
+An attempt is the work of a client on one connection: a plan of frames that would log it in, to
+which some harm is done. The plans are all mechanisms, with and without headers, and users, wrong
 passwords and strangers. The harm is a message or a frame with bytes changed, said twice, left out,
 from an earlier attempt, another request in its place, or the client's leaving. Then it asks for
 metadata. Whatever it did:
 
-* it is served only if it sent what proves who it is, whole: the password, the signature that its
+* it is served only if it sent a whole proof of its name: the password, the signature that its
   nonce and the server's ask for, the signed token;
 * an attempt without harm is served, if it is a right one;
 * a stranger is closed within the time that it has;
@@ -73,7 +73,7 @@ _HOSTS: Final = tuple(f"10.0.0.{n}" for n in range(1, 9))
 _PROOF: Final = re.compile(rb"p=([A-Za-z0-9+/]{20,}=*)")
 
 Messages = Generator[bytes, bytes | None, None]
-"""What a client says; it is sent the answers, or None where the last one was no answer."""
+"""The messages of a client. It gets the answers by `send`, and None in place of a bad answer."""
 
 
 class FileOfKeys:
@@ -86,12 +86,12 @@ class FileOfKeys:
 
 @dataclass(slots=True)
 class Evidence:
-    """What proves who a client is, in what it sent."""
+    """The bytes that a client sent, and those among them that prove its name."""
 
     first: bytes = b""
-    """Of SCRAM, what this client said first; empty: it does not know the password."""
+    """The first message of a client of SCRAM; empty if it does not know the password."""
     proof: bytes = b""
-    """And what its proof's text stands for."""
+    """The bytes of its proof, which it sends in Base64."""
     sent: bytearray = field(default_factory=bytearray)
 
     @property
@@ -113,7 +113,7 @@ def _decoded(text: bytes) -> bytes:
         return b""
 
 
-# ---- what is said
+# ---- messages
 
 
 def _plain(user: str, password: str) -> Messages:
@@ -158,7 +158,7 @@ def _bearer(which: str) -> Messages:
         yield b"\x01"
 
 
-# ---- what goes wrong
+# ---- harm
 
 _NASTY: Final = (b"\0", b"\xff", b",", b"=", b"\x01", b"n=bob", b"m=x,", b"\xc3\xa9", b"r=", b"a")
 
@@ -189,10 +189,10 @@ class _Attempt:
     mechanism: str
     who: str
     version: int
-    """Of SaslHandshake; after 0 messages have no headers."""
+    """The version of SaslHandshake; after version 0 messages have no headers."""
     harm: str
     at: int
-    """Before, or to, which frame the harm is done."""
+    """The number of the frame to which the harm is done, or before which."""
     host: str
 
     @property
@@ -228,7 +228,7 @@ def _messages(attempt: _Attempt, evidence: Evidence, rng: Random) -> Messages:
     return _scram(evidence, rng, ScramMechanism(attempt.mechanism), user, password)
 
 
-# ---- how it is done
+# ---- connections
 
 
 def _framed(data: bytes) -> bytes:
@@ -258,7 +258,7 @@ class _Connection:
         self._sent = 0
 
     async def log_in(self) -> None:
-        """Do it. Raises Harassed and OSError if the connection ends."""
+        """Log in. Raises Harassed and OSError if the connection ends."""
         attempt, rng = self._attempt, self._rng
         if rng.random() < 0.7:
             version = rng.choice((0, 3, 4))
@@ -297,7 +297,7 @@ class _Connection:
         return self._sent == self._attempt.at
 
     async def _exchange(self, frame: bytes) -> bytes:
-        """Send a frame, and return what comes back; harm is done first, if it is due."""
+        """Send a frame, harmed if that is due; return the answer."""
         rng, harm = self._rng, self._attempt.harm
         due, self._sent = self._is_due, self._sent + 1
         if due and harm == "leave":
@@ -409,7 +409,7 @@ class _Run(Watched):
             self._add("served without proof")
         if attempt.is_right and not served:
             self._add("a right login is not served")
-        if not ended and not evidence.is_complete:  # who is let in may be slow
+        if not ended and not evidence.is_complete:  # a client that is let in may be slow
             self._add("neither served nor closed")
         self._look(f"{self._where()} {attempt.text}")
 

@@ -1,5 +1,5 @@
 """An image that follows the watch, however many changes it hears of at once, is the image that a
-start would read; and what is led is what the image shows."""
+start would read; and the broker leads the partitions that the image shows."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Histories of compacted logs for differential tests: what a log holds, and how it is cleaned.
+"""Histories of compacted logs for differential tests: the batches of a log, and its cleanings.
 
     history = CompactionHistory(seed)
     writer = HistoryWriter(history, directory)
@@ -106,7 +106,7 @@ class Turn:
     exact_group: int
     """Set `segment.bytes` to the exact size of this many segments; 0 leaves it."""
     next_from_kafka: bool
-    """Whether the next turn goes on with the directory that Kafka cleaned, or with ours."""
+    """Whether the next turn takes the directory that Kafka cleaned, not ours."""
 
 
 class CompactionHistory:
@@ -171,7 +171,7 @@ class CompactionHistory:
 
 
 def _dated(turn: Turn, *, by_log: bool) -> dict[str, Any]:
-    """Return the arguments of a batch that say by whom it is dated."""
+    """Return the arguments of a batch for its kind of timestamps."""
     if by_log:
         return {"timestamp_type": TimestampType.LOG_APPEND_TIME, "log_append_time": turn.now_ms}
     return {"timestamp_type": TimestampType.CREATE_TIME, "log_append_time": None}

@@ -51,7 +51,7 @@ class FakeBroker:
         self._secure = secure
 
     def endpoint(self, host: str = "127.0.0.1", protocol: str = "PLAINTEXT") -> Listener:
-        """Where to dial."""
+        """Return the address to dial."""
         return Listener(name="PLAINTEXT", host=host, port=self.port, protocol=protocol)
 
     async def run(self, nursery: trio.Nursery) -> None:
@@ -116,7 +116,7 @@ async def fake_broker(
     versions: Mapping[int, tuple[int, int]] = EVERYTHING,
     secure: Callable[[Stream], Stream] = lambda stream: stream,
 ) -> AsyncIterator[FakeBroker]:
-    """Run a broker on 127.0.0.1. `secure` makes of an accepted stream what is spoken on."""
+    """Run a broker on 127.0.0.1. `secure` wraps an accepted stream, with TLS for example."""
     listener = Listener(name="PLAINTEXT", host="127.0.0.1", port=port, protocol="PLAINTEXT")
     listening = transport.listen(
         listener, backlog=10, send_buffer=SYSTEM_DEFAULT, receive_buffer=SYSTEM_DEFAULT

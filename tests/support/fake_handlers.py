@@ -98,7 +98,7 @@ class Harness:
         self.clients: list[AsyncClient] = []
         self._connect = connect
         self.shake: Callable[[Any], Awaitable[None]] | None = None
-        """What clients do first."""
+        """Called with the stream of each client first."""
 
     async def connect(self) -> "AsyncClient":
         await trio.lowlevel.checkpoint()  # lets the server accept, since the backlog is small

@@ -38,7 +38,7 @@ def scram_messages(
     by_token: bool = False,
     change: Callable[[bytes], bytes] = lambda message: message,
 ) -> Iterator[bytes]:
-    """Yield what a client says; `send` it the server's answers. Asserts the server's signature.
+    """Yield the messages of a client; `send` it the answers. Asserts the server's signature.
 
     `change` is applied to the last message.
     """

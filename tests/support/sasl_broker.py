@@ -1,4 +1,4 @@
-"""A real broker with a listener that authenticates, and how each client library is told of it.
+"""A real broker with a listener that authenticates, and the settings of each client library.
 
 The users have the same password everywhere. Signed tokens are verified by a file of keys.
 """
@@ -24,7 +24,7 @@ USER: Final = "alice"
 PASSWORD: Final = 'alice-"secret", = \\ ü'
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 PASSWORDS: Final = MECHANISMS[:3]
-"""Those that have passwords."""
+"""The mechanisms that have passwords."""
 WAYS: Final = tuple(
     (protocol, mechanism) for protocol in ("SASL_PLAINTEXT", "SASL_SSL") for mechanism in MECHANISMS
 )
@@ -87,16 +87,16 @@ class SaslBroker:
 
     process: BrokerProcess
     bootstrap: str
-    """Of the listener that authenticates."""
+    """The address of the listener that authenticates."""
     plaintext: str
-    """Of the one that does not."""
+    """The address of the other listener."""
     protocol: str
     authority: str
     """Path of the certificate that clients trust, with SASL_SSL."""
 
     @property
     def port(self) -> int:
-        """Of the listener that authenticates."""
+        """The port of the listener that authenticates."""
         return int(self.bootstrap.rpartition(":")[2])
 
 
@@ -146,7 +146,7 @@ def set_passwords(port: int, user: str, password: str) -> None:
             assert [result.error_code for result in answer.results] == [0]
 
 
-# ---- how clients are told
+# ---- settings of clients
 
 
 def librdkafka_settings(

@@ -73,7 +73,7 @@ class Scheduler(Timers):
         self._raise()
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, and what is due happen."""
+        """Let time pass; things that are due happen."""
         until = self.now + seconds
         self.settle()
         while self._move_until(until):

@@ -152,9 +152,9 @@ class TreeSession:
     def __init__(self, tree: SharedTree) -> None:
         self.tree = tree
         self.cut_off = False
-        """Whether nothing reaches the tree; watches are told later."""
+        """Whether nothing reaches the tree; watches hear of changes later."""
         self.lose_answers = 0
-        """How many of the next writes are made, but not answered."""
+        """The number of next writes that are made, but not answered."""
         self._watchers: list[tuple[str, Watcher]] = []
         self._untold: list[NodeEvent] = []
         self._life = 0
@@ -179,7 +179,7 @@ class TreeSession:
         self.tell(untold)
 
     def expire(self) -> None:
-        """The session ends, with its nodes and what is under way; a new one takes its place."""
+        """End the session, its nodes and its requests under way; a new one takes its place."""
         self._life += 1
         self.tree.end(self)
 

@@ -1,4 +1,4 @@
-"""What tests of `format("pykafkalog")` need: a session, topics, when the files tell of them."""
+"""A session and topics for tests of `format("pykafkalog")`, and the progress of checkpoints."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,13 +19,13 @@ SETTINGS: Final = {
     "log.segment.delete.delay.ms": "100",
     "log.retention.check.interval.ms": "300",
 }
-"""Of a broker whose checkpoints and cleanings come soon."""
+"""Settings of a broker whose checkpoints and cleanings come soon."""
 
 
 def source_session() -> SparkSession:
     """The session with the kafka source and with ours: the running one, if there is one.
 
-    Whoever starts a session with other settings ends it (`pipeline.session`).
+    A test that starts a session with other settings ends it (`pipeline.session`).
     """
     session = start_session(
         "tests",

@@ -39,7 +39,7 @@ class Task:
         except StopIteration as end:
             self.dead = True
             self.done(end.value, None)
-        except Exception as failure:  # noqa: BLE001 - whatever it is, it is for who waits
+        except Exception as failure:  # noqa: BLE001 - it belongs to the one that waits
             self.dead = True
             self.done(None, failure)
         else:

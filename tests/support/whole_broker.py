@@ -79,7 +79,7 @@ class WholeBroker:
         self.states: list[BrokerState] = []
         """Each state that its servers have entered."""
         self.host = HOST
-        """Where it listens."""
+        """The host of its listeners."""
         self.open_tree: Callable[[Any], Work[Any]] | None = None
         """Opens the tree of the cluster that it is a member of."""
         self._nursery = nursery

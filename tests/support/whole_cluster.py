@@ -103,10 +103,10 @@ class WholeCluster:
         await self[broker_id].start()
         self.dead.discard(broker_id)
 
-    # ---- what it is like
+    # ---- its state
 
     def images(self) -> dict[int, MetadataImage]:
-        """What each broker that lives knows."""
+        """Return the image of each broker that lives."""
         return {
             broker_id: broker.server.components.image
             for broker_id, broker in self.brokers.items()
@@ -135,7 +135,7 @@ class WholeCluster:
         await self.until(is_whole)
 
     def controller(self) -> int:
-        """The controller, as all that live say."""
+        """Return the controller, which all live brokers must name."""
         [found] = {image.controller_id for image in self.images().values()}
         return found
 
@@ -174,7 +174,7 @@ class WholeCluster:
         return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
     def log_end(self, broker_id: int, topic: str, index: int) -> int:
-        """Where the log of a replica ends."""
+        """Return the end offset of a replica's log."""
         partition = self[broker_id].server.components.replica_manager.find((topic, index))
         assert partition is not None
         return partition.log.log_end_offset

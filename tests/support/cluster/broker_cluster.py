@@ -170,15 +170,15 @@ class BrokerCluster(ForWith):
         self.disks.clear()
         self._turn.close()
 
-    # ---- what it is like
+    # ---- its state
 
     def views(self) -> dict[int, ClusterView]:
-        """What each running broker tells; without those that do not answer."""
+        """Return the view of each running broker that answers."""
         told = {member.broker_id: member.view() for member in self.running}
         return {broker_id: view for broker_id, view in told.items() if view is not None}
 
     def view(self) -> ClusterView:
-        """What a broker tells that answers. Raises AssertionError when none does."""
+        """Return the view of a broker that answers. Raises AssertionError if none does."""
         for member in self.running:
             told = member.view()
             if told is not None:
@@ -192,7 +192,7 @@ class BrokerCluster(ForWith):
         *,
         what: str = "what was waited for",
     ) -> float:
-        """Wait until it holds in what every running broker tells; return the seconds it took."""
+        """Wait until it holds in the view of every running broker; return the seconds it took."""
         began = time.monotonic()
         while time.monotonic() - began < patience_s:
             told = self.views()
@@ -269,7 +269,7 @@ class BrokerCluster(ForWith):
         self._ask_controller(lambda admin: admin.delete_topics([topic], operation_timeout=30))
 
     def _ask_controller(self, ask: Callable[[AdminClient], dict[str, Any]]) -> None:
-        """Ask until the broker that is asked is the controller: a client may know the last one."""
+        """Ask until the controller answers: a client may know the controller before it."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             admin = self.admin()

@@ -1,6 +1,6 @@
 """A log directory on a disk of its own that can be full: a tmpfs, which only root may mount.
 
-It is filled by making it as large as what lies on it, so that a full disk takes no memory.
+`fill` makes the disk as large as its content, so that a full disk takes no memory.
 """
 
 import os
@@ -27,7 +27,7 @@ def may_mount() -> bool:
 
 
 class Disk:
-    """Mounted at `path` until `close`, which leaves what lies on it in a plain directory."""
+    """Mounted at `path` until `close`, which leaves its content in a plain directory."""
 
     def __init__(self, path: Path, room_bytes: int = ROOM_BYTES) -> None:
         self.path = path

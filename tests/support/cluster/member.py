@@ -1,7 +1,7 @@
 """One broker of a cluster: a process of Apache Kafka 3.9 or of this project; the same settings.
 
 Id, ports and directory belong to the place in the cluster, not to the kind: a member that is
-replaced by one of the other kind goes on where that stopped.
+replaced by one of the other kind continues its work.
 """
 
 import os
@@ -34,7 +34,7 @@ CLIENTS, BROKERS = "CLIENTS", "BROKERS"
 
 
 class Kind(Enum):
-    """Whose broker it is."""
+    """The project that a broker is of."""
 
     KAFKA = "kafka"
     OURS = "ours"
@@ -47,15 +47,15 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What stays when the broker of a place is replaced."""
+    """The things that stay when the broker of a place is replaced."""
 
     broker_id: int
     directory: Path
     client_port: int
     internal_port: int
-    """Where its listener for brokers is bound."""
+    """The port of its listener for brokers."""
     advertised_port: int
-    """Where other brokers reach that listener: the same, or a proxy's."""
+    """The port by which other brokers reach that listener: the same, or a proxy's."""
     zookeeper: str
     """`zookeeper.connect`, perhaps through a proxy."""
     cluster_settings: Mapping[str, str]
@@ -226,7 +226,7 @@ class Member(ServerProcess):
         """Have its wall clock be so far ahead, or behind if below 0."""
         set_clock(self.place.directory, offset_ms)
 
-    # ---- what it tells
+    # ---- its view
 
     def view(self, timeout_s: float = 5) -> ClusterView | None:
         """The cluster as it sees it; None if it does not answer."""

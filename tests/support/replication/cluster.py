@@ -1,7 +1,7 @@
 """Three brokers that replicate partitions: real logs, partitions, fetchers and handlers.
 
-What is not real: the network (`SimPeer`: delays, links that are cut), the controller (`controller`)
-and the clients. A broker can be killed; its disk keeps what was written.
+The network (`SimPeer`: delays, links that are cut), the controller (`controller`) and the clients
+are not real. A broker can be killed; its disk keeps what was written.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,11 +50,11 @@ SETTINGS = FetchingSettings(backoff_s=0.2, timeout_s=1.0, max_wait_ms=200)
 
 
 class Links:
-    """Which broker reaches which."""
+    """The links between brokers."""
 
     def __init__(self) -> None:
         self.cut: set[tuple[int, int]] = set()
-        """(from, to): what is sent that way is lost."""
+        """(from, to): bytes that are sent that way are lost."""
 
     def isolate(self, broker: int, others: Iterator[int] | list[int]) -> None:
         for other in others:
@@ -137,7 +137,7 @@ class SimBroker:
     # ------------------------------------------------------------------ life
 
     def begin(self) -> None:
-        """Start: open the logs; whom it follows the controller will say."""
+        """Start: open the logs. The controller will name the leaders."""
         loop = self.cluster.loop
         self.alive = True
         self.epoch += 1
@@ -221,7 +221,7 @@ class SimBroker:
         return await self.cluster.controller.alter(self, request)
 
     async def take(self, topic: TopicImage, live: tuple[int, ...]) -> None:
-        """Obey the controller: the topic as it is now, and who lives."""
+        """Obey the controller: take the topic as it is now, and the brokers that live."""
         for broker in self.cluster.brokers:
             if broker in live:
                 self.image.set_broker(BrokerImage(broker_id=broker, endpoints=()))
@@ -279,7 +279,7 @@ class SimBroker:
 
 
 class Cluster:
-    """The brokers, what is between them, and who decides."""
+    """The brokers, the links between them, and the controller."""
 
     def __init__(self, seed: int, *, brokers: int = 3, partitions: int = 2) -> None:
         from tests.support.replication.controller import SimController
@@ -295,7 +295,7 @@ class Cluster:
         self.controller = SimController(self, partitions)
 
     def delay(self) -> float:
-        """Of a message: mostly short, seldom long."""
+        """Return the delay of a message: mostly short, seldom long."""
         delay = 0.0005 + self.random.random() * 0.002
         if self.random.random() < self.slow:
             delay += self.random.random() * 2

@@ -1,7 +1,7 @@
-"""What the event loop does while a job of a log is in a thread harms neither of them.
+"""The event loop changes a log while a job of the log is in a thread; neither harms the other.
 
 A flush is interrupted before each of its lines by everything that may happen to a log. Afterwards
-the machine loses power: what lies below the recovery point is there. Then all is flushed, and power
+the machine loses power: all below the recovery point is there. Then all is flushed, and power
 is lost again: now everything has to be there, so no mark was lost either.
 """
 
@@ -34,7 +34,7 @@ def only_appended_to() -> Workload:
 
 
 def changed_in_every_way() -> Workload:
-    """Then a new leader epoch and another segment, too."""
+    """The same log with a new leader epoch and another segment."""
     work = only_appended_to()
     work.epoch += 1
     work.append()
@@ -47,7 +47,7 @@ WORKLOADS = {"appended to": only_appended_to, "changed": changed_in_every_way}
 
 
 def truncate_and_append(work: Workload) -> None:
-    """Back below what is being synced, and beyond it again."""
+    """Truncate below the bytes that are being synced, and append beyond them again."""
     end = work.log.log_end_offset
     work.truncate_at(work.truth.line[-2].base)
     while work.log.log_end_offset <= end:
@@ -108,7 +108,7 @@ INTERLOPERS: dict[str, Interloper] = {
 
 
 def lose_power(work: Workload) -> None:
-    """Nothing that was not synced is there; of names, those before the first that was not."""
+    """Cut the power: the synced contents are there, or these under all names, or everything."""
     loss = PowerLoss(work.fs)
     for state in (loss.lost(loss.last), loss.names(loss.last), loss.kept(loss.last)):
         verify(state, work.expectation(loss.last), work.config, work.clock)

@@ -13,14 +13,14 @@ import pytest
 from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
-from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.records.control import ControlType
 from protocol.records.record import Record
-from storage.append_origin import AppendOrigin
 from storage.cleaner.cleaning import clean_here, request_for
 from storage.waits import at_once
 from tests.support.committed_records import committed_records
 from tests.support.crash_lab import LOG_DIR, TOPIC_ID, TP, started
 from tests.support.faulty_filesystem import FaultyFileSystem
+from tests.support.log_builder import end_transaction
 from tests.support.manual_clock import ManualClock
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
@@ -40,7 +40,7 @@ Value = tuple[int, bytes | None]
 
 
 class History:
-    """A compacted log in the making, and what of it was committed."""
+    """A compacted log in the making, and its committed records."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -103,23 +103,13 @@ class History:
 
     def _end(self) -> None:
         kind = self.random.choice((ControlType.ABORT, ControlType.COMMIT))
-        marker = build_end_transaction_marker(
-            kind,
-            producer_id=TRANSACTIONAL,
-            producer_epoch=0,
-            coordinator_epoch=0,
-            timestamp=self.clock.wall_ms(),
-        )
-        self.log.append_as_leader(
-            bytearray(marker), leader_epoch=0, origin=AppendOrigin.COORDINATOR
-        )
-        self.log.update_high_watermark(self.log.log_end_offset)
+        end_transaction(self.log, self.clock, TRANSACTIONAL, kind)
         if kind is ControlType.COMMIT:
             self.committed |= self._open
         self._open = {}
 
     def clean(self, first_dirty: int, *, map_bytes: int = 24 * 1000) -> int:
-        """Up to the active segment; where the next cleaning begins."""
+        """Clean up to the active segment; return the offset where the next cleaning begins."""
         request = request_for(
             self.log,
             first_dirty,
@@ -130,7 +120,7 @@ class History:
         return clean_here(self.log, request, step_bytes=400).end_offset
 
     def clean_noted(self, first_dirty: int, **how: int) -> tuple[int, "Phase"]:
-        """`clean`, with what is true while it goes on."""
+        """Clean; return the phase as well, with all that is true during it."""
         begin = self.fs.now
         dirty = self.clean(first_dirty, **how)
         at_once(self.log.flush())
@@ -154,7 +144,7 @@ class Phase:
 
 
 def check(fs: FaultyFileSystem, clock: ManualClock, phase: Phase, *, again: bool) -> None:
-    """Start there, and look; `again`: clean it, and look."""
+    """Start on the disk and check the log; with `again`, clean it and check it once more."""
     manager = started(fs, clock, CONFIG)
     log = manager.get_or_create_log(TP, TOPIC_ID, CONFIG)
     log.update_high_watermark(log.log_end_offset)
@@ -195,7 +185,7 @@ def last_values(records: list[Record]) -> dict[bytes, Value]:
 
 
 def check_all(history: History, phases: list[Phase], *, every: int, again: bool = True) -> int:
-    """At each operation: killed there, or without power; how many states."""
+    """Check a kill or a power loss at each operation; return the number of checked states."""
     loss, random, checked = PowerLoss(history.fs), Random(1), 0
     for phase in phases:
         for at in range(phase.begin, phase.end):
@@ -227,6 +217,8 @@ def test_s_cmp_9_a_crash_at_any_operation_loses_nothing_that_lives() -> None:
 @pytest.mark.crash
 @pytest.mark.parametrize("map_bytes", [24 * 4, 24 * 1000], ids=["full map", "large map"])
 @pytest.mark.parametrize("seed", range(10, 18))
-def test_s_cmp_9_and_so_it_is_for_many_histories(seed: int, map_bytes: int) -> None:
+def test_s_cmp_9_a_crash_loses_nothing_that_lives_in_many_histories(
+    seed: int, map_bytes: int
+) -> None:
     history, phases = cleaned_twice(seed, map_bytes)
     assert check_all(history, phases, every=2) > 100

@@ -6,14 +6,15 @@ records fails half-way. Neither may be more than the loss of that directory (S-R
 Needs the right to mount; skipped where there is none.
 """
 
-import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.support.broker_process import BrokerProcess
+from tests.support.cluster.disk import Disk, may_mount
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 admin = pytest.importorskip("confluent_kafka.admin")
@@ -24,21 +25,12 @@ STORAGE_ERROR = confluent_kafka.KafkaError.KAFKA_STORAGE_ERROR
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Where 8 MB are mounted."""
-    where = tmp_path / "small"
-    where.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(where)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    except OSError as error:
-        pytest.skip(f"cannot mount a tmpfs: {error}")
-    if done.returncode:
-        pytest.skip(f"cannot mount a tmpfs: {done.stderr.strip()}")
-    try:
-        yield where
-    finally:
-        subprocess.run(["umount", "-l", str(where)], timeout=20, check=True)
+def small_disk(tmp_path: Path) -> Iterator[Disk]:
+    """A disk of 8 MB."""
+    if not may_mount():
+        pytest.skip("cannot mount a tmpfs")
+    with closing(Disk(tmp_path / "small", 8 << 20)) as disk:
+        yield disk
 
 
 def create(bootstrap: str, name: str, partitions: int, **config: str) -> None:
@@ -109,12 +101,12 @@ def partition_in(log_dir: Path, topic: str) -> int:
 )
 def test_s_rec_11_a_full_disk_costs_its_directory_only(tmp_path, small_disk, size, index_interval):
     large = tmp_path / "large"
-    broker = BrokerProcess(tmp_path, {"log.dirs": f"{large},{small_disk}"})
+    broker = BrokerProcess(tmp_path, {"log.dirs": f"{large},{small_disk.path}"})
     with broker:
         create(broker.bootstrap, "t", 2, index_interval_bytes=index_interval)
-        bad, good = partition_in(small_disk, "t"), partition_in(large, "t")
+        bad, good = partition_in(small_disk.path, "t"), partition_in(large, "t")
         client = producer(broker.bootstrap)
-        kept = _fill(client, bad, size, small_disk)
+        kept = _fill(client, bad, size, small_disk.path)
         code, _ = send(client, "t", good, b"still served")
         assert code is None
         # For good, not only while it is full.
@@ -156,13 +148,13 @@ def _used(disk: Path) -> int:
     return sum(path.stat().st_blocks * 512 for path in disk.rglob("*"))
 
 
-def _grow(disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], timeout=20, check=True)
-    (disk / "filler").unlink(missing_ok=True)
+def _grow(disk: Disk) -> None:
+    disk.give_room()
+    (disk.path / "filler").unlink(missing_ok=True)
 
 
 def test_s_rec_11_without_a_directory_left_the_broker_ends(tmp_path, small_disk):
-    broker = BrokerProcess(tmp_path, {"log.dirs": str(small_disk)})
+    broker = BrokerProcess(tmp_path, {"log.dirs": str(small_disk.path)})
     broker.start()
     try:
         create(broker.bootstrap, "t", 1)

@@ -1,9 +1,9 @@
 """kill -9 again and again under load: nothing acknowledged is lost or doubled, order is kept.
 
-The process dies, the page cache does not: this is about what the broker does with files that it
-left in the middle of anything, and about clients that retry over a restart. An idempotent producer
-writes numbers to several partitions of small segments, another client commits offsets; the broker
-is killed at random moments and started again on the same directory and port.
+The process dies, the page cache does not: the test is about files that the broker left in the
+middle of any work, and about clients that retry over a restart. An idempotent producer writes
+numbers to several partitions of small segments, another client commits offsets; the broker is
+killed at random moments and started again on the same directory and port.
 
 KILL_ROUNDS sets the number of kills (25), KILL_SEED the moments.
 """
@@ -41,7 +41,7 @@ BROKER = {
 
 @dataclass
 class Acknowledged:
-    """What the broker has promised."""
+    """The promises of the broker."""
 
     records: dict[int, dict[int, int]] = field(
         default_factory=lambda: {partition: {} for partition in range(PARTITIONS)}
@@ -52,7 +52,7 @@ class Acknowledged:
 
 
 class NumberProducer(threading.Thread):
-    """Sends 0, 1, 2, … to each partition until it is told to stop."""
+    """Sends 0, 1, 2, … to each partition until `stopping` is set."""
 
     def __init__(self, bootstrap: str, told: Acknowledged) -> None:
         super().__init__(name="numbers", daemon=True)
@@ -110,7 +110,7 @@ class NumberProducer(threading.Thread):
 
 
 class Committer(threading.Thread):
-    """Commits 1, 2, 3, … for one partition; remembers what was acknowledged."""
+    """Commits 1, 2, 3, …, each for the next partition; remembers the acknowledged ones."""
 
     def __init__(self, bootstrap: str, told: Acknowledged) -> None:
         super().__init__(name="committer", daemon=True)

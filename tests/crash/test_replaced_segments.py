@@ -52,7 +52,7 @@ def append(work: Workload) -> None:
 
 
 def last_of_each(base_offset: int) -> bool:
-    """As compaction: the newest record of a key stays."""
+    """Keep the newest record of a key, as compaction does."""
     return base_offset % BATCHES == BATCHES - 1
 
 
@@ -65,7 +65,7 @@ PLANS: dict[str, tuple[int, Keep]] = {
     "compacted into one": (1, last_of_each),
     "compacted into two": (2, last_of_each),
 }
-"""How many new segments there are, and what stays."""
+"""The number of new segments, and the batches that stay."""
 
 
 def replaced(pieces: int, keep: Keep, old: slice) -> tuple[Workload, int, tuple[Sent, ...]]:
@@ -141,7 +141,7 @@ def test_s_rec_2_a_replacement_is_finished_or_undone(name: str, old: slice) -> N
 
 @pytest.mark.crash
 @pytest.mark.parametrize("name", PLANS)
-def test_s_rec_2_and_so_it_is_when_the_start_is_interrupted(name: str) -> None:
+def test_s_rec_2_an_interrupted_start_finishes_or_undoes_it_too(name: str) -> None:
     work, begin, before = replaced(*PLANS[name], slice(0, 4))
     work.flush()
     assert check_all(work, begin, before, again=True) > 500

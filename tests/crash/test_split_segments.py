@@ -31,10 +31,10 @@ from tests.support.crash_lab import (
     TP,
     Expectation,
     Sent,
-    Truth,
     replayed,
     started,
     verify,
+    verify_again,
 )
 from tests.support.crash_seeds import draw_states, wanted_states
 from tests.support.faulty_filesystem import FaultyFileSystem
@@ -181,22 +181,13 @@ def run(seed: int, states: int) -> int:
             truth = verify(state, made.expectation, made.config, made.clock)
             tried += 1
             if number % 3 == 0:
-                tried += crash_again(again, truth, made, random)
+                # A split is finished, or done once more, when the power goes again.
+                expected = replace(made.expectation, start=truth.start)
+                tried += verify_again(again, expected, made.config, made.clock, random)
         except Exception as error:
             error.add_note(f"CRASH_SEED={seed} split, state {number} ({kind} at {at})")
             raise
     return tried
-
-
-def crash_again(fs: RecordingFileSystem, truth: Truth, made: Overflown, random: Random) -> int:
-    """Power goes while a split is finished, or done once more (S-REC-10)."""
-    started(fs, made.clock, made.config)
-    loss = PowerLoss(fs)
-    expected = replace(made.expectation, start=truth.start)
-    for _ in range(2):
-        state = loss.state(random.randint(0, loss.last), random)
-        verify(state, expected, made.config, made.clock)
-    return 2
 
 
 def test_a_power_loss_in_the_middle_of_a_split_loses_nothing():

@@ -1,4 +1,4 @@
-"""Power losses: whatever part of the unsynced work is on the disk, the log is a prefix of itself.
+"""Power losses: the log is a prefix of itself, whatever part of the unsynced work is on the disk.
 
 Each scenario lets a partition work on a recorded disk (`tests.support.crash_lab`) and opens it as
 it may look after a power loss at any operation (`tests.support.recording_filesystem`); some of
@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from config.topic_config import TopicConfig
-from tests.support.crash_lab import Expectation, Truth, Workload, started, verify
+from tests.support.crash_lab import Expectation, Truth, Workload, verify, verify_again
 from tests.support.crash_seeds import draw_states, wanted_states
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
@@ -122,8 +122,6 @@ def run(scenario: str, seed: int, states: int) -> int:
 
 def crash_again(fs: RecordingFileSystem, truth: Truth, work: Workload, random: Random) -> int:
     """Power goes while the log is being recovered: the next start finds the same (S-REC-10)."""
-    started(fs, work.clock, work.config)
-    loss = PowerLoss(fs)
     expected = Expectation(
         lines=(truth.line,),
         flushed=truth.end,
@@ -131,10 +129,7 @@ def crash_again(fs: RecordingFileSystem, truth: Truth, work: Workload, random: R
         promised_start=truth.promised_start,
         end=truth.end,
     )
-    for _ in range(2):
-        at = random.randint(0, loss.last)
-        verify(loss.state(at, random), expected, work.config, work.clock)
-    return 2
+    return verify_again(fs, expected, work.config, work.clock, random)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -149,7 +144,7 @@ SMALL = TopicConfig(segment_index_bytes=4096)
 def at_every_moment(work: Workload, action: Callable[[], object]) -> None:
     """The process dies, or the power goes, before, between and after all operations of an action.
 
-    Nothing is drawn here: all that was done is on the disk, or only what was synced, or that and
+    Nothing is drawn here: everything is on the disk, or only the synced contents, or these under
     all names.
     """
     begin = work.fs.now
@@ -170,7 +165,7 @@ def test_s_roll_3_an_empty_segment_begun_again_is_never_gone():
     work.retention()
     work.flush_rolled()
     assert (work.log.segments.base_offsets, work.log.size) == ([work.log.log_end_offset], 0)
-    # What a write that failed has left makes the roll do something.
+    # A failed write has left some bytes, so that the roll does something.
     work.log.segments.active.write(b"half a batch")
     at_every_moment(work, work.roll)
     at_every_moment(work, lambda: work.start_over_at(work.log.log_end_offset))

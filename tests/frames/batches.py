@@ -1,7 +1,7 @@
 """Record batches that only a broken or hostile client sends, most with a checksum that is right.
 
-What the checksum covers is believed by a broker that looks at nothing else, so it is made right
-again after the mutation, now and then left wrong. Compressed batches are mutated before they are
+A broker that checks the checksum alone believes everything that it covers. So most mutations are
+followed by a right checksum, and a few are not. Compressed batches are mutated before they are
 compressed as well as after.
 """
 
@@ -40,13 +40,13 @@ _LENGTHS: Final = (b"\xff\xff\xff\xff\x0f", b"\xfe\xff\xff\xff\x0f", b"\x01", b"
 
 
 def odd_records(rng: Random, now_ms: int) -> tuple[str, bytes]:
-    """What is odd about it, and what a Produce request may carry as its records."""
+    """Draw the records of a Produce request; return the name of their flaw, and the bytes."""
     what, mutation = rng.choice(_MUTATIONS)
     return what, mutation(rng, now_ms)
 
 
 def with_checksum(batch: bytes | bytearray) -> bytes:
-    """The same with the checksum of what it holds."""
+    """Return the batch with the right checksum."""
     data = bytearray(batch)
     if len(data) >= OVERHEAD:
         struct.pack_into(">I", data, _CRC, crc32c(bytes(data[_CRC_FROM:])))
@@ -99,7 +99,7 @@ def _body(rng: Random, now_ms: int) -> bytes:
 
 
 def _inside(rng: Random, now_ms: int) -> bytes:
-    """What is compressed is odd; the codec's frame is right."""
+    """The compressed records are odd; the codec's frame is right."""
     plain = bytearray(_batch(rng, now_ms, CompressionType.NONE))
     payload = bytearray(plain[OVERHEAD:])
     for _ in range(rng.choice((1, 1, 3))):
@@ -112,7 +112,7 @@ def _inside(rng: Random, now_ms: int) -> bytes:
 
 
 def _bomb(rng: Random, now_ms: int) -> bytes:
-    """Little that becomes much, of nothing that is a record."""
+    """A few bytes that inflate to millions, none of which is a record."""
     plain = bytearray(_batch(rng, now_ms, CompressionType.NONE))
     codec = rng.choice((CompressionType.GZIP, CompressionType.LZ4, CompressionType.ZSTD))
     struct.pack_into(">h", plain, 21, codec)
@@ -160,7 +160,7 @@ def _legacy(rng: Random, now_ms: int) -> bytes:
     old = [(at, now_ms, one[1], one[2]) for at, one in enumerate(_records(rng, now_ms))]
     data = bytearray(build_message_set(old, magic=magic, codec=codec))
     if rng.random() < 0.3:
-        # A wrapper whose checksum is right around what is not.
+        # The checksum of the wrapper is right, and its content is not.
         inner = compress(codec, bytes(data[:-1]) + b"\xff") if codec else bytes(data)
         offset = rng.choice((-1, 0, 2**63 - 1))
         return encode_message(magic, offset, now_ms, None, inner, rng.randrange(16))

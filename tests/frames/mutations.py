@@ -2,7 +2,7 @@
 
 A `Place` is one field of a request that was filled: it can be read and set in any request of the
 same shape. `odd_values` lists what to try there, `all_places` where. The message stays well formed,
-so that what is tried is the broker behind the codec, not the codec.
+so that it tries the broker behind the codec, not the codec.
 """
 
 import copy
@@ -18,10 +18,9 @@ ILLEGAL_NAME = "no topic's name/@"
 UNKNOWN = "unknown"
 LONG_NAME = "x" * 250
 """One letter more than a topic's name may have."""
-LONGEST_TEXT = "y" * 32_767
 SMALL = (-2, -1, 0, 1, 2, 5, 99)
 CODES = tuple(range(-6, 40))
-"""For one byte: what may stand for something, and its neighbours."""
+"""For one byte: numbers that may stand for something, and their neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +70,13 @@ def all_places(tree: Wire, request: Any, path: tuple[str | int, ...] = ()) -> It
 
 
 def odd_values(place: Place, request: Any) -> list[Any]:
-    """What to try at a place, instead of what is there."""
+    """Return the values to try at a place instead of its own."""
     now = place.get(request)
     return [value for value in every_odd_value(place, request) if not _same(value, now)]
 
 
 def every_odd_value(place: Place, request: Any) -> list[Any]:
-    """As `odd_values`, with what may be there already: as many for every valid request."""
+    """Return `odd_values` and those that are there already: as many for every valid request."""
     node, now = place.node, place.get(request)
     values: list[Any] = []
     if getattr(node, "nullable", False):
@@ -115,7 +114,7 @@ def every_odd_value(place: Place, request: Any) -> list[Any]:
 
 
 def _elements(node: Wire) -> Sequence[Any]:
-    """What to put into an array that was empty."""
+    """Return elements for an array that was empty."""
     if isinstance(node, Text):
         return ("", UNKNOWN)
     return (0, *number_ends(node.code)) if node.code else ()
@@ -138,16 +137,8 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def mutated(request: Any, changes: Sequence[tuple[Place, Any]]) -> Any:
-    """A copy of the request with these values."""
-    request = copy.deepcopy(request)
-    for place, value in changes:
-        place.set(request, value)
-    return request
-
-
 def random_changes(tree: Wire, request: Any, rng: Random, count: int) -> list[tuple[Place, Any]]:
-    """Some of all there are; in a request that is mutated in place by the caller."""
+    """Draw up to `count` changes, which the caller makes in the request itself."""
     places = list(all_places(tree, request))
     changes = []
     for place in rng.sample(places, min(count, len(places))):

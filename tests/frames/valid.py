@@ -20,7 +20,7 @@ K = ApiKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What exists, and what does not yet."""
+    """The names of things on the broker, and of things that do not exist yet."""
 
     topic: str
     """It has two partitions and some records."""
@@ -34,12 +34,12 @@ class Names:
     transactional_id: str = "transaction"
     producer_id: int = -1
     producer_epoch: int = -1
-    """Of the transactional id's owner."""
+    """The epoch of the transactional id's owner."""
     new_topic: str = "not-made-yet"
     timestamp_ms: int = 1_700_000_000_000
 
     def about(self, **changed: Any) -> "Names":
-        """The same with other things."""
+        """Return these names with some changed."""
         return replace(self, **changed)
 
 
@@ -52,7 +52,7 @@ def records(names: Names) -> bytes:
 Filler = Callable[[Names], Any]
 
 _SUBSCRIPTION: Final = b"\0\0\0\0\0\1\0\5topic\xff\xff\xff\xff"
-"""Of the consumer protocol, version 0."""
+"""A subscription of the consumer protocol, version 0."""
 
 _BY_NAME: Final[Mapping[str, Filler]] = {
     "acks": lambda n: -1,

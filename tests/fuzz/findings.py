@@ -1,4 +1,4 @@
-"""What may be wrong with an answer, and the same wrong thing counted once."""
+"""The flaws of answers; equal ones count as one."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _PLACE = re.compile(r'File "[^"]*?([^/"]+/[^/"]+\.py)", line (\d+), in (\S+)')
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One frame that did what no frame may do."""
+    """A flaw that one frame caused."""
 
     what: str
     """Its kind: traceback, server error, silence, long turn, memory, stopped, stall, lost."""
@@ -27,7 +27,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Findings:
-    """By signature."""
+    """The findings, by signature."""
 
     first: dict[tuple[str, str], Finding] = field(default_factory=dict)
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Findings:
         self.counts[key] = self.counts.get(key, 0) + count
 
     def merge(self, other: "Findings") -> None:
-        """With those of another part of the run."""
+        """Add the findings of another part of the run."""
         for key, finding in other.first.items():
             self.add(finding, other.counts[key])
 
@@ -47,7 +47,7 @@ class Findings:
         return bool(self.first)
 
     def lines(self) -> list[str]:
-        """For people, the most frequent first."""
+        """Return lines for people, the most frequent finding first."""
         lines = []
         for key, count in sorted(self.counts.items(), key=lambda item: -item[1]):
             one = self.first[key]
@@ -58,7 +58,7 @@ class Findings:
 
 
 def place_of(traceback: str) -> str:
-    """Where it was raised, and the last line: what makes two tracebacks the same."""
+    """Return the place of the error and its last line, by which two tracebacks are the same."""
     places = _PLACE.findall(traceback)
     last = traceback.strip().splitlines()[-1][:120] if traceback.strip() else ""
     here = ":".join(places[-1]) if places else traceback.strip().splitlines()[0][:120]

@@ -1,4 +1,4 @@
-"""What is sent: frames of every advertised API and version, drawn from a seed.
+"""The frames of the fuzzer: every advertised API and version, drawn from a seed.
 
 semantic   well-formed, with one to three fields at values that nobody expects there
 counts     well-formed, with one array or text as long as it may be
@@ -32,7 +32,7 @@ _NASTY: Final = (
     b"\x7f\xff\xff\xff\xff\xff\xff\xff",
 )
 COUNTS: Final = (*(100,) * 6, *(1_000,) * 3, 5_000)
-"""The greater the rarer: most of the time would go into them."""
+"""Great counts are rare, because most of the time would go into them."""
 TEXT_LENGTHS: Final = (249, 1_000, 32_767)
 BLOB_BYTES: Final = (1_000, 1_000_000)
 KINDS: Final = (
@@ -54,14 +54,14 @@ class Frame:
     version: int
     kind: str
     changes: tuple[tuple[str, str], ...]
-    """What was changed: field, value."""
+    """The changes: field, value."""
     data: bytes
     request: Any = None
-    """The message, where it is one."""
+    """The message, if the frame has one."""
 
     @property
     def may_be_silent(self) -> bool:
-        """Whether no answer may come at all: acks=0, or the frame goes on where it ends."""
+        """Whether no answer may come: acks=0, or the frame announces more bytes than it has."""
         if len(self.data) < 4 or struct.unpack_from(">i", self.data)[0] > len(self.data) - 4:
             return True
         return self.key is None or (
@@ -84,7 +84,7 @@ class FrameSource:
         self._targets = list(advertised_versions(advertised))
 
     def next(self, names: Names) -> Frame:
-        """Another one, about these things."""
+        """Return the next frame, about these things."""
         rng = self._rng
         kind = rng.choice(KINDS)
         if kind == "garbage":
@@ -172,7 +172,7 @@ class FrameSource:
 
 
 def _read(key: ApiKey, version: int, body: bytes) -> Any:
-    """What the broker will read, whatever comes after it; None when it cannot."""
+    """Return the request that the broker will read from the body; None if it cannot."""
     try:
         return request_codec(key, version).parse_at(body, memoryview(body), 0, len(body))[0]
     except ProtocolError:

@@ -7,7 +7,7 @@ anything. Then it goes away, in one of three ways, or stays. After all of them
 
 * nothing was logged as an error or with a traceback;
 * the good client was answered every time;
-* nothing is under way any more, and no connection is open but the good one;
+* no handshake is under way any more, and only the connection of the good client is open;
 * memory did not grow by more than `MOST_BYTES`.
 """
 
@@ -25,22 +25,24 @@ import trio.testing
 from broker.network.handshakes import HandshakeBounds
 from broker.world.tls_stream import TlsStream
 from broker.world.transport import Stream
-from tests.fuzz.watch import rss
+from tests.fuzz.watch import LogWatch, rss
 from tests.support.certificates import client_identity, expired
 from tests.support.connection_requests import HEARTBEAT, echo, heartbeat
 from tests.support.fake_handlers import Harness, running_server
 from tests.support.networks import MemoryNet
-from tests.support.tls_network import TlsNet, client_end, shake, tls_listeners
+from tests.support.tls_network import TlsNet, client_end, shake
 
 MOST_BYTES: Final = 100 << 20
 GOOD_EVERY: Final = 20
 _AUTHS: Final = ("none", "requested", "required")
 _STAYS: Final = 0.05
+_BOUNDS: Final = HandshakeBounds(most=32, most_of_address=24, longest_s=5)
+"""A chunk reaches them by its clients that stay."""
 
 
 @dataclass
 class HandshakeResult:
-    """What became of a chunk."""
+    """The result of a chunk."""
 
     clients: int = 0
     succeeded: int = 0
@@ -48,34 +50,13 @@ class HandshakeResult:
     findings: list[str] = field(default_factory=list)
 
 
-class _Errors(logging.Handler):
-    def __init__(self, findings: list[str]) -> None:
-        super().__init__()
-        self._findings = findings
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.levelno >= logging.WARNING or record.exc_info:
-            self._findings.append(f"{record.levelname}: {record.getMessage()} {record.exc_info}")
-
-
-class _FuzzNet(TlsNet):
-    """Bounds that a chunk of clients that stay reaches."""
-
-    @property
-    def secured(self) -> object:  # type: ignore[override]
-        made = self.__dict__.get("made")
-        if made is None:
-            bounds = HandshakeBounds(most=32, most_of_address=24, longest_s=5)
-            made = self.__dict__["made"] = tls_listeners(self.clock, bounds, **self._settings)
-        return made
-
-
 def run_handshakes(seed: int, clients: int) -> HandshakeResult:
     """Send so many handshakes from a seed."""
     random = Random(seed)
     result = HandshakeResult()
-    net = _FuzzNet(MemoryNet(), client_identity(), ssl_client_auth=random.choice(_AUTHS))
-    handler = _Errors(result.findings)
+    auth = random.choice(_AUTHS)
+    net = TlsNet(MemoryNet(), client_identity(), bounds=_BOUNDS, ssl_client_auth=auth)
+    handler = LogWatch(logging.WARNING)
     logger = logging.getLogger("broker")
     logger.addHandler(handler)
 
@@ -88,6 +69,7 @@ def run_handshakes(seed: int, clients: int) -> HandshakeResult:
         trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
     finally:
         logger.removeHandler(handler)
+    result.findings += handler.take()
     return result
 
 
@@ -139,7 +121,7 @@ def _leave(net: TlsNet, stream: Stream, random: Random) -> None:
 
 
 async def _one(net: TlsNet, port: int, random: Random) -> Stream:
-    """One client: begins a handshake, and goes on as it was drawn."""
+    """Begin a handshake, and continue it in the way that is drawn; return the client's stream."""
     below = net.below.connect(port)
     kind = random.randrange(10)
     if kind == 0:
@@ -173,7 +155,7 @@ async def _one(net: TlsNet, port: int, random: Random) -> Stream:
 
 
 def _flight(end: TlsStream) -> bytes:
-    """What the client would say now."""
+    """Return the bytes that the client would send now."""
     with suppress(ssl.SSLError):
         end.advance()
     return end._outgoing.read()

@@ -1,12 +1,12 @@
-"""Attempts to log in, from a seed: right ones, and what can be wrong with them at every step.
+"""Attempts to log in, from a seed: right ones, and wrong ones at every step.
 
-An attempt is what a client does on one connection: a plan of frames that would log it in, to which
-some harm is done. The plans are all mechanisms, with and without headers, and users, wrong
+An attempt is the work of a client on one connection: a plan of frames that would log it in, to
+which some harm is done. The plans are all mechanisms, with and without headers, and users, wrong
 passwords and strangers. The harm is a message or a frame with bytes changed, said twice, left out,
 from an earlier attempt, another request in its place, or the client's leaving. Then it asks for
 metadata. Whatever it did:
 
-* it is served only if it sent what proves who it is, whole: the password, the signature that its
+* it is served only if it sent a whole proof of its name: the password, the signature that its
   nonce and the server's ask for, the signed token;
 * an attempt without harm is served, if it is a right one;
 * a stranger is closed within the time that it has;
@@ -32,10 +32,8 @@ from broker.world.streams import send_all
 from broker.world.transport import Stream
 from protocol.api_keys import ApiKey
 from protocol.errors import ProtocolError
-from protocol.framing import response_header_is_flexible
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.metadata import MetadataRequest
-from protocol.messages.registry import request_codec, response_codec, spec
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.sasl import MalformedMessage
@@ -43,6 +41,7 @@ from protocol.sasl.oauthbearer import build_bearer
 from protocol.sasl.plain import build_plain
 from protocol.sasl.scram import ScramMechanism, random_text, salted_password
 from protocol.sasl.scram_messages import build_client_final, build_client_first, parse_server_first
+from tests.frames.mutations import damaged
 from tests.fuzz.findings import Finding
 from tests.fuzz.run import Chunk, Limits, Result, Watched, alarm, watched_log
 from tests.fuzz.watch import LogWatch, greatest_rss, rss
@@ -51,6 +50,7 @@ from tests.support.memory_transport import MemoryTransport
 from tests.support.sasl_client import PORT, SETTINGS, SaslClient, upsertion
 from tests.support.tokens import jwk, signed
 from tests.support.whole_broker import HOST, WholeBroker
+from tests.support.wire_client import read_response, request_frame
 
 USER, PASSWORD, WRONG = "alice", "alice-secret", "bob-secret"
 PASSWORD_SENT: Final = build_plain(USER, PASSWORD)[1:]
@@ -73,7 +73,7 @@ _HOSTS: Final = tuple(f"10.0.0.{n}" for n in range(1, 9))
 _PROOF: Final = re.compile(rb"p=([A-Za-z0-9+/]{20,}=*)")
 
 Messages = Generator[bytes, bytes | None, None]
-"""What a client says; it is sent the answers, or None where the last one was no answer."""
+"""The messages of a client. It gets the answers by `send`, and None in place of a bad answer."""
 
 
 class FileOfKeys:
@@ -86,12 +86,12 @@ class FileOfKeys:
 
 @dataclass(slots=True)
 class Evidence:
-    """What proves who a client is, in what it sent."""
+    """The bytes that a client sent, and those among them that prove its name."""
 
     first: bytes = b""
-    """Of SCRAM, what this client said first; empty: it does not know the password."""
+    """The first message of a client of SCRAM; empty if it does not know the password."""
     proof: bytes = b""
-    """And what its proof's text stands for."""
+    """The bytes of its proof, which it sends in Base64."""
     sent: bytearray = field(default_factory=bytearray)
 
     @property
@@ -113,7 +113,7 @@ def _decoded(text: bytes) -> bytes:
         return b""
 
 
-# ---- what is said
+# ---- messages
 
 
 def _plain(user: str, password: str) -> Messages:
@@ -158,27 +158,14 @@ def _bearer(which: str) -> Messages:
         yield b"\x01"
 
 
-# ---- what goes wrong
+# ---- harm
 
 _NASTY: Final = (b"\0", b"\xff", b",", b"=", b"\x01", b"n=bob", b"m=x,", b"\xc3\xa9", b"r=", b"a")
 
 
 def _changed(rng: Random, data: bytes) -> bytes:
-    out = bytearray(data)
-    for _ in range(rng.choice((1, 1, 1, 2, 5))):
-        at, nasty = rng.randrange(len(out) + 1), rng.choice(_NASTY)
-        what = rng.randrange(5)
-        if what == 0:
-            out[at:at] = nasty
-        elif what == 1:
-            del out[at : at + rng.randrange(1, 9)]
-        elif what == 2 and out:
-            out[min(at, len(out) - 1)] ^= 1 << rng.randrange(8)
-        elif what == 3:
-            out[at : at + len(nasty)] = nasty
-        else:
-            out += bytes(rng.choice((1, 100, 30_000)))
-    return bytes(out)
+    data = damaged(data, rng, _NASTY, (1, 1, 1, 2, 5))
+    return data + bytes(rng.choice((1, 100, 30_000))) if rng.random() < 0.2 else data
 
 
 HARMS: Final = (
@@ -202,10 +189,10 @@ class _Attempt:
     mechanism: str
     who: str
     version: int
-    """Of SaslHandshake; after 0 messages have no headers."""
+    """The version of SaslHandshake; after version 0 messages have no headers."""
     harm: str
     at: int
-    """Before, or to, which frame the harm is done."""
+    """The number of the frame to which the harm is done, or before which."""
     host: str
 
     @property
@@ -241,7 +228,7 @@ def _messages(attempt: _Attempt, evidence: Evidence, rng: Random) -> Messages:
     return _scram(evidence, rng, ScramMechanism(attempt.mechanism), user, password)
 
 
-# ---- how it is done
+# ---- connections
 
 
 def _framed(data: bytes) -> bytes:
@@ -249,10 +236,8 @@ def _framed(data: bytes) -> bytes:
 
 
 def _request(key: ApiKey, version: int, request: Any) -> bytes:
-    header = struct.pack(">hhih", key, version, 7, 4) + b"fuzz"
-    if spec(key).flexible(version):
-        header += b"\0"
-    return header + bytes(request_codec(key, version).build(request))
+    """Return header and body of a request."""
+    return request_frame(key, version, request)[4:]
 
 
 class Harassed(Exception):
@@ -273,7 +258,7 @@ class _Connection:
         self._sent = 0
 
     async def log_in(self) -> None:
-        """Do it. Raises Harassed and OSError if the connection ends."""
+        """Log in. Raises Harassed and OSError if the connection ends."""
         attempt, rng = self._attempt, self._rng
         if rng.random() < 0.7:
             version = rng.choice((0, 3, 4))
@@ -301,10 +286,9 @@ class _Connection:
         version = rng.randrange(3)
         request = SaslAuthenticateRequest(auth_bytes=message)
         reply = await self._exchange(_request(ApiKey.SASL_AUTHENTICATE, version, request))
-        start = 5 if response_header_is_flexible(ApiKey.SASL_AUTHENTICATE, version) else 4
         try:
-            response = response_codec(ApiKey.SASL_AUTHENTICATE, version).parse(reply[start:])
-        except ProtocolError:
+            _, response = read_response(ApiKey.SASL_AUTHENTICATE, version, reply)
+        except (ProtocolError, struct.error):
             return None
         return bytes(response.auth_bytes)
 
@@ -313,7 +297,7 @@ class _Connection:
         return self._sent == self._attempt.at
 
     async def _exchange(self, frame: bytes) -> bytes:
-        """Send a frame, and return what comes back; harm is done first, if it is due."""
+        """Send a frame, harmed if that is due; return the answer."""
         rng, harm = self._rng, self._attempt.harm
         due, self._sent = self._is_due, self._sent + 1
         if due and harm == "leave":
@@ -425,7 +409,7 @@ class _Run(Watched):
             self._add("served without proof")
         if attempt.is_right and not served:
             self._add("a right login is not served")
-        if not ended and not evidence.is_complete:  # who is let in may be slow
+        if not ended and not evidence.is_complete:  # a client that is let in may be slow
             self._add("neither served nor closed")
         self._look(f"{self._where()} {attempt.text}")
 

@@ -1,6 +1,6 @@
-"""One chunk: a broker, some thousand frames from a seed, and what was seen while they were sent.
+"""One chunk: a broker, some thousand frames from a seed, and the observations of the run.
 
-A chunk is what can be repeated: the same seed, chunk and number of frames are the same run. The
+A chunk can be repeated: the same seed, chunk and number of frames are the same run. The
 broker is a whole one in memory and in virtual time (`tests.support.whole_broker`), so that a
 request that waits costs nothing, and a process is as good as a machine. After each frame:
 
@@ -59,7 +59,7 @@ PATIENCE_S: Final = 1.0
 MAY_WAIT: Final = frozenset((ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 """Requests that may be parked for as long as they say themselves."""
 _AGAIN_S: Final = 1.0
-"""Python swallows what is raised in a callback of its own: the alarm rings until it is heard."""
+"""The alarm rings again, because Python swallows errors in a callback of its own."""
 _MINUS_ONE: Final = b"\xff\xff"
 _READ_ALWAYS_BYTES: Final = 20_000
 """Longer answers are read only when UNKNOWN_SERVER_ERROR may be in them: reading costs more than
@@ -71,7 +71,7 @@ GOOD: Final = "good"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What no frame may exceed."""
+    """The limits that no frame may exceed."""
 
     turn_s: float = 0.25
     frame_s: float = 20.0
@@ -81,7 +81,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Which frames."""
+    """The frames of a run that can be repeated."""
 
     seed: int
     number: int
@@ -90,7 +90,7 @@ class Chunk:
 
 @dataclass(slots=True, kw_only=True)
 class Result:
-    """What was seen."""
+    """The observations of a chunk."""
 
     frames: int = 0
     answers: int = 0
@@ -101,7 +101,7 @@ class Result:
     turns: list[tuple[float, str]] = field(default_factory=list)
     """The longest turns, with the frames that took them."""
     rss_bytes: int = 0
-    """At the end."""
+    """Resident memory at the end."""
 
     @property
     def ends(self) -> tuple[int, int, int]:
@@ -109,14 +109,14 @@ class Result:
         return self.answers, self.closed, self.silent
 
     def note_turn(self, turn_s: float, text: str) -> None:
-        """Keeps the ten longest."""
+        """Keep the ten longest."""
         if len(self.turns) < 10 or turn_s > self.turns[-1][0]:
             self.turns.append((turn_s, text))
             self.turns.sort(key=lambda turn: -turn[0])
             del self.turns[10:]
 
     def merge(self, other: "Result") -> None:
-        """With another chunk's."""
+        """Add the observations of another chunk."""
         self.frames += other.frames
         self.answers += other.answers
         self.closed += other.closed
@@ -162,7 +162,7 @@ def run_chunk(
 
 
 class Watched:
-    """One broker, and what must hold after each thing that is sent to it."""
+    """One broker, and the checks after each frame."""
 
     def __init__(self, chunk: Chunk, limits: Limits, result: Result, log: LogWatch) -> None:
         self._chunk = chunk
@@ -180,7 +180,7 @@ class Watched:
         signal.setitimer(signal.ITIMER_REAL, self._limits.frame_s, _AGAIN_S)
 
     def _look(self, text: str) -> None:
-        """Add what was wrong since `_begin`: a long turn, memory, the log."""
+        """Add the findings since `_begin`: a long turn, memory, the log."""
         turn_s = self._turns.take()
         self._result.note_turn(turn_s, text)
         if turn_s > self._limits.turn_s:
@@ -193,7 +193,7 @@ class Watched:
             self._add("traceback", said, place_of(said))
 
     def _add(self, what: str, details: str = "", signature: str = "") -> None:
-        """Add a finding; without a signature it is that of what was sent."""
+        """Add a finding; without a signature it has that of the frame."""
         raise NotImplementedError
 
 
@@ -220,7 +220,7 @@ class _Part(Watched):
         self._good_written = 0
 
     def run(self) -> None:
-        """Until the chunk is done or the broker is."""
+        """Run until the chunk or the broker ends."""
         try:
             trio.run(self._main, clock=self._timeline, instruments=[self._turns])
         except BaseException as error:
@@ -231,7 +231,7 @@ class _Part(Watched):
                 raise
             else:
                 self._add("stopped", _text(error), place_of(_text(error)))
-            # What stopped it counts, or a machine too slow for `frame_s` would never be done.
+            # The frame that stopped it counts; else a machine that is too slow would never end.
             self.done += 1
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -309,7 +309,7 @@ class _Part(Watched):
             self._stream.close()
             self._stream = None
 
-    # ---- what the frames are about
+    # ---- things that the frames name
 
     async def _new_names(self, broker: WholeBroker, admin: MemoryClient) -> Names:
         old = self._names

@@ -1,4 +1,4 @@
-"""Frames that no honest client sends; and what the fuzzer would notice."""
+"""Frames that no honest client sends; and the bugs that the fuzzer would notice."""
 
 import time
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def kinds(findings: Findings) -> set[str]:
 
 @pytest.fixture
 def heartbeats(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """What every heartbeat does instead."""
+    """A function that gives every heartbeat another behaviour."""
 
     def become(handler: Any) -> None:
         monkeypatch.setattr(HeartbeatHandler, "__call__", handler)
@@ -101,7 +101,7 @@ async def never_end(*_: object) -> None:
 
 async def grow(*_: object) -> None:
     await PAUSE
-    bytearray(b"x") * (greatest_rss() + (100 << 20))  # whatever this process has taken before
+    bytearray(b"x") * (greatest_rss() + (100 << 20))  # more than the process ever had
     raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
 

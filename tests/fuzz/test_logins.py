@@ -1,4 +1,4 @@
-"""Attempts to log in, right and wrong ones; and what the fuzzer would notice."""
+"""Attempts to log in, right and wrong ones; and the bugs that the fuzzer would notice."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is watched while frames are sent: turns of the event loop, memory, the log."""
+"""Watches turns of the event loop, memory and the log while frames are sent."""
 
 import logging
 import resource
@@ -12,7 +12,7 @@ from broker.world.workers import InlineWorkers
 
 Result = TypeVar("Result")
 _BYTES_PER_UNIT = 1024
-"""Of `ru_maxrss` on Linux."""
+"""Bytes in a unit of `ru_maxrss` on Linux."""
 
 
 class Hands(InlineWorkers):
@@ -65,25 +65,26 @@ class TurnWatch(trio.abc.Instrument):
             self.longest_s = max(self.longest_s, turn)
 
     def take(self) -> float:
-        """The longest since the last time."""
+        """Return the longest turn since the last call."""
         longest, self.longest_s = self.longest_s, 0.0
         return longest
 
 
 class LogWatch(logging.Handler):
-    """Whatever is logged as an error, or with a traceback."""
+    """Whatever is logged at a level or above it, or with a traceback."""
 
-    def __init__(self) -> None:
+    def __init__(self, least: int = logging.ERROR) -> None:
         super().__init__(logging.INFO)
+        self._least = least
         self._seen: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """See logging."""
-        if record.exc_info or record.levelno >= logging.ERROR:
+        if record.exc_info or record.levelno >= self._least:
             self._seen.append(self.format(record))
 
     def take(self) -> list[str]:
-        """What came since the last time."""
+        """Return the lines since the last call."""
         seen, self._seen = self._seen, []
         return seen
 

@@ -16,7 +16,8 @@ from pipeline.source.streaming import SupportsTriggerAvailableNow
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from tests.support.broker_process import BrokerProcess
-from tests.support.spark_source import SETTINGS, checkpointed, create, wait_until
+from tests.support.spark_source import SETTINGS, checkpointed, create
+from tests.support.waiting import wait_until
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 PUSHES = find_spec("pyspark.sql.worker.data_source_pushdown_filters") is not None

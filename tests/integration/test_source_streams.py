@@ -21,7 +21,8 @@ from pipeline.source.streaming import SupportsTriggerAvailableNow
 from protocol.types import TopicPartition
 from storage.reader.scan import ScanRequest, plan
 from tests.support.broker_process import BrokerProcess
-from tests.support.spark_source import SETTINGS, checkpointed, create, wait_until
+from tests.support.spark_source import SETTINGS, checkpointed, create
+from tests.support.waiting import wait_until
 
 TIME = 1_700_000_000_000
 KEEPS_LIMITS = SupportsTriggerAvailableNow is not None

@@ -58,7 +58,7 @@ def test_what_was_removed_has_left_nothing_behind(
     for rule in stay:
         assert index.add(rule) == (rule not in go)
     for action in asked:
-        index.decide(*action)  # what it remembers of hosts must not outlive the rules
+        index.decide(*action)  # its memory of hosts must not outlive the rules
     for rule in go:
         assert index.remove(rule)
         assert not index.remove(rule)

@@ -55,8 +55,8 @@ FIRST_VERSIONS = {
     "UpdateMetadata": 9,
     "ControlledShutdown": 4,
 }
-"""Where kio begins above 0: Kafka 4 dropped what came before. Kafka's own classes cover those,
-and the last four, of which it dropped every version."""
+"""The first version that kio knows, if it is not 0: Kafka 4 dropped the versions before it, and
+every version of the last four. The tests with Kafka's own classes cover these."""
 NEWER = {"ApiVersions": 5, "DeleteGroups": 3, "TxnOffsetCommit": 6}
 """Versions of Kafka 4.4: tests/conformance/test_codecs_against_kafka.py compares them."""
 RECORDS = ("OffsetCommitKey", "GroupMetadataKey", "TransactionLogKey")

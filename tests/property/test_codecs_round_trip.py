@@ -58,7 +58,7 @@ def test_generated_code_builds_and_parses_what_the_construct_does(
 
 
 def check_in_steps(api: Api, version: int, data: bytes, value: object) -> None:
-    """What goes step by step comes to the same."""
+    """Building and parsing in steps have the same results as in one call."""
     codec = api.codec(version)
     built = bytearray()
     for _ in codec.build_steps(value, built.extend):

@@ -32,7 +32,7 @@ class Consumer:
         self.version = version
         self.positions = dict.fromkeys(range(PARTITIONS), 0)
         self.sent = {}
-        """Where the session stands, as far as the broker was told."""
+        """The fetch offsets that the session has, by partition."""
         self.marks = {}
         self.session = (0, 0)
         self.seen = {index: [] for index in range(PARTITIONS)}

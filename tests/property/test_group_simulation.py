@@ -27,7 +27,7 @@ REQUEST_TIMEOUT_MS = 90_000
 
 
 class Client:
-    """A consumer; `owned` is what it reads now, in which generation."""
+    """A consumer; `owned` are the partitions that it reads now."""
 
     def __init__(self, world: "World", name: str, rng: random.Random) -> None:
         self.world = world
@@ -44,7 +44,7 @@ class Client:
         self.parked_since = 0
         self.next_heartbeat = 0
 
-    # ---- what it sends
+    # ---- requests
 
     def tick(self, now: int) -> None:
         if not self.alive:
@@ -107,7 +107,7 @@ class Client:
             (self.member_id, self.instance) if self.instance else self.member_id
         )
 
-    # ---- what it is told
+    # ---- answers
 
     def on_reply(self, reply: Any, now: int) -> None:
         self.parked = None
@@ -138,7 +138,7 @@ class Client:
             revoked = self.owned - assigned
             self.owned = assigned
             if self.cooperative and revoked:
-                self.join(now)  # what was given up can be given to another now
+                self.join(now)  # the partitions that it gave up can go to another member now
 
     def on_error(self, code: ErrorCode) -> None:
         self.phase, self.parked = "out", None
@@ -150,7 +150,7 @@ class Client:
             self.generation, self.owned = -1, set()
 
     def assign(self, members: Any) -> dict[str, bytes]:
-        """Evenly; a cooperative leader leaves with its owner what that claims, as far as fair."""
+        """Assign evenly; a cooperative leader leaves partitions to their owners if that is fair."""
         ids = sorted(member.member_id for member in members)
         share = -(-PARTITIONS // len(ids))
         result: dict[str, list[int]] = {member_id: [] for member_id in ids}
@@ -175,7 +175,7 @@ class Client:
 
 
 class World:
-    """The clients, the broker, and what must hold."""
+    """The clients, the broker, and the promises that must hold."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -241,7 +241,7 @@ class World:
             self.groups.log.release()
 
     def restart(self) -> None:
-        """The broker goes and comes back; who waited for an answer asks again."""
+        """Restart the broker; clients that waited for an answer ask again."""
         before = self.groups
         self.groups = GroupHarness(log=before.log, clock=before.clock, ids=before.ids)
         self.groups.load()

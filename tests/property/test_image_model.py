@@ -1,5 +1,5 @@
 """An image that follows the watch, however many changes it hears of at once, is the image that a
-start would read; and what is led is what the image shows."""
+start would read; and the broker leads the partitions that the image shows."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +21,6 @@ STATES = st.builds(
     st.sampled_from([0, 9]),
     st.integers(0, 2),
 )
-SIZES = st.integers(1, 3)
 CATCH_UP = "catch up"
 
 

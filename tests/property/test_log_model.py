@@ -106,7 +106,7 @@ class LogMachine(RuleBasedStateMachine):
             stamps = [self.clock.wall_ms()] * len(values)
         else:
             stamps = [self.clock.wall_ms() - age + 7 * at % 13 for at in range(len(values))]
-        # What a producer does after its data was truncated away is not the log's affair here.
+        # A producer whose data was truncated away goes on as the log remembers it.
         known = self.log.producers.entry(PRODUCER) if idempotent else None
         sequence = known.last_sequence + 1 if known is not None else 0
         data = build_batch(
@@ -231,7 +231,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def killed(self) -> None:
         if self._has_hole():
-            # Unsynced, a hole between two segments cannot be told from an end that was lost.
+            # An unsynced hole between two segments looks like a lost end of the first.
             self.flush()
         self.fs = self.fs.crash(keep_unsynced=True)
         self._reopened(clean=False)
@@ -249,7 +249,7 @@ class LogMachine(RuleBasedStateMachine):
 
     def _reopened(self, *, clean: bool) -> None:
         self.log = self._load(clean=clean)
-        # A truncation in the middle of a batch leaves an end that no file tells.
+        # A truncation in the middle of a batch leaves an end that no file has.
         least = max([self.start_offset, *(batch.last + 1 for batch in self.batches)])
         assert least <= self.log.log_end_offset <= self.end
         self.end = self.log.log_end_offset

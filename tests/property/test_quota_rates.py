@@ -1,4 +1,4 @@
-"""Rates and buckets of quotas against naive ones, and what throttling by them comes to.
+"""Rates and buckets of quotas against naive ones, and the effect of throttling by them.
 
 `tests/conformance/test_quotas_against_kafka.py` holds the same against Kafka's own classes.
 """
@@ -60,12 +60,12 @@ def test_s_qta_1_a_rate_is_what_a_naive_one_measures(
 
 
 @given(st.lists(st.tuples(st.integers(0, 3_000), st.integers(0, 100)), min_size=1, max_size=100))
-def test_s_qta_3_who_waits_as_told_gets_no_more_than_the_quota(
+def test_s_qta_3_a_client_that_waits_as_long_as_it_should_gets_no_more_than_the_quota(
     steps: list[tuple[int, int]],
 ) -> None:
-    """That of all the time and of the windows before it; to a tenth, because a rate is measured
-    over ten windows and a part of the eleventh. Of requests that are not many seconds' worth: for
-    one of those Kafka's wait ends when all is forgotten, and then the windows are free again."""
+    """A client gets the quota of all the time and of the windows before it, and up to a tenth more,
+    because a rate is measured over ten windows and a part of the eleventh. The values are not worth
+    many seconds: after such a value Kafka's wait ends when all is forgotten, with free windows."""
     bound, windows = 100, Windows()
     now = began = 50_000
     rate, taken = Rate(windows), 0
@@ -85,7 +85,7 @@ def test_s_qta_3_who_waits_as_told_gets_no_more_than_the_quota(
 def test_s_qta_4_a_bucket_gives_while_it_is_not_overdrawn(
     windows: Windows, quota: float, steps: list[tuple[int, int]]
 ) -> None:
-    """What was spent is never more than what it held, what came back, and the last change."""
+    """The bucket gives no more than it held, than came back, and than the last change."""
     now, bucket = 0, TokenBucket(windows)
     most = windows.samples * windows.window_ms / 1000 * quota
     left = most

@@ -21,7 +21,7 @@ changes = st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), max_si
 
 @st.composite
 def odd_payloads(draw: st.DrawFn) -> tuple[bytes, int]:
-    """Records of which no two need be alike, mostly sound: what is read one by one. Any varint may
+    """Draw records that are read one by one, because they differ; most are sound. Any varint may
     take more bytes than it has to."""
     sizes = st.sampled_from([-1, 0, 1, 5, 6, 40, 55, 56, 57, 58, 63, 64, 300, 8185, 8192])
     few = st.lists(

@@ -1,4 +1,4 @@
-"""Planning and reading in columns gives what going through the log record by record gives.
+"""A plan that is read in columns gives the same records as a walk through the log.
 
 Over logs with small segments, every codec, transactions, compaction and removed beginnings, with
 ranges of offsets, times and any size of tasks, for both isolation levels and any high watermark
@@ -140,7 +140,7 @@ class History:
 
     @property
     def going(self) -> dict[int, "Transaction"]:
-        """The open one of each producer that has one."""
+        """The open transaction of each producer that has one."""
         return {one.producer_id: one for one in self.transactions if one.marker is None}
 
     def append(self, records: list[Any], codec: CompressionType, **fields: Any) -> None:
@@ -199,7 +199,7 @@ class History:
         high = end
         fs.write_atomic("/logs/log-start-offset-checkpoint", [encode_offsets([(TP, first)])])
         if question["high_watermark"] is not None:
-            # Between two batches, and nothing is cleaned that was not below it already.
+            # It lies between two batches, and not below the offset that a cleaning has reached.
             places = [
                 batch.header.next_offset
                 for segment in PartitionView(DIRECTORY, fs).segments()
@@ -267,9 +267,9 @@ class History:
     def committed(
         self, there: list[Plain], first: int, high: int, snapshots: bool
     ) -> tuple[int, set[int]]:
-        """The last stable offset at `high`, and which offsets were aborted below it.
+        """Return the last stable offset at `high`, and the aborted offsets below it.
 
-        Of transactions whose records were deleted, too: as long as one is open, the log start is
+        Transactions whose records were deleted count, too: as long as one is open, the log start is
         the last stable offset. Only producer snapshots know of these; without them an open
         transaction begins at its first record that is left.
         """
@@ -284,7 +284,7 @@ class History:
 
     @staticmethod
     def offsets_of(transaction: Transaction, there: list[Plain]) -> list[int]:
-        """Of its records, without the marker."""
+        """Return the offsets of its records, without the marker."""
         return [
             plain.record.offset
             for plain in there
@@ -295,7 +295,7 @@ class History:
 
 
 def damage_files(fs: FaultyFileSystem, how: str | None) -> None:
-    """Of indexes and snapshots, without which a log can be read as well."""
+    """Damage indexes and snapshots, without which a log can be read as well."""
     for name in fs.list_dir(DIRECTORY) if how else ():
         if not name.endswith((".index", ".timeindex", ".snapshot")):
             continue
@@ -310,7 +310,7 @@ def damage_files(fs: FaultyFileSystem, how: str | None) -> None:
 
 
 def resolved(place: Position, everything: list[Plain], first: int, limit: int) -> int:
-    """What a position means, by all records."""
+    """Return the offset of a position, found among all records."""
     if place == EARLIEST:
         return first
     if place == LATEST:

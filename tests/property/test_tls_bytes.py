@@ -1,4 +1,4 @@
-"""However the bytes of a TLS connection are cut on their way, what comes out is what went in.
+"""The bytes of a TLS connection come out as they went in, however they are cut on their way.
 
 Two ends over a pipe that gives as many bytes as Hypothesis says, now and then none at all;
 receivers take pieces of any size.
@@ -109,7 +109,7 @@ def test_bytes_come_out_as_they_went_in(
                 size = receiver.recv_into(buffer)
             except BlockingIOError:
                 assert receiver.tells_again
-                # What it has to say itself, and the other end's part of the handshake.
+                # Let both ends send their part of the handshake, or what they have not sent yet.
                 for end in (sender, receiver):
                     if not end.is_shaken:
                         try:

@@ -194,7 +194,7 @@ def _answer_before_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _forgets_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was decided is not carried out after a restart."""
+    """A decision is not carried out after a restart."""
     monkeypatch.setattr(TransactionUpkeep, "carry_out", lambda *_: None)
 
 

@@ -1,6 +1,5 @@
 """Two logs that have parted, under Kafka's promise that an epoch has one leader: after its
-truncation the replica is what the leader's log is, as far as it goes, and no record has gone
-needlessly."""
+truncation the replica is a prefix of the leader's log, and no record has gone needlessly."""
 
 from dataclasses import dataclass
 from random import Random

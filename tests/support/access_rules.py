@@ -102,7 +102,7 @@ def decide_any_naively(
     operation: Operation,
     resource_type: ResourceType,
 ) -> bool:
-    """What `RuleIndex.decide_any` should say."""
+    """Return the decision that `RuleIndex.decide_any` should make."""
     mine = [
         rule
         for rule in rules

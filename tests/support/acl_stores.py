@@ -60,7 +60,7 @@ Asked = tuple[ResourceType, Operation, str]
 
 @dataclass
 class NotedPermissions:
-    """Allows all but what it is told to deny, and notes what it is asked."""
+    """Allows everything but `denied`, and notes the questions."""
 
     denied: Collection[Any] = ()
     """Types of resources, pairs with an operation, or triples with a name, too."""

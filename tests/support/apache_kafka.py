@@ -7,14 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.support.kafka_jars import (
-    KAFKA_VERSION,
-    LOGGING,
-    SHORT_LIVED,
-    java,
-    kafka_jars,
-    shared_classes,
-)
+from tests.support.kafka_jars import KAFKA_VERSION, java, kafka_command
 from tests.support.ports import free_port
 from tests.support.server_process import ServerProcess
 
@@ -63,8 +56,6 @@ class ApacheKafka(ServerProcess):
 
     def start(self) -> "ApacheKafka":
         """Format the directory on first use, start the broker, wait until it answers."""
-        # Measurements of speed start it otherwise.
-        shared = shared_classes(self.version) if self.java_options == SHORT_LIVED else ()
         self.directory.mkdir(parents=True, exist_ok=True)
         self.properties.write_text("".join(f"{k}={v}\n" for k, v in self.settings.items()))
         if not (self.log_dir / "meta.properties").exists():
@@ -74,13 +65,8 @@ class ApacheKafka(ServerProcess):
                 *("format", "--ignore-formatted", "-t", cluster, "-c", str(self.properties)),
                 version=self.version,
             )
-        self.launch(
-            [
-                *("java", f"-Xmx{self.heap}", f"-Xms{self.heap}"),
-                *(*LOGGING, *self.java_options, *shared),
-                *("-cp", kafka_jars(self.version), "kafka.Kafka", str(self.properties)),
-            ]
-        )
+        # Measurements of speed have other options than short-lived processes.
+        self.launch(kafka_command(self.version, self.heap, self.java_options, self.properties))
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             self.check()

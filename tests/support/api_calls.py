@@ -20,7 +20,7 @@ CONNECTION = ConnectionInfo(
 )
 
 NO_QUOTAS = Quotas(ManualClock())
-"""Of a broker that limits nobody."""
+"""The quotas of a broker that limits nobody."""
 
 
 def context(

@@ -25,7 +25,7 @@ class Begun(Generic[T]):
         self.pauses = 0
         """How often it let others run."""
         self.calls: list[Callable[..., Any]] = []
-        """What it called in threads and child processes."""
+        """The functions that it called in threads and child processes."""
         self._send(None)
 
     @property
@@ -44,7 +44,7 @@ class Begun(Generic[T]):
 
     @property
     def waits_for(self) -> Wait | None:
-        """What it waits for; None once it has ended."""
+        """The wait at which it stands; None once it has ended."""
         self._advance()
         return self._wait
 
@@ -108,5 +108,5 @@ def slept(begun: Begun[T], advance: Callable[[float], object]) -> Begun[T]:
 
 
 def begin(work: Work[T]) -> Begun[T]:
-    """Begin `work`, or what a handler has given, and take it as far as it goes."""
+    """Begin `work`, or the reply of a handler, and take it as far as it goes."""
     return Begun(reply_of(work) if is_reply(work) else work)

@@ -3,14 +3,14 @@
     def scenario(moment):
         world = ...                                 a fresh one for each moment
         moment.perform(world.flush(), world.interloper)
-        ...                                         look at what came of it
+        ...                                         look at the result
 
     at_every_moment(scenario)
 
 The interrupting code runs to its end, as the event loop's code does while a thread is between two
-lines of a call; the interrupted code then goes on with the values that it has read before. The time
-between the end of a call and what follows it is a moment, too. What stands between calls is not
-interrupted, because it runs on the loop.
+lines of a call; the interrupted code still has the values that it has read before. The time between
+the end of a call and the next line is a moment, too. Code between calls is not interrupted, because
+it runs on the loop.
 """
 
 import sys
@@ -25,7 +25,7 @@ from tests.support.calls import Calls
 ROOM = str(Path(__file__).resolve().parents[2] / "storage") + "/"
 """Only lines of this room count."""
 DISK = ROOM + "memory_filesystem.py"
-"""Lines of this file do not count: what they do, a kernel does in one call."""
+"""Lines of this file do not count, because a kernel does their work in one call."""
 
 Result = TypeVar("Result")
 

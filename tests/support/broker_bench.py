@@ -2,8 +2,12 @@
 
 from types import SimpleNamespace
 
+from broker.api.fetch import FetchHandler
 from broker.cluster.image import PartitionImage
 from broker.deadlines import Deadlines
+from broker.quotas.quotas import Quotas
+from broker.replication.batch_looker import BatchLooker
+from broker.replication.down_converter import DownConverter
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
 from broker.request import RequestContext
@@ -77,6 +81,27 @@ def context(api_version, client_id="test", api_key=0):
         connection=CONNECTION,
         received=0.0,
     )
+
+
+def fetch_handler(replicas, sessions, clock, max_bytes=57_671_680):
+    """Make the handler of Fetch with Kafka's limit, which looks into batches and has no quotas."""
+    return FetchHandler(
+        replicas,
+        sessions,
+        max_bytes,
+        converter=DownConverter(BatchLooker(), replicas.storage_failed),
+        clock=clock,
+        quotas=Quotas(clock),
+    )
+
+
+def with_bytes(response):
+    """Return a fetch response whose records are bytes: those that lie in a file are read."""
+    for topic in getattr(response, "responses", ()):
+        for data in getattr(topic, "partitions", ()):
+            if hasattr(data.records, "read"):
+                data.records = data.records.read()
+    return response
 
 
 def batch(values=(b"v",), timestamp=NOW, **how):

@@ -13,7 +13,6 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from tests.support.installation import CHECKOUT, Installation, under_test
 from tests.support.ports import free_port
@@ -123,13 +122,8 @@ class BrokerProcess(ServerProcess):
         listeners = re.sub(r":0\b", f":{self.port}", self.settings["listeners"], count=1)
         return ["--override", f"listeners={listeners}"]
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.stop()
-        else:
+    def __exit__(self, *failure: object) -> None:
+        if any(failure):
             self.kill()
+        else:
+            self.stop()

@@ -1,4 +1,4 @@
-"""What has calls made by the handler pool, without a connection."""
+"""A caller of the handler pool that is no connection."""
 
 from typing import Any
 

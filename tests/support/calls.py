@@ -1,9 +1,9 @@
 """Work that stands still at each of its calls (`storage.waits.call`), for tests that let something
-happen before a call, or between a call and what follows it.
+happen before a call, or between a call and the next line.
 
     flush = Calls(log.flush())      up to its first call, or its end
     flush.run()                     the call, as a thread makes it
-    log.truncate_to(3)              what happens meanwhile
+    log.truncate_to(3)              something happens meanwhile
     flush.complete()                the work goes on, up to its next call or its end
 """
 
@@ -22,9 +22,9 @@ class Calls(Generic[T]):
         self.call: Call[Any] | None = None
         """The call that is to be made; None once the work has ended."""
         self.result: T | None = None
-        """What the work has returned."""
+        """The result of the work."""
         self.returned: Any = None
-        """What the call has returned, between `run` and `complete`."""
+        """The result of the call, between `run` and `complete`."""
         self._raised: Exception | None = None
         self._go_on()
 
@@ -42,7 +42,7 @@ class Calls(Generic[T]):
             self._raised = error
 
     def complete(self) -> None:
-        """Hand the work what `run` has returned or raised. Raises what the work raises."""
+        """Give the work the result or the error of `run`. Raises the errors of the work."""
         self._go_on()
 
     def fail(self, error: Exception) -> None:

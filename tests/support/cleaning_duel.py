@@ -1,7 +1,7 @@
 """Cleans the same directory with Apache Kafka's cleaner and with ours, and compares the results.
 
 A duel is a history (`compaction_histories`), turn by turn: the log grows and is copied, both clean,
-the results are compared, and the next turn goes on with one of them. So each cleaner also cleans
+the results are compared, and the next turn begins with one of them. So each cleaner also cleans
 logs that the other has cleaned.
 """
 
@@ -62,7 +62,7 @@ class Duel:
         self.ours = root / "ours" / NAME
 
     def turns(self) -> Iterator[Outcome]:
-        """Yield outcomes until the first difference; go on with our result if Kafka refused."""
+        """Yield outcomes until the first difference; take our result if Kafka refused."""
         writer = HistoryWriter(self.history)
         self.before.mkdir(parents=True)
         checkpoint: int | None = None

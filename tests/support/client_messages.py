@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError
 
 @dataclass(frozen=True)
 class FakeMessage:
-    """What records and reports need of a message of `confluent_kafka`."""
+    """The part of a message of `confluent_kafka` that records and reports use."""
 
     its_key: bytes | None = None
     its_value: bytes | None = None

@@ -73,7 +73,7 @@ class FakeReplicas:
 
 @dataclass
 class FakeCoordinator:
-    """Remembers what it was told."""
+    """Remembers the calls."""
 
     elected: list[tuple[int, int]] = field(default_factory=list)
     resigned: list[int] = field(default_factory=list)

@@ -9,7 +9,7 @@ TIMEOUT_S = 120
 
 
 class Printed(NamedTuple):
-    """What a command printed."""
+    """The output of a command."""
 
     out: str
     err: str

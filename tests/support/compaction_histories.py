@@ -1,4 +1,4 @@
-"""Histories of compacted logs for differential tests: what a log holds, and how it is cleaned.
+"""Histories of compacted logs for differential tests: the batches of a log, and its cleanings.
 
     history = CompactionHistory(seed)
     writer = HistoryWriter(history, directory)
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from config.topic_config import TopicConfig
 from protocol.records.builder import NewRecord, build_batch
@@ -105,7 +106,7 @@ class Turn:
     exact_group: int
     """Set `segment.bytes` to the exact size of this many segments; 0 leaves it."""
     next_from_kafka: bool
-    """Whether the next turn goes on with the directory that Kafka cleaned, or with ours."""
+    """Whether the next turn takes the directory that Kafka cleaned, not ours."""
 
 
 class CompactionHistory:
@@ -167,6 +168,13 @@ class CompactionHistory:
         )
         settings = {name: getattr(self.config, name) for name in own}
         return f"seed {self.seed}: {self.shape} {settings}"
+
+
+def _dated(turn: Turn, *, by_log: bool) -> dict[str, Any]:
+    """Return the arguments of a batch for its kind of timestamps."""
+    if by_log:
+        return {"timestamp_type": TimestampType.LOG_APPEND_TIME, "log_append_time": turn.now_ms}
+    return {"timestamp_type": TimestampType.CREATE_TIME, "log_append_time": None}
 
 
 @dataclass(slots=True)
@@ -239,18 +247,14 @@ class HistoryWriter:
             return self._message_set(at, turn)
         records = self._records(turn, rng.randint(1, shape.batch_most))
         log_dated = rng.random() < shape.log_append_time
-        codec = rng.choice(shape.codecs)
-        kind = TimestampType.LOG_APPEND_TIME if log_dated else TimestampType.CREATE_TIME
-        stamp = turn.now_ms if log_dated else None
+        fields: dict[str, Any] = {
+            "base_offset": at,
+            "codec": rng.choice(shape.codecs),
+            "leader_epoch": self.leader_epoch,
+            **_dated(turn, by_log=log_dated),
+        }
         if not self.producers or rng.random() < 0.2:
-            return build_batch(
-                records,
-                base_offset=at,
-                codec=codec,
-                timestamp_type=kind,
-                log_append_time=stamp,
-                leader_epoch=self.leader_epoch,
-            )
+            return build_batch(records, **fields)
         producer = rng.choice(self.producers)
         if producer.is_open and rng.random() < 0.4:
             return self._end(producer, at, turn)
@@ -265,11 +269,7 @@ class HistoryWriter:
         producer.sequence = (sequence + len(records)) & _MOST_SEQUENCE
         return build_batch(
             records,
-            base_offset=at,
-            codec=codec,
-            timestamp_type=kind,
-            log_append_time=stamp,
-            leader_epoch=self.leader_epoch,
+            **fields,
             producer_id=producer.id,
             producer_epoch=producer.epoch,
             base_sequence=sequence,
@@ -302,10 +302,7 @@ class HistoryWriter:
             [(at + i, -1 if magic == 0 else row[0], row[1], row[2]) for i, row in enumerate(rows)],
             magic=magic,
             codec=codec,
-            timestamp_type=TimestampType.LOG_APPEND_TIME
-            if log_dated
-            else TimestampType.CREATE_TIME,
-            log_append_time=turn.now_ms if log_dated else None,
+            **_dated(turn, by_log=log_dated),
         )
 
     def _records(self, turn: Turn, count: int) -> list[NewRecord]:

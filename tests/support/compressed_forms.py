@@ -1,7 +1,7 @@
 """Every form in which a codec's bytes may come: legal ones, seldom ones, damaged ones.
 
-`FORMS` names each with what Apache Kafka makes of a batch whose records come so: it reads all
-records, or refuses the batch. `tests/conformance/test_decompression.py` asks Kafka itself;
+`FORMS` names each, and says whether Apache Kafka reads all records of a batch of this form, or
+refuses the batch. `tests/conformance/test_decompression.py` asks Kafka itself;
 `tests/unit/storage/test_compressed_forms.py` asks everything here that reads batches.
 """
 

@@ -1,8 +1,8 @@
 """A cluster for the controller's tests: a shared tree, controllers, and brokers that obey them.
 
 The brokers answer as Kafka's do: they refuse an older controller's epoch and the epoch of another
-life, keep what they are told, and have nothing else. Nothing here has a thread, a socket or a clock
-of its own (`tests.support.scheduler`).
+life, keep what the controller sends, and have nothing else. Nothing here has a thread, a socket or
+a clock of its own (`tests.support.scheduler`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -73,7 +73,7 @@ def endpoint(broker_id: int) -> Listener:
 
 @dataclass
 class FakeBroker:
-    """A broker that does what it is told."""
+    """A broker that obeys the controller."""
 
     broker_id: int
     epoch: int = -1
@@ -82,9 +82,9 @@ class FakeBroker:
     """Whether it does not answer, though it lives: its connections fail."""
     controller_epoch: int = 0
     replicas: dict[TopicPartition, LeaderAndIsrPartitionState] = field(default_factory=dict)
-    """What it leads and follows."""
+    """The partitions that it leads and follows."""
     stopped: dict[TopicPartition, bool] = field(default_factory=dict)
-    """What was stopped: whether it was deleted."""
+    """Stopped partitions, and whether they were deleted."""
     metadata: dict[TopicPartition, UpdateMetadataPartitionState] = field(default_factory=dict)
     brokers: tuple[int, ...] = ()
     failed_dirs: set[TopicPartition] = field(default_factory=set)
@@ -94,7 +94,7 @@ class FakeBroker:
     def isr_request(
         self, topic_id: bytes, partition: int, wanted: LeaderAndIsr
     ) -> AlterPartitionRequest:
-        """What it asks of the controller for a partition that it leads."""
+        """Return its request to the controller for a partition that it leads."""
         altered = AlteredPartition(
             partition_index=partition,
             leader_epoch=wanted.leader_epoch,
@@ -329,7 +329,7 @@ class ControllerWorld:
         """Let everything happen that needs no time."""
         self.scheduler.settle()
 
-    # ------------------------------------------------------------------ what must hold
+    # ------------------------------------------------------------------ promises
 
     def check(self, controllers: Iterable[ClusterController] | None = None) -> None:
         """At rest: one controller; its memory is the tree; every living broker sees its state."""

@@ -40,7 +40,7 @@ from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
-from tests.support.recording_filesystem import RecordingFileSystem
+from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 from tests.support.time_lookups import offset_for_timestamp
 
 Answer = TypeVar("Answer")
@@ -475,6 +475,21 @@ def verify(
     _append_on(manager, log)
     abandon(manager)
     return truth
+
+
+def verify_again(
+    fs: RecordingFileSystem,
+    expected: Expectation,
+    config: TopicConfig,
+    clock: ManualClock,
+    random: Random,
+) -> int:
+    """Interrupt a start on `fs` twice by a power loss (S-REC-10); return the number of starts."""
+    started(fs, clock, config)
+    loss = PowerLoss(fs)
+    for _ in range(2):
+        verify(loss.state(random.randint(0, loss.last), random), expected, config, clock)
+    return 2
 
 
 def _line_of(found: list[Sent], start: int, end: int, expected: Expectation) -> tuple[Sent, ...]:

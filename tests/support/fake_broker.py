@@ -13,13 +13,14 @@ from typing import Any, Final
 
 import trio
 
-from broker.world.streams import receive_some, send_all
+from broker.world.streams import send_all
 from broker.world.transport import SYSTEM_DEFAULT, Listening, Stream, Transport
 from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.framing import parse_request_header, response_header_is_flexible
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.messages.registry import SPECS, request_codec, response_codec
+from tests.support.memory_client import receive_frame
 
 SILENCE: Final = object()
 HANG_UP: Final = object()
@@ -50,7 +51,7 @@ class FakeBroker:
         self._secure = secure
 
     def endpoint(self, host: str = "127.0.0.1", protocol: str = "PLAINTEXT") -> Listener:
-        """Where to dial."""
+        """Return the address to dial."""
         return Listener(name="PLAINTEXT", host=host, port=self.port, protocol=protocol)
 
     async def run(self, nursery: trio.Nursery) -> None:
@@ -68,7 +69,7 @@ class FakeBroker:
     async def _serve(self, stream: Stream) -> None:
         try:
             while True:
-                frame = await _frame(stream)
+                frame = await receive_frame(stream)
                 key, version, correlation_id, client_id, body = parse_request_header(
                     frame, memoryview(frame), 0, len(frame)
                 )
@@ -106,22 +107,6 @@ def reply_frame(key: int, version: int, correlation_id: int, response: Any) -> b
     return struct.pack(">i", len(head) + len(body)) + head + body
 
 
-async def _frame(stream: Stream) -> bytes:
-    (size,) = struct.unpack(">i", await _exactly(stream, 4))
-    return await _exactly(stream, size)
-
-
-async def _exactly(stream: Stream, size: int) -> bytes:
-    data = bytearray(size)
-    view, have = memoryview(data), 0
-    while have < size:
-        some = await receive_some(stream, view[have:])
-        if not some:
-            raise ConnectionResetError("the client hung up")
-        have += some
-    return bytes(data)
-
-
 @asynccontextmanager
 async def fake_broker(
     transport: Transport,
@@ -131,7 +116,7 @@ async def fake_broker(
     versions: Mapping[int, tuple[int, int]] = EVERYTHING,
     secure: Callable[[Stream], Stream] = lambda stream: stream,
 ) -> AsyncIterator[FakeBroker]:
-    """Run a broker on 127.0.0.1. `secure` makes of an accepted stream what is spoken on."""
+    """Run a broker on 127.0.0.1. `secure` wraps an accepted stream, with TLS for example."""
     listener = Listener(name="PLAINTEXT", host="127.0.0.1", port=port, protocol="PLAINTEXT")
     listening = transport.listen(
         listener, backlog=10, send_buffer=SYSTEM_DEFAULT, receive_buffer=SYSTEM_DEFAULT

@@ -24,6 +24,7 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.registry import SPECS, response_api
 from storage.waits import Signal
+from tests.support.memory_client import receive_frame
 from tests.support.networks import Net
 from tests.support.wire_client import read_response, request_frame
 
@@ -97,7 +98,7 @@ class Harness:
         self.clients: list[AsyncClient] = []
         self._connect = connect
         self.shake: Callable[[Any], Awaitable[None]] | None = None
-        """What clients do first."""
+        """Called with the stream of each client first."""
 
     async def connect(self) -> "AsyncClient":
         await trio.lowlevel.checkpoint()  # lets the server accept, since the backlog is small
@@ -119,8 +120,7 @@ class AsyncClient:
         await send_all(self.stream, data)
 
     async def receive_frame(self) -> bytes:
-        size = int.from_bytes(await self._exactly(4), "big")
-        return await self._exactly(size)
+        return await receive_frame(self.stream)
 
     async def call(
         self, key: ApiKey, version: int, request: Any = None, correlation_id: int = 1
@@ -142,6 +142,7 @@ class AsyncClient:
         return bytes(received)
 
     async def closed_by_peer(self) -> bool:
+        """Wait for what comes next; return whether it is the end of the connection."""
         try:
             return await receive_some(self.stream, memoryview(bytearray(1))) == 0
         except ConnectionError:
@@ -157,16 +158,6 @@ class AsyncClient:
 
     def close(self) -> None:
         self.stream.close()
-
-    async def _exactly(self, size: int) -> bytes:
-        received = bytearray(size)
-        view = memoryview(received)
-        while view:
-            count = await receive_some(self.stream, view)
-            if not count:
-                raise ConnectionError(f"closed {len(view)} bytes before the end of {size}")
-            view = view[count:]
-        return bytes(received)
 
 
 def empty_reply(key: ApiKey) -> Callable[[RequestContext, Any], Any]:

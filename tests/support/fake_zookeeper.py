@@ -5,8 +5,8 @@
     client = server.clients[0]
     client.drop(); client.come_back(); client.expire()
 
-Requests are done at once, in their order, and answered at once, unless the client is told to
-`hold` them: then they wait until it is dropped, which loses their answers and perhaps the requests
+Requests are done at once, in their order, and answered at once, unless the test has called `hold`:
+then they wait until the client is dropped, which loses their answers and perhaps the requests
 too. The rules of the tree are ZooKeeper's; the contract tests run on both.
 """
 
@@ -211,7 +211,7 @@ class FakeClient:
         self._held: list[tuple[Callable[[], Any], _Result]] = []
         self._watches = _Watches()
 
-    # ---- what the broker calls
+    # ---- called by the broker
 
     @property
     def client_id(self) -> tuple[int, bytes]:
@@ -273,10 +273,10 @@ class FakeClient:
 
         return self.ask(delete)
 
-    # ---- what a test does
+    # ---- called by a test
 
     def drop(self, random: Random | None = None) -> None:
-        """Lose the connection, and what is held: `random` says what of it was done before."""
+        """Lose the connection and the held requests; `random` draws those that were done before."""
         held, self._held = self._held, []
         for work, result in held:
             if random is not None and random.random() < 0.5:
@@ -312,7 +312,7 @@ class FakeClient:
         self.holds = False
         self._go_on()
 
-    # ---- how it is done
+    # ---- inside
 
     def ask(self, work: Callable[[], Any], result: _Result | None = None) -> _Result:
         result = result or _Result()

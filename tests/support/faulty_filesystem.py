@@ -149,6 +149,8 @@ class UnreliableFile(MemoryFile):
 Names = dict[str, "UnsyncedInode | Directory"]
 Change = tuple[tuple[str, "UnsyncedInode | Directory | None"], ...]
 """One atomic step: names and what they become; None: they go."""
+PathChange = tuple[str, "UnsyncedInode | Directory | None"]
+"""A path and what it becomes."""
 
 
 @dataclass(eq=False, slots=True)
@@ -179,6 +181,8 @@ class Directory:
 
 class FaultyFileSystem(MemoryFileSystem):
     """A disk whose operations may fail, and whose unsynced bytes and names may be lost."""
+
+    file_type: type[UnreliableFile] = UnreliableFile
 
     def __init__(
         self, now_ms: Callable[[], int] | None = None, *, total_bytes: int = 1 << 40
@@ -230,31 +234,35 @@ class FaultyFileSystem(MemoryFileSystem):
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> UnreliableFile:
         file = super().open(path, create=create, writable=writable)
-        return UnreliableFile(self, file.path, file.inode, writable)
+        return self.file_type(self, file.path, file.inode, writable)
+
+    def _change(self, operation: str, path: str, *changes: PathChange) -> None:
+        """Take one atomic step in the directory of `path`, as a part of `operation`."""
+        named = tuple((_split(changed)[1], node) for changed, node in changes)
+        self._tree[_split(path)[0]].change(*named)
 
     def _make_file(self, path: str) -> UnsyncedInode:
         inode = UnsyncedInode(self._now_ms())
         parent, name = _split(path)
         self._directories[parent][name] = inode
-        self._tree[parent].change((name, inode))
+        self._change("create", path, (path, inode))
         return inode
 
     def _make_directory(self, path: str) -> None:
         super()._make_directory(path)
-        parent, name = _split(path)
         self._tree[path] = Directory()
-        self._tree[parent].change((name, self._tree[path]))
+        self._change("make_dirs", path, (path, self._tree[path]))
 
     def rename(self, old: str, new: str) -> None:
         super().rename(old, new)
         old, new = normpath(old), normpath(new)
-        (parent, name), (target, new_name) = _split(old), _split(new)
+        parent, name = _split(old)
         node = self._tree[parent].names[name]
-        if parent == target:
-            self._tree[parent].change((name, None), (new_name, node))
+        if parent == _split(new)[0]:
+            self._change("rename", old, (old, None), (new, node))
         else:  # two steps, because no directory knows the other's
-            self._tree[parent].change((name, None))
-            self._tree[target].change((new_name, node))
+            self._change("rename", old, (old, None))
+            self._change("rename", new, (new, node))
         for path in self._below(old) if isinstance(node, Directory) else ():
             self._tree[new + path[len(old) :]] = self._tree.pop(path)
 
@@ -263,18 +271,16 @@ class FaultyFileSystem(MemoryFileSystem):
         there = self._find(path) is not None
         super().unlink(path, missing_ok=missing_ok)
         if there:
-            parent, name = _split(path)
-            self._tree[parent].change((name, None))
+            self._change("unlink", path, (path, None))
 
     def remove_tree(self, path: str) -> None:
         path = normpath(path)
         super().remove_tree(path)
         for one in sorted(self._below(path), reverse=True):
-            directory = self._tree.pop(one)
-            for name in sorted(directory.names):
-                directory.change((name, None))
-        parent, name = _split(path)
-        self._tree[parent].change((name, None))
+            for name in sorted(self._tree[one].names):
+                self._change("unlink", f"{one}/{name}", (f"{one}/{name}", None))
+            del self._tree[one]
+        self._change("unlink", path, (path, None))
 
     def _below(self, path: str) -> list[str]:
         """The directory and all below it."""

@@ -2,10 +2,6 @@
 
 from random import Random
 
-from broker.api.fetch import FetchHandler
-from broker.quotas.quotas import Quotas
-from broker.replication.batch_looker import BatchLooker
-from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from protocol.messages.fetch import (
     FetchPartition,
@@ -16,7 +12,7 @@ from protocol.messages.fetch import (
     ReplicaState,
 )
 from tests.support.begun import begin, slept
-from tests.support.broker_bench import Bench, batch, context
+from tests.support.broker_bench import Bench, batch, context, fetch_handler, with_bytes
 
 IDS = 13
 
@@ -28,19 +24,12 @@ def topic_id(name):
 class Asked:
     """A broker and its fetch handler; every message passes the codec of its version."""
 
-    def __init__(self, slots=1000, fetch_max_bytes=57671680, **topic):
+    def __init__(self, slots=1000, fetch_max_bytes=57_671_680, **topic):
         self.bench = Bench()
         self.partitions = self.bench.topic(**topic)
         self.sessions = FetchSessionCache(self.bench.clock, slots, random=Random(1))
-        self.converter = DownConverter(BatchLooker(), self.bench.replicas.storage_failed)
-        self.handler = FetchHandler(
-            self.bench.replicas,
-            self.sessions,
-            fetch_max_bytes,
-            converter=self.converter,
-            clock=self.bench.clock,
-            quotas=Quotas(self.bench.clock),
-        )
+        replicas, clock = self.bench.replicas, self.bench.clock
+        self.handler = fetch_handler(replicas, self.sessions, clock, fetch_max_bytes)
 
     def append(self, *values, index=0, **how):
         partition = self.partitions[index]
@@ -129,11 +118,8 @@ class Asked:
 
 
 def through(response, version):
-    for partition in partitions_of(response):
-        if not isinstance(partition.records, bytes | bytearray | memoryview):
-            partition.records = partition.records.read()
     codec = FetchResponse.codec(version)
-    return codec.parse(codec.build(response))
+    return codec.parse(codec.build(with_bytes(response)))
 
 
 def partitions_of(response):

@@ -1,4 +1,4 @@
-"""What the parts of a broker hold: locks, places, bytes, workers, parked requests."""
+"""Locks, places, bytes, workers and parked requests that the parts of a broker hold."""
 
 import gc
 from collections.abc import Callable
@@ -30,14 +30,14 @@ _HELD: Final[dict[type, Callable[[Any], object]]] = {
 
 
 class Held:
-    """What all objects in this process that can hold something hold now; compared with later."""
+    """The things that the objects of this process hold now, to compare with later."""
 
     def __init__(self) -> None:
         self._objects = [found for found in gc.get_objects() if type(found) in _HELD]
         self._before = [self._now(found) for found in self._objects]
 
     def changes(self) -> list[str]:
-        """Return what is held now by each object that held something else."""
+        """Return a line for each object that holds something else now."""
         return [
             f"{type(found).__name__}: {then} before, {now} now"
             for found, then in zip(self._objects, self._before, strict=True)

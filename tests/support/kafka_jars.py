@@ -14,6 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = (ROOT / ".cache").resolve()
 KAFKA_VERSION = "4.4.0"
+PROJECTS = ROOT / "tests/conformance/jars"
+FETCH_TIMEOUT_S = 1800
 MAVEN = ("mvn", "-q", "-B", "-Dstyle.color=never")
 TOOLS_VERSION = "4.3.1"
 """The newest release whose tools, Streams and Connect are in Maven Central."""
@@ -24,18 +26,22 @@ def kafka_jars(version: str = KAFKA_VERSION) -> str:
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             raise RuntimeError(f"{program} is missing: install Java 17 and Maven to run this test")
-    target = CACHE / f"kafka-{version}"
+    tools = ["-Ptools"] if tools_of(version) == version else []
+    return fetched(f"kafka-{version}", PROJECTS / "pom.xml", f"-Dkafka.version={version}", *tools)
+
+
+def fetched(name: str, project: Path, *options: str) -> str:
+    """Return a classpath with the dependencies of a Maven project, which are fetched once."""
+    target = CACHE / name
     done = target / ".complete"
     if not done.exists():
         subprocess.run(
             [
-                *(*MAVEN, "-f", str(ROOT / "tests/conformance/jars/pom.xml")),
-                f"-Dkafka.version={version}",
-                *(["-Ptools"] if tools_of(version) == version else []),
-                "dependency:copy-dependencies",
-                f"-DoutputDirectory={target}",
+                *(*MAVEN, "-f", str(project), *options),
+                *("dependency:copy-dependencies", f"-DoutputDirectory={target}"),
             ],
             check=True,
+            timeout=FETCH_TIMEOUT_S,
         )
         done.touch()
     return f"{target}/*"
@@ -65,20 +71,16 @@ def tools_of(version: str) -> str:
 
 def compaction_tester_jars() -> str:
     """Return a Java classpath with `kafka.tools.LogCompactionTester`, of Kafka 3.9."""
-    target = ROOT / ".cache" / "kafka-compaction-tester"
-    done = target / ".complete"
-    if not done.exists():
-        subprocess.run(
-            [
-                *(*MAVEN, "-f"),
-                str(ROOT / "tests/conformance/jars/compaction_tester.xml"),
-                "dependency:copy-dependencies",
-                f"-DoutputDirectory={target}",
-            ],
-            check=True,
-        )
-        done.touch()
-    return f"{target}/*"
+    return fetched("kafka-compaction-tester", PROJECTS / "compaction_tester.xml")
+
+
+def kafka_command(version: str, heap: str, options: Sequence[str], properties: Path) -> list[str]:
+    """Return the words that start a broker; a short-lived JVM takes the shared classes."""
+    shared = shared_classes(version) if options == SHORT_LIVED else ()
+    return [
+        *("java", f"-Xmx{heap}", f"-Xms{heap}", *LOGGING, *options, *shared),
+        *("-cp", kafka_jars(version), "kafka.Kafka", str(properties)),
+    ]
 
 
 def java(

@@ -1,4 +1,4 @@
-"""What our encoders make of the nodes that Apache Kafka 3.9 makes: the same, byte for byte.
+"""Our encoders write the nodes that Apache Kafka 3.9 writes, byte for byte.
 
 The nodes are those of the fixture `nodes` of `tests/conformance/test_zookeeper_values.py`, live or
 as they were kept in `tests/golden/zookeeper_nodes.json`; None: a node without a value.

@@ -8,7 +8,14 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.kafka_jars import LOGGING, MAVEN, ROOT, SHORT_LIVED, TOOLS_VERSION
+from tests.support.kafka_jars import (
+    LOGGING,
+    PROJECTS,
+    ROOT,
+    SHORT_LIVED,
+    TOOLS_VERSION,
+    fetched,
+)
 from tests.support.server_process import ServerProcess
 
 SOURCE = ROOT / "tests/integration/WordCount.java"
@@ -16,20 +23,8 @@ SOURCE = ROOT / "tests/integration/WordCount.java"
 
 def streams_jars() -> str:
     """Return a Java classpath with Kafka Streams."""
-    target = ROOT / ".cache" / f"kafka-streams-{TOOLS_VERSION}"
-    done = target / ".complete"
-    if not done.exists():
-        subprocess.run(
-            [
-                *(*MAVEN, "-f", str(ROOT / "tests/conformance/jars/streams.xml")),
-                f"-Dkafka.version={TOOLS_VERSION}",
-                "dependency:copy-dependencies",
-                f"-DoutputDirectory={target}",
-            ],
-            check=True,
-        )
-        done.touch()
-    return f"{target}/*"
+    name, version = f"kafka-streams-{TOOLS_VERSION}", f"-Dkafka.version={TOOLS_VERSION}"
+    return fetched(name, PROJECTS / "streams.xml", version)
 
 
 def compile_word_count(target: Path) -> str:

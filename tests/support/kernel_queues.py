@@ -1,4 +1,4 @@
-"""What the kernel holds for a broker that the broker has not taken yet."""
+"""Bytes and connections that the kernel holds for a broker."""
 
 from pathlib import Path
 
@@ -12,6 +12,6 @@ def unread_bytes(port: int) -> int:
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         _, local, _, _, queues, *_ = line.split()
         if int(local.rpartition(":")[2], 16) == port:
-            # Of a listening socket the kernel shows the connections in its backlog.
+            # For a listening socket the kernel shows the connections in its backlog.
             total += int(queues.rpartition(":")[2], 16)
     return total

@@ -5,7 +5,7 @@ Compressed batches are compared by content, since two libraries compress the sam
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,12 +48,7 @@ def _batches(path: Path) -> list[_Batch]:
 
 def differences(kafkas: Path, ours: Path, *, most: int = 10) -> list[str]:
     """Return the first `most` sentences about differences."""
-    found: list[str] = []
-    for sentence in _differences(kafkas, ours):
-        found.append(sentence)
-        if len(found) == most:
-            break
-    return found
+    return list(islice(_differences(kafkas, ours), most))
 
 
 def _differences(kafkas: Path, ours: Path) -> Iterator[str]:

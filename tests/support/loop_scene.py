@@ -33,16 +33,16 @@ class FakeStream:
 
 
 class FakeReadiness:
-    """Tells what the test says is so, each time it is asked."""
+    """Returns the events that the test has set, in each look."""
 
     def __init__(self) -> None:
         self.events: dict[int, int] = {}
         self.masks: dict[int, int] = {}
         self.forgotten: list[int] = []
         self.looks = 0
-        """How often it was asked."""
+        """The number of looks."""
         self.later = 0
-        """In how many looks connection 1 can be received from; 0: not."""
+        """The look, counted from now, in which connection 1 can be received from; 0: none."""
         self.look: Callable[[], object] = bool
         """Called in each look."""
         self.changed = trio.lowlevel.ParkingLot()
@@ -102,7 +102,7 @@ class SceneClock(ManualClock):
 
 
 class Scene:
-    """A loop that runs, what it asks for, and what happened, in order."""
+    """A loop that runs, the things that it asks for, and the events in order."""
 
     def __init__(self) -> None:
         self.clock = SceneClock()

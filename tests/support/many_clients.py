@@ -34,7 +34,7 @@ Acked = tuple[int, bytes, bytes]
 
 @dataclass
 class Fed:
-    """What the broker acknowledged to the clients."""
+    """The acknowledgements of the broker to the clients."""
 
     records: dict[str, list[Acked]] = field(default_factory=dict)
     """(offset, key, value) by partition, including aborted records, which are in the log too."""

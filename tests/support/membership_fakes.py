@@ -38,7 +38,7 @@ class Hosted:
 
 @dataclass
 class ObeyingReplicas:
-    """The table of partitions; remembers what it was told."""
+    """The table of partitions; remembers the calls."""
 
     hosted: dict[tuple[str, int], Hosted] = field(default_factory=dict)
     fail: dict[tuple[str, int], Exception] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class ObeyingReplicas:
 
 @dataclass
 class PreparedLogs:
-    """Remembers what was prepared."""
+    """Remembers the prepared logs."""
 
     offline_dirs: tuple[str, ...] = ()
     prepared: list[TopicPartition] = field(default_factory=list)
@@ -92,7 +92,7 @@ class PreparedLogs:
 
 
 class FakeTopicConfigs:
-    """What topics set themselves: topic t, as soon as it was learned."""
+    """The configs that topics set themselves: topic t has one as soon as it is learned."""
 
     def __init__(self) -> None:
         self.learned: list[list[str]] = []

@@ -45,14 +45,7 @@ class MemoryClient:
         self, key: int, version: int, request: Any = None, patience_s: float = PATIENCE_S
     ) -> Any:
         """Send a request and return its answer. Raises OSError if there is none."""
-        self._correlation_id += 1
-        framed = request_frame(
-            key,
-            version,
-            request,
-            correlation_id=self._correlation_id,
-            client_id=self.client_id,
-        )
+        framed = self._framed(key, version, request)
         with self._clock.timeout(patience_s):
             echoed, response = read_response(key, version, await self._exchange(framed))
             assert echoed == self._correlation_id
@@ -62,17 +55,17 @@ class MemoryClient:
 
     async def send_only(self, key: int, version: int, request: Any) -> None:
         """Send a request; do not wait for an answer. Raises OSError."""
+        await send_all(self._connected(), self._framed(key, version, request))
+
+    def _framed(self, key: int, version: int, request: Any) -> bytes:
         self._correlation_id += 1
+        number = self._correlation_id
+        return request_frame(key, version, request, correlation_id=number, client_id=self.client_id)
+
+    def _connected(self) -> Stream:
         if self._stream is None:
             self._stream = self._transport.connect(self._broker, PORT, from_host=self._host)
-        framed = request_frame(
-            key,
-            version,
-            request,
-            correlation_id=self._correlation_id,
-            client_id=self.client_id,
-        )
-        await send_all(self._stream, framed)
+        return self._stream
 
     async def receive(self, key: int, version: int) -> Any:
         """Return the answer to the next request that `send_only` has sent. Raises OSError."""
@@ -88,10 +81,9 @@ class MemoryClient:
         try:
             if self._stream is not None and self._stream.peer_has_closed():
                 self.close()
-            if self._stream is None:
-                self._stream = self._transport.connect(self._broker, PORT, from_host=self._host)
-            await send_all(self._stream, framed)
-            return await receive_frame(self._stream)
+            stream = self._connected()
+            await send_all(stream, framed)
+            return await receive_frame(stream)
         except OSError:
             self.close()
             raise
@@ -120,6 +112,6 @@ async def _receive(stream: Stream, size: int) -> bytearray:
     while have < size:
         some = await receive_some(stream, view[have:])
         if some == 0:
-            raise ConnectionResetError("the broker hung up")
+            raise ConnectionResetError("the peer hung up")
         have += some
     return received

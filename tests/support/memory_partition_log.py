@@ -64,7 +64,7 @@ class MemoryPartitionLog:
             durable.fire(code)
 
     def release_one(self, code: ErrorCode = ErrorCode.NONE) -> None:
-        """Let the oldest of what was held back succeed or fail."""
+        """Let the oldest write that was held back succeed or fail."""
         self._held.pop(0).fire(code)
 
     def after_crash(self, tp: TopicPartition, kept: int) -> "MemoryPartitionLog":

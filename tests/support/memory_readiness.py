@@ -9,16 +9,16 @@ from tests.support.memory_stream import MemoryStream
 
 
 class MemoryReadiness:
-    """Of the streams of one process. Tells of them in the order in which they became ready."""
+    """The readiness of one process. Streams come in the order in which they became ready."""
 
     def __init__(self) -> None:
         self._streams: dict[int, MemoryStream] = {}
         self._masks: dict[int, int] = {}
         self._next_key = 0
         self._changed: dict[int, None] = {}
-        """Those that may be ready."""
+        """Keys of streams that may be ready."""
         self._told: dict[int, int] = {}
-        """What was told of those that are told of once."""
+        """Events that `poll` has returned already, of streams with ONCE in their mask."""
         self._asleep = trio.lowlevel.ParkingLot()
 
     def add(self, stream: MemoryStream, mask: int) -> int:

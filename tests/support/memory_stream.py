@@ -92,9 +92,9 @@ class Pipe:
         self.reset = False
         """The connection was reset, for both ends."""
         self.not_empty = trio.lowlevel.ParkingLot()
-        """Where the receiver waits for bytes, an end or a reset."""
+        """The receiver waits here for bytes, an end or a reset."""
         self.not_full = trio.lowlevel.ParkingLot()
-        """Where the sender waits for room, an end or a reset."""
+        """The sender waits here for room, an end or a reset."""
 
     def wake(self) -> None:
         """Wake both sides, so that they look again."""
@@ -102,13 +102,13 @@ class Pipe:
         self.wake_writer()
 
     def wake_reader(self) -> None:
-        """Wake who receives."""
+        """Wake the receiver."""
         self.not_empty.unpark_all()
         if self.reader is not None:
             self.reader.changed()
 
     def wake_writer(self) -> None:
-        """Wake who sends."""
+        """Wake the sender."""
         self.not_full.unpark_all()
         if self.writer is not None:
             self.writer.changed()
@@ -149,7 +149,7 @@ class MemoryStream:
         return self
 
     def events(self) -> int:
-        """What epoll would tell of it (`broker.world.readiness`)."""
+        """Return the events that epoll would report (`broker.world.readiness`)."""
         if self._process.frozen:
             return 0
         incoming = self._incoming
@@ -172,7 +172,7 @@ class MemoryStream:
         return size
 
     def has_ended(self) -> bool:
-        """Whether the next `recv_into` returns 0; it takes nothing, and raises what that would."""
+        """Whether the next `recv_into` returns 0. Takes no byte; raises as `recv_into` does."""
         self._check_running()
         incoming = self._incoming
         if incoming.content:

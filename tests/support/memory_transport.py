@@ -13,17 +13,17 @@ and send until backlog and buffers are full, because a kernel accepts without th
 
 As in TCP on Linux:
 
-* A buffer holds what was sent and not received, up to its size; then the sender waits.
-* What arrived before an end or a reset can still be received.
-* Closing with unread bytes resets the peer, which learns only so that they were not read.
+* A buffer holds the bytes between send and receive, up to its size; then the sender waits.
+* Bytes that arrived before an end or a reset can still be received.
+* Closing with unread bytes resets the peer, which learns by this alone that they were not read.
 * Giving a port back resets the clients in its backlog.
 
 Simpler than Linux: the first `send` to a peer that has closed fails, not the second; a full backlog
 refuses the client, where Linux has it try again.
 
 This module makes no network faults (delays, cuts, lost answers): the code that drives a client's
-end does to that end what the fault would do. Everything happens in the order of calls, so the same
-calls give the same ports, the same bytes and the same wake-ups.
+end does the same to that end as the fault would. Everything happens in the order of calls, so the
+same calls give the same ports, the same bytes and the same wake-ups.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""What a client sends to write one batch."""
+"""The request of a client that writes one batch."""
 
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 

@@ -1,7 +1,7 @@
-"""What a reader of the pipeline's pages has installed: the wheel with Spark, and Spark's packages.
+"""The environment of a reader of the pipeline's pages: the wheel, Spark, and Spark's packages.
 
 Built once for a run of the tests. The wheel lies in an environment of its own, so `pykafkalog.…` is
-what a user imports; what it depends on is seen from the environment that runs the tests. Jars come
+what a user imports; its dependencies come from the environment that runs the tests. Jars come
 from Maven Central before the commands run, because they run without a network.
 """
 

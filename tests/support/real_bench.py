@@ -2,13 +2,9 @@
 
 from random import Random
 
-from broker.api.fetch import FetchHandler
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.api.produce import ProduceHandler
 from broker.coordinator.transaction.gate import TransactionGate
-from broker.quotas.quotas import Quotas
-from broker.replication.batch_looker import BatchLooker
-from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.world.driver import Driver
 from broker.world.machine import MachineWorkers
@@ -21,11 +17,12 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from protocol.messages.produce import ProduceRequest, ProduceResponse
+from protocol.records.batch import iter_batches
 from protocol.records.record import iter_records
 from storage.log.looking import look_here
 from storage.waits import at_once
 from tests.support.begun import begin, slept
-from tests.support.broker_bench import Bench, context
+from tests.support.broker_bench import Bench, context, fetch_handler, with_bytes
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
 from tests.support.manual_clock import ManualClock
@@ -52,14 +49,7 @@ class RealBench(Bench):
             self.replicas, TransactionGate(TransactionHarness().coordinator)
         )
         self.sessions = FetchSessionCache(self.clock, 1000, random=Random(1))
-        self.fetch_handler = FetchHandler(
-            self.replicas,
-            self.sessions,
-            57671680,
-            converter=DownConverter(BatchLooker(), self.replicas.storage_failed),
-            clock=self.clock,
-            quotas=Quotas(self.clock),
-        )
+        self.fetch_handler = fetch_handler(self.replicas, self.sessions, self.clock)
         self.list_handler = ListOffsetsHandler(self.replicas, look_here)
 
     def produce(self, records, version=9, **how):
@@ -133,16 +123,10 @@ def produced(reply, version=9):
 
 def fetched(reply, version=12):
     """Return the one partition of a fetch response, through the codec, with file slices read."""
-    for topic in reply.responses:
-        for partition in topic.partitions:
-            if not isinstance(partition.records, bytes):
-                partition.records = partition.records.read()
     codec = FetchResponse.codec(version)
-    return codec.parse(codec.build(reply)).responses[0].partitions[0]
+    return codec.parse(codec.build(with_bytes(reply))).responses[0].partitions[0]
 
 
 def records_of(data):
     """Return all records of all whole batches."""
-    from protocol.records.batch import iter_batches
-
     return [record for at, _ in iter_batches(data) for record in iter_records(data, at)]

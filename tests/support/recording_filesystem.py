@@ -7,39 +7,25 @@
 `tests.support.torn_content` defines the legal states.
 """
 
-import os
-from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from posixpath import normpath
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
-from storage.memory_filesystem import Inode, _split
-from tests.support.faulty_filesystem import FaultyFileSystem, UnreliableFile
-from tests.support.torn_content import Chance, Everything, NamesOnly, Nothing, Op
+from storage.memory_filesystem import _joined, _split
+from tests.support.faulty_filesystem import (
+    Directory,
+    FaultyFileSystem,
+    PathChange,
+    UnreliableFile,
+    UnsyncedInode,
+)
+from tests.support.torn_content import Chance, Everything, NamesOnly, Nothing
 
-
-class NameOp(NamedTuple):
-    """One atomic change of a directory: name -> node, None for a name that is removed."""
-
-    at: int
-    changes: tuple[tuple[str, "Node | None"], ...]
-
-
-class Node:
-    """A file or directory with its history, under whatever names it has."""
-
-    def __init__(self, content: bytes | None = None) -> None:
-        self.is_dir = content is None
-        self.ops: list[Op] = []
-        self.synced: list[tuple[int, bytes]] = [(-1, content or b"")]
-        self.entries: dict[str, Node] = {}
-        self.name_ops: list[NameOp] = []
-        self.synced_names: list[tuple[int, dict[str, Node]]] = [(-1, {})]
-
-    def __repr__(self) -> str:
-        return f"Node({'directory' if self.is_dir else 'file'}, {len(self.ops)} operations)"
+Node = UnsyncedInode | Directory
+Picture = dict[Node, Callable[[Everything], Any]]
+"""By file or directory, the content or the names that a choice leaves; without one it is empty."""
 
 
 @dataclass(frozen=True)
@@ -59,149 +45,80 @@ class RecordingFile(UnreliableFile):
 
     def _try(self, operation: str, data: bytes, position: int) -> None:
         super()._try(operation, data, position)
-        self._fs._content(self, operation, position, data)
+        self._fs._record(operation, self.path, self.inode)
 
     def truncate(self, size: int) -> None:
         super().truncate(size)
-        self._fs._content(self, "truncate", size, None)
+        self._fs._record("truncate", self.path, self.inode)
 
     def allocate(self, size: int) -> None:
         before = self.inode.length
         super().allocate(size)
         if self.inode.length > before:
-            self._fs._content(self, "allocate", self.inode.length, None)
+            self._fs._record("allocate", self.path, self.inode)
 
     def fsync(self) -> None:
         super().fsync()
-        self._fs._synced(self)
+        self._fs._record("fsync", self.path, self.inode)
 
 
 class RecordingFileSystem(FaultyFileSystem):
     """A disk that records all operations, in order, in `journal`."""
 
+    file_type = RecordingFile
+
     def __init__(self, before: FaultyFileSystem | None = None) -> None:
         super().__init__()
         self.journal: list[Recorded] = []
-        self.root = Node()
-        self._nodes: dict[int, Node] = {}
-        self._inodes: dict[int, Inode] = {}
+        self._pictures: list[Picture] = [{}]
+        """The picture ahead of each operation, and the one after the last."""
         if before is not None:
             self.total_bytes, self.now_ms = before.total_bytes, before.now_ms
             for path in sorted(before._directories):
-                if path not in ("/", "."):
-                    self._make_parents(path)
-                    self._directory(path)
+                self._make_parents(path)
             for path, inode in before._files():
-                content = inode.content()
-                self.write_bytes(path, content)
-                copy = self._inode(path)
-                copy.mtime_ms = inode.mtime_ms
-                node = self._node_of(copy, content)
-                self._directory(_parent_of(path)).entries[os.path.basename(path)] = node
-        self._settle(self.root)
-
-    def _settle(self, directory: Node) -> None:
-        """Take the current content of a directory as durable."""
-        directory.synced_names = [(-1, dict(directory.entries))]
-        directory.name_ops = []
-        for node in directory.entries.values():
-            if node.is_dir:
-                self._settle(node)
-
-    # --- recording
+                self.write_bytes(path, inode.content())
+                self._inode(path).mtime_ms = inode.mtime_ms
+        self.journal.clear()
+        del self._pictures[:-1]
+        for directory in self._tree.values():
+            directory.sync()
+            self._pictures[-1][directory] = _taken(directory)
 
     @property
     def now(self) -> int:
         """The number of recorded operations."""
         return len(self.journal)
 
-    def _record(self, operation: str, path: str) -> int:
+    def _record(self, operation: str, path: str, node: Node) -> None:
+        """Note an operation that has changed `node`."""
         self.journal.append(Recorded(operation, path))
-        return self.now - 1
+        self._pictures.append({**self._pictures[-1], node: _taken(node)})
 
-    def _node_of(self, inode: Inode, content: bytes = b"") -> Node:
-        node = self._nodes.get(id(inode))
-        if node is None:
-            node = self._nodes[id(inode)] = Node(content)
-            self._inodes[id(inode)] = inode  # kept alive, so that its id stays unique
-        return node
+    def _change(self, operation: str, path: str, *changes: PathChange) -> None:
+        super()._change(operation, path, *changes)
+        self._record(operation, path, self._tree[_split(path)[0]])
 
-    def _content(
-        self, file: RecordingFile, operation: str, position: int, data: bytes | None
-    ) -> None:
-        node = self._node_of(file.inode)
-        at = self._record(operation, file.path)
-        node.ops.append(Op(at, position, data))
-
-    def _synced(self, file: RecordingFile) -> None:
-        at = self._record("fsync", file.path)
-        self._node_of(file.inode).synced.append((at, file.inode.content()))
-
-    def _directory(self, path: str) -> Node:
-        """Return the directory's node; make it and its parents if there is none yet."""
-        node = self.root
-        for name in _names(path):
-            if name not in node.entries:
-                node.entries[name] = Node()
-            node = node.entries[name]
-        return node
-
-    def _change(self, operation: str, path: str, *changes: tuple[str, Node | None]) -> None:
-        """Record one atomic change of names in the directory of `path`; changes have full paths."""
-        at = self._record(operation, path)
-        directory = self._directory(_parent_of(path))
-        named = tuple((os.path.basename(name), node) for name, node in changes)
-        directory.name_ops.append(NameOp(at, named))
-        _change(directory.entries, named)
-
-    # --- the interface
-
-    def open(self, path: str, *, create: bool = False, writable: bool = True) -> RecordingFile:
+    def write_bytes(self, path: str, data: bytes) -> None:
+        super().write_bytes(path, data)
         path = normpath(path)
-        is_new = self._find(path) is None
-        file = super().open(path, create=create, writable=writable)
-        if is_new:
-            self._change("create", path, (path, self._node_of(file.inode)))
-        return RecordingFile(self, path, file.inode, writable)
-
-    def make_dirs(self, path: str) -> None:
-        path = normpath(path)
-        missing: list[str] = []
-        at = path
-        while at not in self._directories:
-            missing.append(at)
-            at = _parent_of(at)
-        super().make_dirs(path)
-        for one in reversed(missing):
-            self._change("make_dirs", one, (one, Node()))
-
-    def rename(self, old: str, new: str) -> None:
-        old, new = normpath(old), normpath(new)
-        super().rename(old, new)
-        assert _parent_of(old) == _parent_of(new), "a rename between directories is not modelled"
-        node = self._directory(_parent_of(old)).entries[os.path.basename(old)]
-        self._change("rename", old, (old, None), (new, node))
-
-    def unlink(self, path: str, *, missing_ok: bool = False) -> None:
-        path = normpath(path)
-        there = self._find(path) is not None
-        super().unlink(path, missing_ok=missing_ok)
-        if there:
-            self._change("unlink", path, (path, None))
-
-    def remove_tree(self, path: str) -> None:
-        path = normpath(path)
-        everything = (*(name for name, _ in self._files()), *self._directories)
-        inside = sorted((p for p in everything if p.startswith(path + "/")), reverse=True)
-        super().remove_tree(path)
-        for one in (*inside, path):
-            self._change("unlink", one, (one, None))
+        nodes: tuple[Any, ...] = (self._tree[_split(path)[0]], self._inode(path))
+        self._pictures[-1] |= {node: _taken(node) for node in nodes}
 
     def fsync_dir(self, path: str) -> None:
         super().fsync_dir(path)
-        at = self._record("fsync_dir", normpath(path))
-        directory = self._directory(normpath(path))
-        directory.synced_names.append((at, dict(directory.entries)))
+        self._record("fsync_dir", normpath(path), self._tree[normpath(path)])
+
+
+def _taken(node: Node) -> Callable[[Everything], Any]:
+    if isinstance(node, Directory):
+        return Directory(synced=dict(node.synced), changes=[*node.changes]).left
+    content, ops = node.durable_content(), [*node.ops]
+    return lambda choice: choice.content(content, ops) if ops else content
+
+
+def _empty(_: Everything) -> bytes:
+    return b""
 
 
 class PowerLoss:
@@ -227,51 +144,24 @@ class PowerLoss:
         """Build a random legal state: operations 0 to `at` - 1 were begun, synced data is kept."""
         return self._build(at, Chance(random))
 
-    def _build(self, at: int, choice: "Everything") -> FaultyFileSystem:
+    def _build(self, at: int, choice: Everything) -> FaultyFileSystem:
         after = FaultyFileSystem(total_bytes=self._fs.total_bytes)
         after.now_ms = self._fs.now_ms
-        self._fill(after, "", self._fs.root, at, choice)
+        self._fill(after, "/", self._fs._tree["/"], self._fs._pictures[at], choice)
         return after
 
     def _fill(
-        self, after: FaultyFileSystem, path: str, directory: Node, at: int, choice: "Everything"
+        self,
+        after: FaultyFileSystem,
+        path: str,
+        directory: Directory,
+        picture: Picture,
+        choice: Everything,
     ) -> None:
-        synced, entries = _last_before(directory.synced_names, at)
-        pending = _between(directory.name_ops, synced, at)
-        entries = dict(entries)
-        for op in pending[: choice.names(len(pending))]:
-            _change(entries, op.changes)
-        for name, node in entries.items():
-            inside = f"{path}/{name}"
-            if node.is_dir:
+        for name, node in picture.get(directory, Directory().left)(choice).items():
+            inside = _joined(path, name)
+            if isinstance(node, Directory):
                 after._make_parents(inside)
-                self._fill(after, inside, node, at, choice)
+                self._fill(after, inside, node, picture, choice)
             else:
-                synced, content = _last_before(node.synced, at)
-                ops = _between(node.ops, synced, at)
-                after.write_bytes(inside, choice.content(content, ops) if ops else content)
-
-
-def _change(entries: dict[str, Node], changes: Iterable[tuple[str, Node | None]]) -> None:
-    for name, node in changes:
-        if node is None:
-            entries.pop(name, None)
-        else:
-            entries[name] = node
-
-
-def _last_before(history: list[Any], at: int) -> Any:
-    return history[bisect_left(history, at, key=lambda entry: entry[0]) - 1]
-
-
-def _between(ops: list[Any], after: int, at: int) -> list[Any]:
-    first = bisect_left(ops, after + 1, key=lambda op: op.at)
-    return ops[first : bisect_left(ops, at, key=lambda op: op.at)]
-
-
-def _parent_of(path: str) -> str:
-    return _split(path)[0]
-
-
-def _names(path: str) -> list[str]:
-    return [name for name in path.split("/") if name and name != "."]
+                after.write_bytes(inside, picture.get(node, _empty)(choice))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from broker.deadlines import Deadlines
 from broker.request import RequestContext
@@ -39,7 +38,7 @@ def scram_messages(
     by_token: bool = False,
     change: Callable[[bytes], bytes] = lambda message: message,
 ) -> Iterator[bytes]:
-    """Yield what a client says; `send` it the server's answers. Asserts the server's signature.
+    """Yield the messages of a client; `send` it the answers. Asserts the server's signature.
 
     `change` is applied to the last message.
     """
@@ -118,7 +117,3 @@ def handshake_context(version: int = 1) -> RequestContext:
 
 def token_context(version: int = 1) -> RequestContext:
     return context(ApiKey.SASL_AUTHENTICATE, version)
-
-
-Answered = Any
-"""An `Answer`."""

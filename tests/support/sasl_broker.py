@@ -1,4 +1,4 @@
-"""A real broker with a listener that authenticates, and how each client library is told of it.
+"""A real broker with a listener that authenticates, and the settings of each client library.
 
 The users have the same password everywhere. Signed tokens are verified by a file of keys.
 """
@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from protocol.sasl.scram import ScramMechanism, salted_password
+from protocol.api_keys import ApiKey
+from protocol.sasl.scram import ScramMechanism
 from tests.support.broker_process import BrokerProcess
 from tests.support.certificates import write_files
+from tests.support.sasl_client import upsertion
 from tests.support.tokens import jwk, signed
 from tests.support.wire_client import WireClient
 
@@ -22,7 +24,7 @@ USER: Final = "alice"
 PASSWORD: Final = 'alice-"secret", = \\ ü'
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 PASSWORDS: Final = MECHANISMS[:3]
-"""Those that have passwords."""
+"""The mechanisms that have passwords."""
 WAYS: Final = tuple(
     (protocol, mechanism) for protocol in ("SASL_PLAINTEXT", "SASL_SSL") for mechanism in MECHANISMS
 )
@@ -85,16 +87,16 @@ class SaslBroker:
 
     process: BrokerProcess
     bootstrap: str
-    """Of the listener that authenticates."""
+    """The address of the listener that authenticates."""
     plaintext: str
-    """Of the one that does not."""
+    """The address of the other listener."""
     protocol: str
     authority: str
     """Path of the certificate that clients trust, with SASL_SSL."""
 
     @property
     def port(self) -> int:
-        """Of the listener that authenticates."""
+        """The port of the listener that authenticates."""
         return int(self.bootstrap.rpartition(":")[2])
 
 
@@ -137,31 +139,14 @@ class SaslBrokers:
 
 def set_passwords(port: int, user: str, password: str) -> None:
     """Set a user's password for both mechanisms of SCRAM, over a listener that lets all in."""
-    from protocol.api_keys import ApiKey
-    from protocol.messages.alter_user_scram_credentials import (
-        AlterUserScramCredentialsRequest,
-        ScramCredentialUpsertion,
-    )
-
     with WireClient(port) as client:
         for mechanism in ScramMechanism:
-            salted = salted_password(mechanism, password, b"salt", 4096)
-            one = ScramCredentialUpsertion(
-                name=user,
-                mechanism=mechanism.wire_id,
-                iterations=4096,
-                salt=b"salt",
-                salted_password=salted,
-            )
-            answer = client.call(
-                ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-                0,
-                AlterUserScramCredentialsRequest(deletions=[], upsertions=[one]),
-            )
+            request = upsertion(user, password, mechanism)
+            answer = client.call(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, request)
             assert [result.error_code for result in answer.results] == [0]
 
 
-# ---- how clients are told
+# ---- settings of clients
 
 
 def librdkafka_settings(

@@ -4,8 +4,6 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
-from broker.world.streams import receive_some, send_all
-from broker.world.transport import Stream
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.alter_user_scram_credentials import (
@@ -17,11 +15,12 @@ from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.sasl.plain import build_plain
 from protocol.sasl.scram import ScramMechanism, salted_password
-from tests.support.memory_client import HOST, receive_frame
+from tests.support.fake_handlers import AsyncClient
+from tests.support.memory_client import HOST
 from tests.support.memory_transport import MemoryTransport
 from tests.support.sasl import scram_messages
 from tests.support.whole_broker import WholeBroker
-from tests.support.wire_client import read_response, request_frame
+from tests.support.wire_client import request_frame
 
 PORT: Final = 9093
 JAAS: Final = "org.apache.kafka.common.security.{}LoginModule required"
@@ -36,52 +35,22 @@ SETTINGS: Final = {
 """For `whole_broker(**SETTINGS)`: every mechanism but tokens, beside a PLAINTEXT listener."""
 
 
-class SaslClient:
+class SaslClient(AsyncClient):
     """One connection to the SASL listener."""
 
-    def __init__(self, broker: WholeBroker, *, host: str = "10.0.0.1", port: int = PORT) -> None:
-        self._transport = MemoryTransport(broker.network)
-        self.stream: Stream = self._transport.connect(HOST, port, from_host=host)
-        self._correlation_id = 0
+    receive = AsyncClient.receive_frame
+    is_closed = AsyncClient.closed_by_peer
 
-    async def send(self, data: bytes) -> None:
-        """Send bytes."""
-        await send_all(self.stream, data)
+    def __init__(self, broker: WholeBroker, *, host: str = "10.0.0.1", port: int = PORT) -> None:
+        super().__init__(MemoryTransport(broker.network).connect(HOST, port, from_host=host))
 
     async def send_raw(self, message: bytes) -> None:
         """Send a frame without header."""
         await self.send(struct.pack(">i", len(message)) + message)
 
     def frame(self, key: int, version: int, request: Any = None) -> bytes:
-        """A request as it is sent."""
-        self._correlation_id += 1
-        return request_frame(key, version, request, correlation_id=self._correlation_id)
-
-    async def call(self, key: int, version: int, request: Any = None) -> Any:
-        """Send a request; return its response. Raises ConnectionError if there is none."""
-        await self.send(self.frame(key, version, request))
-        return await self.response(key, version)
-
-    async def response(self, key: int, version: int) -> Any:
-        """Return the response to the request that was sent last."""
-        echoed, response = read_response(key, version, await self.receive())
-        assert echoed == self._correlation_id
-        return response
-
-    async def receive(self) -> bytes:
-        """Return the next frame."""
-        return await receive_frame(self.stream)
-
-    async def is_closed(self) -> bool:
-        """Wait for what comes next: whether the broker closes the connection."""
-        try:
-            return await receive_some(self.stream, memoryview(bytearray(1))) == 0
-        except ConnectionError:
-            return True
-
-    def close(self) -> None:
-        """Hang up."""
-        self.stream.close()
+        """Return a request as it is sent."""
+        return request_frame(key, version, request)
 
     # ---- SASL
 

@@ -1,6 +1,6 @@
-"""One connection to a listener that authenticates, and what is seen of it, for comparison.
+"""One connection to a listener that authenticates; its answers can be compared.
 
-What is seen has no times and nothing that a broker draws: nonces, salts, ids of tokens.
+They are shown without times and without things that a broker draws: nonces, salts, ids of tokens.
 """
 
 import base64
@@ -48,7 +48,7 @@ class Probe:
         self._socket.close()
 
     def bytes(self, data: bytes) -> Seen:
-        """Send bytes; return what comes then."""
+        """Send bytes; return the answer."""
         try:
             self._socket.sendall(data)
         except ConnectionError:
@@ -56,7 +56,7 @@ class Probe:
         return self.receive()
 
     def raw(self, message: bytes) -> Seen:
-        """Send a frame without header; return the frame that comes then."""
+        """Send a frame without header; return the next frame."""
         try:
             self._socket.sendall(struct.pack(">i", len(message)) + message)
         except ConnectionError:
@@ -96,7 +96,7 @@ class Probe:
         by_token: bool = False,
         change: Callable[[bytes], bytes] = lambda message: message,
     ) -> list[Seen]:
-        """SCRAM; return what was seen of each step."""
+        """Log in by SCRAM; return the answer of each step."""
         first = build_client_first(user, NONCE, by_token=by_token)
         seen = [self.shake(mechanism), self.say(first.data)]
         if isinstance(seen[1], str) or self.answer.error_code:
@@ -126,7 +126,7 @@ class Probe:
 
 
 def shown(value: Any, name: str = "") -> Seen:
-    """An answer without what is of the moment."""
+    """Return an answer without the values of the moment."""
     if isinstance(value, Value):
         fields = {key: getattr(value, key, None) for key in value._defaults}
         issued = fields.get("issue_timestamp_ms", fields.get("issue_timestamp"))
@@ -152,7 +152,7 @@ def _since(moment: int, issued: int | None) -> int | str:
 
 
 def _of_mechanism(message: bytes) -> Seen:
-    """A message of the server; of SCRAM's first only what it did not draw."""
+    """Return a message of the server; SCRAM's first one without the drawn parts."""
     parts = message.split(b",")
     if len(parts) == 3 and parts[0].startswith(b"r="):
         nonce, salt, iterations = parts

@@ -1,4 +1,4 @@
-"""What Prometheus reads of the metrics: the value of each series, by name and labels."""
+"""The metrics as Prometheus reads them: the value of each series, by name and labels."""
 
 from typing import Any
 

@@ -6,13 +6,34 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 STOP_TIMEOUT_S: Final = 60
 
 
-class ServerProcess:
+class ForWith:
+    """A thing that a `with` block starts and closes; it is closed as well if its start fails."""
+
+    def start(self) -> Self:
+        """Start it; return when it serves."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End it and give back everything."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ServerProcess(ForWith):
     """One process after the other; `output_file` has what all of them printed."""
 
     def __init__(self, output_file: Path) -> None:
@@ -33,10 +54,6 @@ class ServerProcess:
     def running(self) -> bool:
         """Whether a process was started and has not ended; a paused one runs."""
         return self.process is not None and self.process.poll() is None
-
-    def start(self) -> Self:
-        """Start it as its class does."""
-        raise NotImplementedError
 
     def launch(
         self,
@@ -123,13 +140,6 @@ class ServerProcess:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it for good."""
         self.kill()

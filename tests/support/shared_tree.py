@@ -4,6 +4,7 @@ Each session implements `MetadataStore`. A test may end it, which removes its ep
 it off for a while, or have the answers of its writes lost. Every operation lets others run first.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,8 @@ class SharedTree:
         self.nodes: dict[str, _Node] = {}
         self.changes = 0
         self.sessions: list[TreeSession] = []
+        self._made: Counter[str] = Counter()
+        """Sequential nodes made so far, by parent."""
         self.history: list[tuple[str, bytes | None]] = []
         """Every change, in order: the path, and its new value; None: removed."""
 
@@ -98,7 +101,8 @@ class SharedTree:
             if parent and parent not in self.nodes:
                 self._make(Create(parent), None, events)
             if operation.sequential:
-                path += f"{len(self.names(parent)):010d}"
+                self._made[parent] += 1
+                path += f"{self._made[parent]:010d}"
             self.nodes[path] = _Node(
                 operation.value, 0, self.changes, owner if operation.ephemeral else None
             )
@@ -148,9 +152,9 @@ class TreeSession:
     def __init__(self, tree: SharedTree) -> None:
         self.tree = tree
         self.cut_off = False
-        """Whether nothing reaches the tree; watches are told later."""
+        """Whether nothing reaches the tree; watches hear of changes later."""
         self.lose_answers = 0
-        """How many of the next writes are made, but not answered."""
+        """The number of next writes that are made, but not answered."""
         self._watchers: list[tuple[str, Watcher]] = []
         self._untold: list[NodeEvent] = []
         self._life = 0
@@ -161,13 +165,12 @@ class TreeSession:
             self._untold += events
             return
         for path, watcher in list(self._watchers):
-            told = [
-                event
-                for event in events
-                if event.path == path or event.path.rpartition("/")[0] == path
-            ]
+            told = [event for event in events if self._is_watched(path, event)]
             if told:
                 watcher(told)
+
+    def _is_watched(self, path: str, event: NodeEvent) -> bool:
+        return path in (event.path, event.path.rpartition("/")[0])
 
     def reconnect(self) -> None:
         """The tree can be reached again."""
@@ -176,7 +179,7 @@ class TreeSession:
         self.tell(untold)
 
     def expire(self) -> None:
-        """The session ends, with its nodes and what is under way; a new one takes its place."""
+        """End the session, its nodes and its requests under way; a new one takes its place."""
         self._life += 1
         self.tree.end(self)
 

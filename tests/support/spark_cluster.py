@@ -13,18 +13,18 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from types import TracebackType
 
 import psutil
 import pyspark
 
 from tests.support.ports import free_port
+from tests.support.server_process import ForWith
 
 START_TIMEOUT_S = 90
 HOME = Path(pyspark.__file__).parent
 
 
-class SparkCluster:
+class SparkCluster(ForWith):
     """Master and workers; logs and the executors' directories are in `directory`."""
 
     def __init__(self, directory: Path, workers: int = 2, memory: str = "1g") -> None:
@@ -93,7 +93,7 @@ class SparkCluster:
                 continue
         return found
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Kill all processes that are left."""
         for name in list(self._processes):
             self._kill(name)
@@ -155,18 +155,3 @@ class SparkCluster:
             except ProcessLookupError:
                 continue
         process.wait()
-
-    def __enter__(self) -> "SparkCluster":
-        try:
-            return self.start()
-        except BaseException:
-            self.stop()
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()

@@ -1,8 +1,7 @@
-"""What tests of `format("pykafkalog")` need: a session, topics, when the files tell of them."""
+"""A session and topics for tests of `format("pykafkalog")`, and the progress of checkpoints."""
 
-import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
@@ -20,13 +19,13 @@ SETTINGS: Final = {
     "log.segment.delete.delay.ms": "100",
     "log.retention.check.interval.ms": "300",
 }
-"""Of a broker whose checkpoints and cleanings come soon."""
+"""Settings of a broker whose checkpoints and cleanings come soon."""
 
 
 def source_session() -> SparkSession:
     """The session with the kafka source and with ours: the running one, if there is one.
 
-    Whoever starts a session with other settings ends it (`pipeline.session`).
+    A test that starts a session with other settings ends it (`pipeline.session`).
     """
     session = start_session(
         "tests",
@@ -47,14 +46,6 @@ def create(broker: BrokerProcess, name: str, partitions: int = 1, **config: str)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     new = NewTopic(name, partitions, config={key.replace("_", "."): v for key, v in config.items()})
     admin.create_topics([new])[name].result(15)
-
-
-def wait_until(is_so: Callable[[], Any], seconds: float = 60) -> None:
-    """Wait for a condition."""
-    limit = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < limit
-        time.sleep(0.1)
 
 
 def checkpointed(broker: BrokerProcess, ends: Mapping[TopicPartition, int]) -> bool:

@@ -21,7 +21,6 @@ import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final, TypeVar
 
 import pyte
@@ -63,12 +62,7 @@ class Terminal:
         os.close(slave)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._master)  # a hang-up, which ends the shell and its programs
         try:
             self._process.wait(5)

@@ -1,13 +1,13 @@
-"""The rules of what a power loss may leave of unsynced work, for one file or directory.
+"""The states of one file or directory that a power loss may leave.
 
-  * Content of a file: the content of the last fsync is kept. Of later operations (writes, stores
-    through a mapping, truncations) any part may be kept: nothing; everything; the first few
+  * Content of a file: the content of the last fsync is kept. Any part of later operations (writes,
+    stores through a mapping, truncations) may be kept: nothing; everything; the first few
     operations, the last of them cut at any byte; or any mixture of sectors (512 bytes) or pages
     (4 KB), each as of any moment, in a file as long as it was at any moment. If the length reached
     the disk and the data did not, there are zeros. Files are independent of each other.
-  * Names in a directory: the names of the last fsync are kept; of later creations, renames and
-    removals the first few, in their order (as in every journalling file system). Directories are
-    independent of each other. A rename is kept as a whole or not at all.
+  * Names in a directory: the names of the last fsync are kept, and the first few of the later
+    creations, renames and removals, in their order (as in every journalling file system).
+    Directories are independent of each other. A rename is kept as a whole or not at all.
 
 A choice selects one of the legal states: `Everything`, `Nothing`, `NamesOnly`, or by `Chance`.
 """

@@ -64,7 +64,7 @@ class CountedIds:
 
 
 class Reply(Ownership):
-    """What a request for a transactional id was answered."""
+    """The answer to a request for a transactional id."""
 
     __slots__ = ()
 

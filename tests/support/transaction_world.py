@@ -2,8 +2,8 @@
 
 Partitions take writes and markers, and clients remember the answers that they got.
 
-The model of what clients may see has three rules: all writes of a transaction have the same fate; a
-fate that was answered is final; an owner that was replaced cannot change anything any more.
+The model of the answers to clients has three rules: all writes of a transaction have the same fate;
+a fate that was answered is final; an owner that was replaced cannot change anything any more.
 """
 
 from contextlib import suppress
@@ -168,7 +168,7 @@ class TransactionWorld:
         self.log.append(STATE, build_batch([record]))
         self.life = self._begin()
 
-    # ---- what clients do
+    # ---- clients
 
     def init(self, transactional_id: str, version: int, going_on: Owner | None = None) -> None:
         """Init a new client, or one that goes on after an error (KIP-360)."""
@@ -271,7 +271,7 @@ class TransactionWorld:
                 owner.ending = None  # There was no transaction.
         self.check()
 
-    # ---- what befalls the broker
+    # ---- faults of the broker
 
     def crash(self, *, appends: int, markers: int) -> None:
         """Kill the broker; the first of the pending appends and markers are in the logs."""
@@ -298,10 +298,10 @@ class TransactionWorld:
         self.life.advance_ms(milliseconds)
         self.check()
 
-    # ---- what must hold
+    # ---- promises
 
     def check(self) -> None:
-        """Check what must hold at any time."""
+        """Check the promises that hold at any time."""
         self.life.check()
         for transaction in self.transactions:
             fates = {self.partitions.fates[write] for write in transaction.writes} - {Fate.OPEN}

@@ -79,7 +79,7 @@ class WholeBroker:
         self.states: list[BrokerState] = []
         """Each state that its servers have entered."""
         self.host = HOST
-        """Where it listens."""
+        """The host of its listeners."""
         self.open_tree: Callable[[Any], Work[Any]] | None = None
         """Opens the tree of the cluster that it is a member of."""
         self._nursery = nursery
@@ -216,21 +216,30 @@ def dotted(settings: dict[str, str]) -> dict[str, str]:
 
 def run_whole_broker(scenario: Scenario, workers: Workers | None = None, **settings: str) -> None:
     """Start a broker, run `scenario`, and end both."""
+
+    async def main(timeline: Timeline, nursery: trio.Nursery) -> None:
+        broker = WholeBroker(timeline, nursery, dotted(settings), workers)
+        await broker.start()
+        with trio.fail_after(_LONGEST_RUN_S):
+            await scenario(broker)
+
+    run_in_nursery(main)
+
+
+def run_in_nursery(main: Callable[[Timeline, trio.Nursery], Awaitable[None]]) -> None:
+    """Run `main` in virtual time, then end what it has left in the nursery; raise its error."""
     timeline = Timeline()
     failures: list[Exception] = []
 
-    async def main() -> None:
+    async def run() -> None:
         async with trio.open_nursery() as nursery:
-            broker = WholeBroker(timeline, nursery, dotted(settings), workers)
             try:
-                await broker.start()
-                with trio.fail_after(_LONGEST_RUN_S):
-                    await scenario(broker)
+                await main(timeline, nursery)
             except Exception as error:  # noqa: BLE001 - raised below, not in a group
                 failures.append(error)
             nursery.cancel_scope.cancel()
 
-    trio.run(main, clock=timeline)
+    trio.run(run, clock=timeline)
     if failures:
         raise failures[0]
 

@@ -29,7 +29,7 @@ from tests.support.memory_transport import MemoryNetwork
 from tests.support.memory_zookeeper import MemoryTree, MemoryZooKeeper
 from tests.support.produce_requests import one_batch
 from tests.support.virtual_time import Timeline
-from tests.support.whole_broker import WholeBroker, dotted
+from tests.support.whole_broker import WholeBroker, dotted, run_in_nursery
 
 SESSION_S: Final = 6
 PATIENCE_S: Final = 120.0
@@ -89,7 +89,7 @@ class WholeCluster:
 
         async def notice() -> None:
             await self.clock.sleep(SESSION_S)
-            await self[broker_id].server._driver.run(tree.lose())
+            tree.lose()
 
         self._nursery.start_soon(notice)
 
@@ -103,10 +103,10 @@ class WholeCluster:
         await self[broker_id].start()
         self.dead.discard(broker_id)
 
-    # ---- what it is like
+    # ---- its state
 
     def images(self) -> dict[int, MetadataImage]:
-        """What each broker that lives knows."""
+        """Return the image of each broker that lives."""
         return {
             broker_id: broker.server.components.image
             for broker_id, broker in self.brokers.items()
@@ -135,7 +135,7 @@ class WholeCluster:
         await self.until(is_whole)
 
     def controller(self) -> int:
-        """The controller, as all that live say."""
+        """Return the controller, which all live brokers must name."""
         [found] = {image.controller_id for image in self.images().values()}
         return found
 
@@ -174,7 +174,7 @@ class WholeCluster:
         return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
     def log_end(self, broker_id: int, topic: str, index: int) -> int:
-        """Where the log of a replica ends."""
+        """Return the end offset of a replica's log."""
         partition = self[broker_id].server.components.replica_manager.find((topic, index))
         assert partition is not None
         return partition.log.log_end_offset
@@ -188,22 +188,12 @@ def whole_cluster(
     def decorate(test: Callable[[WholeCluster], Awaitable[None]]) -> Callable[[], None]:
         @functools.wraps(test)
         def run() -> None:
-            timeline = Timeline()
-            failures: list[Exception] = []
+            async def main(timeline: Timeline, nursery: trio.Nursery) -> None:
+                cluster = WholeCluster(timeline, nursery, count, dotted(settings))
+                await cluster.start()
+                await test(cluster)
 
-            async def main() -> None:
-                async with trio.open_nursery() as nursery:
-                    cluster = WholeCluster(timeline, nursery, count, dotted(settings))
-                    try:
-                        await cluster.start()
-                        await test(cluster)
-                    except Exception as error:  # noqa: BLE001 - raised below, not in a group
-                        failures.append(error)
-                    nursery.cancel_scope.cancel()
-
-            trio.run(main, clock=timeline)
-            if failures:
-                raise failures[0]
+            run_in_nursery(main)
 
         del run.__wrapped__  # type: ignore[attr-defined] # pytest takes its parameter for a fixture
         return run

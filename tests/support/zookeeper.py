@@ -17,11 +17,10 @@ import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 from tests.support.kafka_jars import LOGGING, SHORT_LIVED, kafka_jars
 from tests.support.ports import free_port
-from tests.support.server_process import ServerProcess
+from tests.support.server_process import ForWith, ServerProcess
 
 KAFKA_WITH_ZOOKEEPER = "3.9.0"
 """The newest Kafka that knows ZooKeeper; it brings ZooKeeper 3.8."""
@@ -124,7 +123,7 @@ class ZooKeeper(ServerProcess):
         return answer.decode(errors="replace")
 
 
-class Ensemble:
+class Ensemble(ForWith):
     """Several servers that elect a leader; a size of 1 is a server that stands alone."""
 
     def __init__(
@@ -177,22 +176,7 @@ class Ensemble:
         """The servers that follow now."""
         return [server for server in self.servers if server.mode() == "follower"]
 
-    def kill(self) -> None:
+    def close(self) -> None:
         """Kill all."""
         for server in self.servers:
             server.kill()
-
-    def __enter__(self) -> "Ensemble":
-        try:
-            return self.start()
-        except BaseException:
-            self.kill()
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.kill()

@@ -1,4 +1,4 @@
-"""Runs work with a `ZooKeeperStore` on trio's loop, and what such work waits with in tests."""
+"""Runs work with a `ZooKeeperStore` on trio's loop, and watchers for which such work can wait."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -66,7 +66,7 @@ async def with_store(
 
 
 class Hearing:
-    """A watcher that keeps what it was told, and lets a test wait for it."""
+    """A watcher that keeps the events, and lets a test wait for them."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, NodeChange]] = []
@@ -90,7 +90,7 @@ class Hearing:
                 raise AssertionError(f"not told: {self.events}, {self.states}")
 
     async def until_told(self, *events: tuple[str, NodeChange]) -> None:
-        """Wait until these events were told, whatever else was; then forget all."""
+        """Wait until these events have come, among others perhaps; then forget all."""
         await self.until(lambda heard: set(events) <= set(heard.events))
         self.events.clear()
 

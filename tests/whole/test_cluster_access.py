@@ -67,6 +67,6 @@ async def test_a_member_tells_of_its_orders_and_of_no_finalized_feature(
     assert ORDERS.keys() <= {one.api_key for one in answer.api_keys}
     assert answer.finalized_features_epoch == -1
     assert not answer.finalized_features
-    node = cluster.zookeeper.node("/feature")
+    node = cluster.zookeeper.nodes.get("/feature")
     assert node is not None
     assert decode_features(node.value) == {}

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -25,6 +24,7 @@ from tests.support.cluster.member import Kind, Member, Place, new_place
 from tests.support.cluster.network import Network
 from tests.support.cluster.turn import wait_for_turn
 from tests.support.cluster.view import ClusterView, Partition
+from tests.support.server_process import ForWith
 from tests.support.zookeeper import Ensemble, ZooKeeper
 
 PATIENCE_S: Final = 60.0
@@ -48,7 +48,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 """Quick to notice a death; the same for both kinds."""
 
 
-class BrokerCluster:
+class BrokerCluster(ForWith):
     """The members, their ZooKeeper, and the network between them if there is one."""
 
     def __init__(
@@ -164,21 +164,21 @@ class BrokerCluster:
                 member.kill()
         if self.network is not None:
             self.network.close()
-        self.ensemble.kill()
+        self.ensemble.close()
         for disk in (disk for disks in self.disks.values() for disk in disks):
             disk.close()
         self.disks.clear()
         self._turn.close()
 
-    # ---- what it is like
+    # ---- its state
 
     def views(self) -> dict[int, ClusterView]:
-        """What each running broker tells; without those that do not answer."""
+        """Return the view of each running broker that answers."""
         told = {member.broker_id: member.view() for member in self.running}
         return {broker_id: view for broker_id, view in told.items() if view is not None}
 
     def view(self) -> ClusterView:
-        """What a broker tells that answers. Raises AssertionError when none does."""
+        """Return the view of a broker that answers. Raises AssertionError if none does."""
         for member in self.running:
             told = member.view()
             if told is not None:
@@ -192,7 +192,7 @@ class BrokerCluster:
         *,
         what: str = "what was waited for",
     ) -> float:
-        """Wait until it holds in what every running broker tells; return the seconds it took."""
+        """Wait until it holds in the view of every running broker; return the seconds it took."""
         began = time.monotonic()
         while time.monotonic() - began < patience_s:
             told = self.views()
@@ -269,7 +269,7 @@ class BrokerCluster:
         self._ask_controller(lambda admin: admin.delete_topics([topic], operation_timeout=30))
 
     def _ask_controller(self, ask: Callable[[AdminClient], dict[str, Any]]) -> None:
-        """Ask until the broker that is asked is the controller: a client may know the last one."""
+        """Ask until the controller answers: a client may know the controller before it."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             admin = self.admin()
@@ -297,21 +297,6 @@ class BrokerCluster:
 
     def _pids(self) -> dict[int, int]:
         return {member.broker_id: member.pid for member in self if member.running}
-
-    def __enter__(self) -> "BrokerCluster":
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def rotated(brokers: Sequence[int], partitions: int) -> list[list[int]]:

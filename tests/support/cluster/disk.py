@@ -1,6 +1,6 @@
 """A log directory on a disk of its own that can be full: a tmpfs, which only root may mount.
 
-It is filled by making it as large as what lies on it, so that a full disk takes no memory.
+`fill` makes the disk as large as its content, so that a full disk takes no memory.
 """
 
 import os
@@ -27,12 +27,12 @@ def may_mount() -> bool:
 
 
 class Disk:
-    """Mounted at `path` until `close`, which leaves what lies on it in a plain directory."""
+    """Mounted at `path` until `close`, which leaves its content in a plain directory."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, room_bytes: int = ROOM_BYTES) -> None:
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
-        _run("mount", "-t", "tmpfs", "-o", f"size={ROOM_BYTES}", "tmpfs", str(path))
+        _run("mount", "-t", "tmpfs", "-o", f"size={room_bytes}", "tmpfs", str(path))
 
     def fill(self) -> None:
         """No byte more can be written. Raises AssertionError if a writer is always faster."""
@@ -45,7 +45,7 @@ class Disk:
         raise AssertionError(f"{self.path} could not be filled")
 
     def give_room(self) -> None:
-        """Writes succeed again."""
+        """Make the disk large, so that writes succeed again."""
         assert self._resize(ROOM_BYTES)
 
     def close(self) -> None:

@@ -15,7 +15,6 @@ REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 ACLS = "kafka.admin.AclCommand"
 QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
-TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 
 
 def tool(main: str, *words: str, bootstrap: str, check: bool = True, timeout: float = 120) -> str:

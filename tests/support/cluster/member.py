@@ -1,7 +1,7 @@
 """One broker of a cluster: a process of Apache Kafka 3.9 or of this project; the same settings.
 
 Id, ports and directory belong to the place in the cluster, not to the kind: a member that is
-replaced by one of the other kind goes on where that stopped.
+replaced by one of the other kind continues its work.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import Final
 from tests.support.cluster.jumping_clock import set_clock
 from tests.support.cluster.view import ClusterView, view_of
 from tests.support.installation import CHECKOUT, under_test
-from tests.support.kafka_jars import LOGGING, SHORT_LIVED, kafka_jars, shared_classes
+from tests.support.kafka_jars import SHORT_LIVED, kafka_command
 from tests.support.ports import free_port
 from tests.support.server_process import STOP_TIMEOUT_S, ServerProcess
 from tests.support.waiting import wait_until
@@ -34,7 +34,7 @@ CLIENTS, BROKERS = "CLIENTS", "BROKERS"
 
 
 class Kind(Enum):
-    """Whose broker it is."""
+    """The project that a broker is of."""
 
     KAFKA = "kafka"
     OURS = "ours"
@@ -47,15 +47,15 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What stays when the broker of a place is replaced."""
+    """The things that stay when the broker of a place is replaced."""
 
     broker_id: int
     directory: Path
     client_port: int
     internal_port: int
-    """Where its listener for brokers is bound."""
+    """The port of its listener for brokers."""
     advertised_port: int
-    """Where other brokers reach that listener: the same, or a proxy's."""
+    """The port by which other brokers reach that listener: the same, or a proxy's."""
     zookeeper: str
     """`zookeeper.connect`, perhaps through a proxy."""
     cluster_settings: Mapping[str, str]
@@ -226,7 +226,7 @@ class Member(ServerProcess):
         """Have its wall clock be so far ahead, or behind if below 0."""
         set_clock(self.place.directory, offset_ms)
 
-    # ---- what it tells
+    # ---- its view
 
     def view(self, timeout_s: float = 5) -> ClusterView | None:
         """The cluster as it sees it; None if it does not answer."""
@@ -236,17 +236,8 @@ class Member(ServerProcess):
 
     def _command(self, properties: Path) -> tuple[list[str], dict[str, str], Path]:
         if self.kind is Kind.KAFKA:
-            shared = shared_classes(CLUSTER_KAFKA) if self.java_options == SHORT_LIVED else ()
-            words = [
-                *(
-                    "java",
-                    f"-Xmx{self.heap}",
-                    f"-Xms{self.heap}",
-                    "-Djava.net.preferIPv4Stack=true",
-                ),
-                *(*LOGGING, OLD_LOGGING, *self.java_options, *shared),
-                *("-cp", kafka_jars(CLUSTER_KAFKA), "kafka.Kafka", str(properties)),
-            ]
+            java, *words = kafka_command(CLUSTER_KAFKA, self.heap, self.java_options, properties)
+            words = [java, "-Djava.net.preferIPv4Stack=true", OLD_LOGGING, *words]
             return words, dict(os.environ), self.place.directory
         installation = under_test() if self.command is None else CHECKOUT
         if self.command is None:

@@ -12,10 +12,10 @@ A cut holds bytes back as a network does whose packets are sent again: connectio
 ones are accepted and lead nowhere, and a request may arrive long after it was given up. `hang_up`
 closes connections instead.
 
-Every broker has one advertised address for the others, behind which a proxy listens. Who connects
-is found by the process that owns the socket, as nothing in the first bytes tells it. ZooKeeper has
-an address for each broker. The proxy runs its own event loop in a thread; all that is public may be
-called from outside.
+Every broker has one advertised address for the others, behind which a proxy listens. The proxy
+finds the source of a connection by the process that owns the socket, because the first bytes do not
+show it. ZooKeeper has an address for each broker. The proxy runs its own event loop in a thread;
+its public methods may be called from outside.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ Pids = Callable[[], Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What happens to connections from one to another."""
+    """The treatment of connections from one to another."""
 
     asks: bool = True
     """Whether bytes of the one that connected pass."""
@@ -119,11 +119,11 @@ class Network:
         self._set(source, target, _Rule(delay_s=seconds))
 
     def mend(self, source: int, target: int) -> None:
-        """Undo what was done to the connections from one to the other."""
+        """Remove the rule for connections from one to the other."""
         self._set(source, target, _OPEN)
 
     def heal(self) -> None:
-        """No rules any more; what was held back goes on its way."""
+        """Remove all rules; bytes that were held back go on their way."""
         self._outside(self._clear())
 
     def hang_up(self, source: int, target: int) -> None:
@@ -184,7 +184,7 @@ class Network:
         return int(server.sockets[0].getsockname()[1])
 
     def _owner(self, writer: asyncio.StreamWriter) -> int:
-        """Which broker has the other end."""
+        """Return the id of the broker at the other end."""
         port = writer.get_extra_info("peername")[1]
         for broker_id, pid in self._pids().items():
             with contextlib.suppress(psutil.Error, OSError):
@@ -205,7 +205,7 @@ class Network:
             pass  # Nobody listens, or one of the two is gone.
         finally:
             if back is not None:
-                # What was answered may still be under way.
+                # An answer may still be under way.
                 with contextlib.suppress(TimeoutError, OSError, asyncio.CancelledError):
                     await asyncio.wait_for(back, 1)
             link.hang_up()

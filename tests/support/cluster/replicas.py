@@ -7,6 +7,7 @@ watermark may be cut off yet. `whole=True` wants equal ends too, as they are whe
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from protocol.records.batch import iter_batches
@@ -38,12 +39,7 @@ def partitions_of(log_dir: Path) -> set[str]:
 
 def differences(log_dirs: LogDirs, *, whole: bool = False, most: int = 10) -> list[str]:
     """Return the first `most` sentences about replicas that differ, by broker id."""
-    found: list[str] = []
-    for sentence in _differences(log_dirs, whole=whole):
-        found.append(sentence)
-        if len(found) == most:
-            break
-    return found
+    return list(islice(_differences(log_dirs, whole=whole), most))
 
 
 def compared_batches(log_dirs: LogDirs) -> int:

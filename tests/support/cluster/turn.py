@@ -1,7 +1,7 @@
-"""As many clusters at a time on one machine as it has processors, whichever processes they are of.
+"""One machine has no more clusters at a time than processors, whichever processes they are of.
 
 A cluster is several brokers, often JVMs, and a crowd of clients. With more of them than processors
-nobody is told of a session, an election or a request in time, and tests wait in vain.
+nobody hears of a session, an election or a request in time, and tests wait in vain.
 """
 
 import fcntl

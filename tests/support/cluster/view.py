@@ -1,4 +1,4 @@
-"""What one broker tells of the cluster, by Metadata: brokers, controller, leaders, replicas."""
+"""The cluster as one broker describes it by Metadata: brokers, controller, leaders, replicas."""
 
 import struct
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class ClusterView:
 
     controller: int
     brokers: Mapping[int, int]
-    """Broker id to port, of the listener that was asked."""
+    """Broker id to port, for the listener that answered."""
     partitions: Mapping[Partition, PartitionView]
 
     def under_replicated(self) -> dict[Partition, PartitionView]:

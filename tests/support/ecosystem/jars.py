@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.installation import ROOT
-from tests.support.kafka_jars import MAVEN
+from tests.support.kafka_jars import fetched
 
 PROJECTS: Final = ROOT / "tests/ecosystem/jars"
-FETCH_TIMEOUT_S: Final = 600
 
 
 def version_of(name: str) -> str:
@@ -27,20 +26,7 @@ def version_of(name: str) -> str:
 
 def jars(name: str) -> str:
     """Return a classpath with the program; fetch it if it does not exist yet."""
-    target = ROOT / ".cache" / "ecosystem" / f"{name}-{version_of(name)}"
-    done = target / ".complete"
-    if not done.exists():
-        subprocess.run(
-            [
-                *(*MAVEN, "-f", str(PROJECTS / f"{name}.xml")),
-                "dependency:copy-dependencies",
-                f"-DoutputDirectory={target}",
-            ],
-            check=True,
-            timeout=FETCH_TIMEOUT_S,
-        )
-        done.touch()
-    return f"{target}/*"
+    return fetched(f"ecosystem/{name}-{version_of(name)}", PROJECTS / f"{name}.xml")
 
 
 def compiled(source: Path, classpath: str, target: Path) -> str:

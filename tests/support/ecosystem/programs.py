@@ -25,7 +25,7 @@ class Program:
     tests: tuple[str, ...]
     """Files of the tests, from the root of the checkout."""
     tried: str
-    """What the tests do with the program."""
+    """The work of the tests with the program."""
 
 
 def _listed(name: str, *distributions: str) -> str:

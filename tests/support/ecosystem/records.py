@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import TracebackType
 
 import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -118,10 +117,5 @@ class Tail:
     def __enter__(self) -> "Tail":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

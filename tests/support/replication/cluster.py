@@ -1,7 +1,7 @@
 """Three brokers that replicate partitions: real logs, partitions, fetchers and handlers.
 
-What is not real: the network (`SimPeer`: delays, links that are cut), the controller (`controller`)
-and the clients. A broker can be killed; its disk keeps what was written.
+The network (`SimPeer`: delays, links that are cut), the controller (`controller`) and the clients
+are not real. A broker can be killed; its disk keeps what was written.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,17 +9,13 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from broker.api.fetch import FetchHandler
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.cluster.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from broker.cluster.image_delta import first_delta, topic_delta
 from broker.deadlines import Deadlines
 from broker.peers.peer import PeerError
-from broker.quotas.quotas import Quotas
-from broker.replication.batch_looker import BatchLooker
 from broker.replication.delayed_produce import Awaited, DelayedProduce
 from broker.replication.delta_application import apply_delta
-from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.fetching.replica_fetchers import ReplicaFetchers
 from broker.replication.fetching.settings import FetchingSettings
@@ -39,12 +35,12 @@ from protocol.records.builder import build_batch
 from protocol.records.record import iter_records
 from protocol.types import TopicPartition
 from storage.log.looking import look_here
-from storage.log.results import FetchIsolation, FileSlice
+from storage.log.results import FetchIsolation
 from storage.waits import Signal
-from tests.support.broker_bench import context
+from tests.support.broker_bench import context, fetch_handler, with_bytes
 from tests.support.faulty_filesystem import FaultyFileSystem
 from tests.support.log_managers import log_manager
-from tests.support.replication.loop import Loop, Task
+from tests.support.stepping import Loop, Task
 
 TOPIC = "t"
 TOPIC_ID = b"t" * 16
@@ -54,11 +50,11 @@ SETTINGS = FetchingSettings(backoff_s=0.2, timeout_s=1.0, max_wait_ms=200)
 
 
 class Links:
-    """Which broker reaches which."""
+    """The links between brokers."""
 
     def __init__(self) -> None:
         self.cut: set[tuple[int, int]] = set()
-        """(from, to): what is sent that way is lost."""
+        """(from, to): bytes that are sent that way are lost."""
 
     def isolate(self, broker: int, others: Iterator[int] | list[int]) -> None:
         for other in others:
@@ -104,7 +100,7 @@ class SimPeer:
 
         def answer(response: Any) -> None:
             records = response_codec(key, version)
-            built = bytearray(records.build(_with_bytes(response)))
+            built = bytearray(records.build(with_bytes(response)))
             loop.at(cluster.delay(), lambda: returned(built))
 
         def returned(built: bytearray) -> None:
@@ -125,14 +121,6 @@ class SimPeer:
         self._closed = True
 
 
-def _with_bytes(response: Any) -> Any:
-    for topic in getattr(response, "responses", ()):
-        for data in topic.partitions:
-            if isinstance(data.records, FileSlice):
-                data.records = data.records.read()
-    return response
-
-
 class SimBroker:
     """One broker over any number of lives."""
 
@@ -149,7 +137,7 @@ class SimBroker:
     # ------------------------------------------------------------------ life
 
     def begin(self) -> None:
-        """Start: open the logs; whom it follows the controller will say."""
+        """Start: open the logs. The controller will name the leaders."""
         loop = self.cluster.loop
         self.alive = True
         self.epoch += 1
@@ -198,14 +186,8 @@ class SimBroker:
             may_join=lambda broker: self.image.broker(broker) is not None,
             alter_isr=self.keeper.send,
         )
-        self._fetch = FetchHandler(
-            self.replicas,
-            FetchSessionCache(loop, 100, random=Random(loop.random.random())),
-            57_671_680,
-            converter=DownConverter(BatchLooker(), self.replicas.storage_failed),
-            clock=loop,
-            quotas=Quotas(loop),
-        )
+        sessions = FetchSessionCache(loop, 100, random=Random(loop.random.random()))
+        self._fetch = fetch_handler(self.replicas, sessions, loop)
         self._list = ListOffsetsHandler(self.replicas, look_here)
         self.start(self.deadlines.run())
         self.start(self.keeper.run())
@@ -239,7 +221,7 @@ class SimBroker:
         return await self.cluster.controller.alter(self, request)
 
     async def take(self, topic: TopicImage, live: tuple[int, ...]) -> None:
-        """Obey the controller: the topic as it is now, and who lives."""
+        """Obey the controller: take the topic as it is now, and the brokers that live."""
         for broker in self.cluster.brokers:
             if broker in live:
                 self.image.set_broker(BrokerImage(broker_id=broker, endpoints=()))
@@ -294,7 +276,7 @@ class SimBroker:
 
 
 class Cluster:
-    """The brokers, what is between them, and who decides."""
+    """The brokers, the links between them, and the controller."""
 
     def __init__(self, seed: int, *, brokers: int = 3, partitions: int = 2) -> None:
         from tests.support.replication.controller import SimController
@@ -310,7 +292,7 @@ class Cluster:
         self.controller = SimController(self, partitions)
 
     def delay(self) -> float:
-        """Of a message: mostly short, seldom long."""
+        """Return the delay of a message: mostly short, seldom long."""
         delay = 0.0005 + self.random.random() * 0.002
         if self.random.random() < self.slow:
             delay += self.random.random() * 2

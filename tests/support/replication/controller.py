@@ -23,7 +23,7 @@ SESSION_S = 2.0
 
 
 class SimController:
-    """The state of one topic, and what each broker has yet to hear."""
+    """The state of one topic, and the news that each broker has yet to get."""
 
     fences = True
     """Sabotage: whether epochs of an AlterPartition are looked at."""
@@ -47,7 +47,7 @@ class SimController:
         self._unsent: dict[int, deque[tuple[int, TopicImage]]] = {}
         self._sending: set[int] = set()
 
-    # ------------------------------------------------------------------ who lives
+    # ------------------------------------------------------------------ live brokers
 
     def registered(self, broker: "SimBroker") -> None:
         """A broker has started."""
@@ -82,7 +82,7 @@ class SimController:
             )
 
     def _tell_all(self) -> None:
-        """Who leads and who lives, as UpdateMetadata does."""
+        """Send all brokers the leaders and the live brokers, as UpdateMetadata does."""
         for broker in self.live:
             self._tell(broker)
 

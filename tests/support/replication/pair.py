@@ -18,7 +18,7 @@ History = list[tuple[int, int]]
 
 
 def write(log: Log, history: History) -> None:
-    """Write a batch per record; what is written at one offset in one epoch is always the same."""
+    """Write a batch per record, with the same bytes for the same offset and epoch."""
     for epoch, count in history:
         for _ in range(count):
             offset = log.log_end_offset
@@ -28,7 +28,7 @@ def write(log: Log, history: History) -> None:
 
 
 class Pair:
-    """Two brokers of a cluster without a controller: the test says who leads."""
+    """Two brokers of a cluster without a controller: the test names the leader."""
 
     def __init__(self, leader: History, follower: History, *, mark: int | None = None) -> None:
         """`mark`: the follower's high watermark."""

@@ -51,7 +51,7 @@ class Run:
     def fail(self, what: str) -> None:
         raise Anomaly(f"seed {self.seed}: {what}; faults: {self.faults}")
 
-    # ------------------------------------------------------------------ what happens
+    # ------------------------------------------------------------------ events
 
     def go(self) -> "Run":
         """Run and check. Raises Anomaly."""
@@ -94,7 +94,7 @@ class Run:
             broker.start(broker.produce(index, value), done)
 
     async def _observe(self) -> None:
-        """Read as consumers do, from whoever believes to lead."""
+        """Read as consumers do, from each broker that believes to lead."""
         while True:
             await sleep(0.3)
             self.look()
@@ -183,7 +183,7 @@ class Run:
             elif broker.id not in cluster.controller.live:
                 self._register_again(broker)
 
-    # ------------------------------------------------------------------ what must hold
+    # ------------------------------------------------------------------ promises
 
     def _check_end(self) -> None:
         self.look(anew=True)
@@ -230,8 +230,8 @@ def lag_run(seed: int) -> None:
 
 
 def zombie_run(seed: int) -> None:
-    """A leader is cut off and replaced; it reaches the controller before it hears of that, and asks
-    for an ISR of its own. Then its successor dies."""
+    """A leader is cut off and replaced. It reaches the controller before it hears of that, and
+    wants an ISR of its own. Then its successor dies."""
     run = Run(seed, partitions=1)
     cluster, loop, links = run.cluster, run.cluster.loop, run.cluster.links
     controller = cluster.controller
@@ -246,7 +246,7 @@ def zombie_run(seed: int) -> None:
     loop.run(SESSION_S)
     controller.unregistered(leader.id)
     loop.run(2 * LAG_TIME_S)
-    links.cut.discard((leader.id, CONTROLLER))  # what the controller says does not arrive
+    links.cut.discard((leader.id, CONTROLLER))  # the words of the controller do not arrive
     loop.run(2.0)
     successor = cluster.leader_of(0)
     assert successor is not None

@@ -21,7 +21,7 @@ from protocol.messages.alter_partition import (
 from protocol.messages.registry import request_codec
 from storage.waits import Signal
 from tests.support.fake_log import led_partition
-from tests.support.replication.loop import Loop
+from tests.support.stepping import Loop
 
 LAG_S = 10.0
 

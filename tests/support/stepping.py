@@ -1,7 +1,7 @@
-"""A driver of the house's waits in virtual time, in which chance decides what comes first.
+"""Runs work (`storage.waits`) in virtual time, without trio; chance decides what comes first.
 
-Everything is an entry of one heap. A pause takes a moment, a call in a thread somewhat longer; what
-it does happens in between. So the same seed gives the same run, and another one another order.
+Everything is an entry of one heap. A pause takes a moment, a call in a thread somewhat longer; its
+effects come in between. So the same seed gives the same run, and another one another order.
 """
 
 import heapq
@@ -11,11 +11,14 @@ from typing import Any
 
 from storage.waits import Call, Pause, Together, Until, Wait, Work
 
+Done = Callable[[Any, BaseException | None], object]
+"""Called with the result of work, or with its error."""
+
 
 class Task:
-    """One piece of work under way."""
+    """One piece of work under way, of which the loop calls `step`."""
 
-    def __init__(self, loop: "Loop", work: Work[Any], done: Callable[[Any], object] | None) -> None:
+    def __init__(self, loop: "Timers", work: Work[Any], done: Done) -> None:
         self.loop = loop
         self.work = work
         self.done = done
@@ -28,17 +31,19 @@ class Task:
     def __del__(self) -> None:
         self.work.close()  # else Python warns of work that never began
 
-    def step(self, answer: Any = None, error: Exception | None = None) -> None:
+    def step(self, answer: Any = None, error: BaseException | None = None) -> None:
         if self.dead:
             return
         try:
             wait = self.work.send(answer) if error is None else self.work.throw(error)
         except StopIteration as end:
             self.dead = True
-            if self.done is not None:
-                self.done(end.value)
-            return
-        self._serve(wait)
+            self.done(end.value, None)
+        except Exception as failure:  # noqa: BLE001 - it belongs to the one that waits
+            self.dead = True
+            self.done(None, failure)
+        else:
+            self._serve(wait)
 
     def _serve(self, wait: Wait) -> None:
         loop = self.loop
@@ -82,22 +87,25 @@ class Task:
 
     def _together(self, wait: Together) -> None:
         left = len(wait.works)
+        failures: list[BaseException] = []
 
-        def one_done(_: Any) -> None:
+        def one_done(_: Any, error: BaseException | None) -> None:
             nonlocal left
             left -= 1
+            if error is not None:
+                failures.append(error)
             if not left:
-                self.step()
+                self.step(None, failures[0] if failures else None)
 
         for work in wait.works:
-            self.loop.start(work, one_done)
+            self.loop.at(self.loop.moment(), Task(self.loop, work, one_done).step)
 
 
-class Loop:
-    """The time, and what happens next."""
+class Timers:
+    """The time, and the things that will happen in it."""
 
-    def __init__(self, random: Random) -> None:
-        self.now = 0.0
+    def __init__(self, random: Random, now: float = 0.0) -> None:
+        self.now = now
         self.random = random
         self._heap: list[tuple[float, int, Callable[[], object]]] = []
         self._number = 0
@@ -117,17 +125,34 @@ class Loop:
         self._number += 1
         heapq.heappush(self._heap, (self.now + delay, self._number, what))
 
+    def _move_until(self, end: float) -> bool:
+        """Move to the next thing that happens until `end`, and do it; False if there is none."""
+        if not self._heap or self._heap[0][0] > end:
+            return False
+        self.now, _, what = heapq.heappop(self._heap)
+        what()
+        return True
+
+
+class Loop(Timers):
+    """Takes its work as far as it comes in some seconds."""
+
     def start(self, work: Work[Any], done: Callable[[Any], object] | None = None) -> Task:
-        """Begin `work`, soon."""
-        task = Task(self, work, done)
+        """Begin `work`, soon. Its error ends the run."""
+
+        def ended(result: Any, error: BaseException | None) -> None:
+            if error is not None:
+                raise error
+            if done is not None:
+                done(result)
+
+        task = Task(self, work, ended)
         self.at(self.moment(), task.step)
         return task
 
     def run(self, seconds: float) -> None:
         """Let `seconds` pass."""
         end = self.now + seconds
-        heap = self._heap
-        while heap and heap[0][0] <= end:
-            self.now, _, what = heapq.heappop(heap)
-            what()
+        while self._move_until(end):
+            pass
         self.now = end

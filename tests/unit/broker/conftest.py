@@ -1,4 +1,4 @@
-"""What the broker's unit tests share: networks, stores, and the run of tests that wait."""
+"""Fixtures for the broker's unit tests: networks, stores, and a loop for tests that wait."""
 
 from functools import partial
 from inspect import iscoroutinefunction

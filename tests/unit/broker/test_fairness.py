@@ -1,4 +1,4 @@
-"""Who goes next, and who pays: rules without a broker, and a lock that obeys them."""
+"""The client that goes next, and the one that pays: rules without a broker, and a fair lock."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -156,12 +156,12 @@ def test_eighty_of_one_address_delay_another_by_the_one_that_is_at_it() -> None:
     assert turns_of(*crowd, Client("honest", 100))[:3] == [0, 100, 1]
 
 
-def test_of_one_address_the_older_connection_goes_first() -> None:
+def test_the_older_connection_of_one_address_goes_first() -> None:
     crowd = [Client("same", number) for number in range(10, 90)]
     assert turns_of(*crowd, Client("same", 1))[:3] == [10, 1, 11]
 
 
-def test_who_used_it_waits_for_those_who_did_not() -> None:
+def test_a_client_that_used_it_waits_for_those_that_did_not() -> None:
     again = [Client("a", 1)] * 3
     assert turns_of(*again, Client("b", 2), Client("b", 3)) == [1, 2, 1, 3, 1]
 
@@ -208,7 +208,7 @@ def test_a_turn_that_is_cancelled_or_fails_is_passed_on() -> None:
 
 
 @pytest.mark.parametrize("parks", [True, False])
-def test_who_waits_is_parked_if_it_may_leave_and_the_turn_is_passed_on(parks: bool) -> None:
+def test_a_waiter_is_parked_if_it_may_leave_and_the_turn_is_passed_on(parks: bool) -> None:
     lock = FairLock(parks=parks)
     came: list[str] = []
 
@@ -229,7 +229,7 @@ def test_who_waits_is_parked_if_it_may_leave_and_the_turn_is_passed_on(parks: bo
     assert (lock.busy, lock.waiting) == (0, 0)
 
 
-def test_who_is_called_and_leaves_before_it_goes_on_passes_the_turn_on() -> None:
+def test_a_waiter_that_is_called_and_leaves_passes_the_turn_on() -> None:
     lock = FairLock()
 
     async def work() -> str:
@@ -264,7 +264,7 @@ def test_a_client_does_not_pay_for_a_turn_that_the_next_one_missed() -> None:
     assert lock._used.of_address(NOBODY.address) <= 1
 
 
-def test_who_works_for_nobody_is_a_client_too() -> None:
+def test_work_for_nobody_is_a_client_too() -> None:
     assert CLIENT.get() == NOBODY
     assert turns_of(NOBODY, NOBODY) == [0, 0]
 

@@ -1,4 +1,4 @@
-"""Reassignments as far as one broker can be asked for them (KIP-455)."""
+"""Reassignments on a broker that is alone (KIP-455)."""
 
 from typing import Any
 

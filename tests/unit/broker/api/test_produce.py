@@ -387,7 +387,7 @@ def test_s_txn_7_v12_waits_until_the_followers_have_what_was_added(asked):
     assert only(through(pending.reply, 12)).error_code == 0
 
 
-def test_s_txn_7_who_is_not_the_owner_does_not_write(asked):
+def test_s_txn_7_a_producer_that_is_not_the_owner_does_not_write(asked):
     zombie = asked.transactions.owner()
     marked = in_transaction(zombie)
     reply = asked.reply(request(marked, transactional_id="other"))

@@ -15,7 +15,7 @@ PRODUCER_ID = 9
 
 
 def end(groups: GroupHarness, *, commit: bool, producer_id: int = PRODUCER_ID) -> None:
-    """What the marker writer does: into the log, then tell."""
+    """Do as the marker writer: append the marker, then tell the coordinator."""
     partition = groups.coordinator.partition_for("g")
     assert groups.coordinator.marker_refusal(partition) is ErrorCode.NONE
     marker = build_end_transaction_marker(

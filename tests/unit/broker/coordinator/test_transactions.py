@@ -88,7 +88,7 @@ def test_s_txn_4_an_id_belongs_to_the_partition_of_its_hash(broker: TransactionH
     partition_for = broker.coordinator.partition_for
     assert partition_for("hello") == 22
     assert partition_for("polygenelubricants") == 0  # Java's hash of it is the smallest int.
-    # What the topic has counts, not transaction.state.log.num.partitions: what a new one would get.
+    # The topic's own count holds; transaction.state.log.num.partitions is for a new topic only.
     broker.coordinator.startup(partition_count=7)
     assert partition_for("hello") == 99_162_322 % 7
 
@@ -268,7 +268,9 @@ def test_s_txn_4_partitions_are_added_and_start_the_transaction(broker: Transact
     assert len(broker.log.all_records()) == records
 
 
-def test_s_txn_4_who_may_add(broker: TransactionHarness) -> None:
+def test_s_txn_4_only_the_owner_may_add_and_not_while_its_transaction_ends(
+    broker: TransactionHarness,
+) -> None:
     owner = broker.owner()
     mapping = ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert broker.add(owner, T0, transactional_id="unknown") is mapping
@@ -355,7 +357,7 @@ def test_s_txn_4_end_is_answered_when_decided_and_completed_by_markers(
     assert broker.end(owner, commit=not commit).code is ErrorCode.INVALID_TXN_STATE
 
 
-def test_s_txn_4_who_may_end(broker: TransactionHarness) -> None:
+def test_s_txn_4_only_the_owner_may_end_the_transaction(broker: TransactionHarness) -> None:
     owner = broker.owner()
     assert broker.end(owner).code is ErrorCode.INVALID_TXN_STATE
     broker.add(owner, T0)
@@ -436,7 +438,7 @@ def test_s_txn_4_what_outlives_its_timeout_is_aborted(broker: TransactionHarness
     assert broker.end(owner).code is ErrorCode.PRODUCER_FENCED
     assert broker.add(owner, T0) is ErrorCode.PRODUCER_FENCED
     assert broker.statistics().counters.timed_out == 1
-    # KIP-360: it may go on with the epoch that fenced it; a new owner gets the one after.
+    # KIP-360: the owner may continue with the epoch that fenced it; a new owner gets the next one.
     assert broker.init(expected=owner) == (0, owner.producer_id, owner.producer_epoch + 1)
     assert broker.init() == (0, owner.producer_id, owner.producer_epoch + 2)
     assert broker.init(expected=owner).code is ErrorCode.PRODUCER_FENCED

@@ -1,7 +1,7 @@
-"""What holds while a coordinator's record is on its way, and when it never arrives.
+"""A coordinator's state while one of its records is in flight, and after the append has failed.
 
-One way to write serves all (`broker.coordinator.runtime`): nothing has changed before the record is
-durable, so every kind of record that fails leaves things as they were.
+All records take one way (`broker.coordinator.runtime`): nothing changes before the record is
+durable, so a record of any kind that fails leaves the state as it was.
 """
 
 from collections.abc import Callable
@@ -172,7 +172,7 @@ def test_timers_of_a_group_that_is_being_deleted_do_nothing(groups: GroupHarness
     assert len(groups.coordinator._timers) == 0
 
 
-def test_of_a_deletion_in_batches_the_one_that_fails_counts(groups: GroupHarness) -> None:
+def test_a_deletion_in_batches_fails_with_the_batch_that_fails(groups: GroupHarness) -> None:
     request = CommitRequest(
         group_id="g",
         partitions=tuple(
@@ -196,7 +196,7 @@ def test_of_a_deletion_in_batches_the_one_that_fails_counts(groups: GroupHarness
 
 
 @pytest.mark.parametrize("first_fails", [True, False])
-def test_of_two_commits_on_their_way_one_fails(groups: GroupHarness, first_fails: bool) -> None:
+def test_one_of_two_commits_in_flight_fails(groups: GroupHarness, first_fails: bool) -> None:
     failure = ErrorCode.NOT_ENOUGH_REPLICAS
     groups.commit(1)
     groups.log.hold = True

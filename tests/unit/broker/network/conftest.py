@@ -1,4 +1,4 @@
-"""What asynchronous tests of the network run in, beside a network."""
+"""Fixtures for asynchronous tests of the network: clocks, networks, a connection loop."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a request: it is answered, or it ends its connection and nothing else.
+"""An error in a request becomes an answer, or it ends its own connection and nothing else.
 
 Connections with fake handlers, on both networks.
 """

@@ -144,7 +144,7 @@ def test_s_rep_5_the_leader_has_deleted_what_would_follow() -> None:
 
 
 def test_s_rep_5_a_follower_ahead_of_its_leader_without_a_common_epoch_is_out_of_range() -> None:
-    """After an unclean election: epochs do not tell, so the leader's end is asked for."""
+    """After an unclean election no epoch is common, so the follower asks for the leader's end."""
     pair = Pair([(5, 2)], [(3, 6)])
     pair.begin(6)
     pair.loop.run(2.0)

@@ -1,4 +1,4 @@
-"""What a stop, a kill or a power cut left of record files and indexes (S-REC-2, S-REC-9)."""
+"""Recovery of record files and indexes after a stop, a kill or a power cut (S-REC-2, S-REC-9)."""
 
 import logging
 from pathlib import Path

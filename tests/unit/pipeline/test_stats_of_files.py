@@ -1,4 +1,4 @@
-"""What the files tell of transactions: how they ended, as far as their markers are there."""
+"""Statistics from files count transactions by their end, as far as their markers are there."""
 
 from pathlib import Path
 

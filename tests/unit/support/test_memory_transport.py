@@ -1,6 +1,6 @@
 """The network in memory: ports, the death and the pause of a process, the same order every time.
 
-What it shares with sockets is in `test_stream_contract.py`.
+`test_stream_contract.py` holds the contract that it shares with sockets.
 """
 
 from collections.abc import Awaitable, Callable
@@ -102,7 +102,7 @@ def test_a_listener_without_a_host_has_every_address(wildcard: str) -> None:
     assert listening.bound.host == (wildcard or "0.0.0.0")
     for host in ("b1", "127.0.0.1", "localhost"):
         client.connect(host, PORT)
-        # What it is told to clients by when nothing is advertised.
+        # Clients get this host when nothing is advertised.
         assert listening.accept().local.host == ("b1" if host == "b1" else "127.0.0.1")
     for taken in ("b1", "", "::"):
         with pytest.raises(BindError, match="in use"):
@@ -298,7 +298,7 @@ def test_a_paused_process_neither_takes_nor_gives_and_its_peers_go_on() -> None:
 
 
 def history(buffer_bytes: int) -> list[tuple[Any, ...]]:
-    """Who was woken when, in a crowd of clients of a server that echoes."""
+    """The order in which the clients and the tasks of a server that echoes are woken."""
     _run._r.seed(0)
     seen: list[tuple[Any, ...]] = []
 

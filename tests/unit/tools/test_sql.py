@@ -1,4 +1,4 @@
-"""`pykafkalog sql`: topics as tables, what is read of them, and what is said when it fails."""
+"""`pykafkalog sql`: topics as tables, the files that it reads, and its errors."""
 
 import json
 import os

@@ -91,16 +91,6 @@ def test_s_txn_5_a_write_that_fails_leaves_nothing_pending(groups: GroupHarness)
     assert groups.commit_in_transaction(7).reply is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_s_txn_5_pending_while_the_followers_do_not_have_it(groups: GroupHarness) -> None:
-    groups.commit(3)
-    groups.log.hold = True
-    groups.commit_in_transaction(7)
-    assert groups.is_unstable()
-    groups.log.release()
-    end(groups, commit=True)
-    assert groups.committed() == 7
-
-
 @pytest.mark.parametrize("committed", [True, False])
 def test_s_txn_6_pending_offsets_are_loaded(groups: GroupHarness, committed: bool) -> None:
     groups.commit(3)

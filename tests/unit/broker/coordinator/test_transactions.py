@@ -93,18 +93,6 @@ def test_s_txn_4_an_id_belongs_to_the_partition_of_its_hash(broker: TransactionH
     assert partition_for("hello") == 99_162_322 % 7
 
 
-def test_s_txn_4_open_transactions_are_looked_at_every_ten_seconds(
-    broker: TransactionHarness,
-) -> None:
-    broker.opened(T0)
-    broker.advance_ms(TIMEOUT_MS)
-    assert broker.state() is S.ONGOING, "at its timeout, not beyond it"
-    broker.advance_ms(9_900)
-    assert broker.state() is S.ONGOING
-    broker.advance_ms(200)
-    assert broker.state() is S.COMPLETE_ABORT
-
-
 def test_s_txn_4_a_new_id_has_epoch_0_and_each_owner_the_next(broker: TransactionHarness) -> None:
     assert broker.init() == (ErrorCode.NONE, 1000, 0)
     assert broker.init() == (ErrorCode.NONE, 1000, 1)
@@ -320,7 +308,11 @@ def test_s_txn_4_a_write_that_fails_changes_nothing(
     broker.log.fail_with = ErrorCode.NONE
     assert broker.value().partitions == {T0}
     assert "new" not in broker.shard("new").transactions
-    assert broker.end(owner).code is ErrorCode.NONE
+    assert broker.state() is S.ONGOING
+    broker.add(owner, T1)
+    assert broker.markers.written == []
+    assert broker.end(owner, commit=False).code is ErrorCode.NONE
+    assert broker.state() is S.COMPLETE_ABORT
 
 
 def test_s_txn_7_verification(broker: TransactionHarness) -> None:
@@ -430,9 +422,11 @@ def test_a_completion_that_cannot_be_written_is_tried_again_by_the_coordinator_o
 
 def test_s_txn_4_what_outlives_its_timeout_is_aborted(broker: TransactionHarness) -> None:
     owner = broker.opened(T0)
-    broker.advance_ms(TIMEOUT_MS - 1_000)
+    broker.advance_ms(TIMEOUT_MS)
+    assert broker.state() is S.ONGOING, "at its timeout, not beyond it"
+    broker.advance_ms(9_900)  # open transactions are looked at every ten seconds
     assert broker.state() is S.ONGOING
-    broker.advance_ms(12_000)
+    broker.advance_ms(200)
     assert broker.state() is S.COMPLETE_ABORT
     assert broker.markers.written[0][1].producer_epoch == owner.producer_epoch + 1
     assert broker.end(owner).code is ErrorCode.PRODUCER_FENCED

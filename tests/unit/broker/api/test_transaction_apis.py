@@ -168,14 +168,6 @@ def test_s_txn_5_a_refused_transaction_is_told_before_metadata_that_is_too_large
     assert refused[0] == ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_s_txn_5_metadata_is_counted_in_utf_16_units(api: Api) -> None:
-    api.transactions.owner()
-    assert api.commit(5, 1000, 0, metadata="\U0001f600" * 2049)[0] == (
-        ErrorCode.OFFSET_METADATA_TOO_LARGE
-    )
-    assert api.commit(5, 1000, 0, metadata="\U0001f600" * 2048)[0] == 0
-
-
 def test_s_txn_5_the_empty_group_takes_no_offsets_in_a_large_request(api: Api) -> None:
     response = api.send(
         ApiKey.TXN_OFFSET_COMMIT, 5, offsets_of("t", "missing", group=""), large=True

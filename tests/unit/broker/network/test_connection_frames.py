@@ -1,4 +1,4 @@
-"""Frames and order: however requests are cut or joined, replies come in their order.
+"""Frames and order: replies in that of the requests, records as views, a turn for each connection.
 
 Connections with fake handlers, on both networks.
 """

@@ -1,4 +1,4 @@
-"""What a test leaves behind is put away; which tests run when, and on what examples, is set."""
+"""Remove what tests leave behind; set which tests run when, and on which examples."""
 
 import signal
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of `--dist loadfile`: the files of Spark go to one worker."""
+    """With `--dist loadfile` the files of Spark go to one worker."""
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling

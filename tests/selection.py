@@ -95,7 +95,7 @@ SPARK_TESTS: Final = (
     "tests/unit/pipeline",
     "tests/integration/test_pipeline_commands.py",
 )
-"""What another version of Spark could break: `scripts/test --long spark`."""
+"""Tests that another version of Spark could break: `scripts/test --long spark`."""
 
 FIRST: Final = (
     "tests/integration/test_example_flights.py",

@@ -41,7 +41,7 @@ def test_few_apis_ask_for_nothing() -> None:
 
 
 def test_every_operation_that_is_asked_for_is_one_that_the_resource_has() -> None:
-    """Kafka's `AclEntry.supportedOperations`, which clients are told as bits (KIP-430)."""
+    """The table is Kafka's `AclEntry.supportedOperations`; clients get it as bits (KIP-430)."""
     # ControllerApis.deleteTopics asks for it, though only ALL and super users have it.
     everything = {(ResourceType.CLUSTER, Operation.DELETE)}
     everything |= {(kind, one) for kind, operations in SUPPORTED.items() for one in operations}

@@ -1,6 +1,6 @@
 """Dockerfile, the image's settings and the compose file agree with each other and the sources.
 
-What only a container runtime can say is in docs/containers.md, with what it was tried on.
+docs/containers.md has the checks that need a container runtime, and where they were run.
 """
 
 import importlib.util
@@ -27,7 +27,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def instructions(name: str) -> list[str]:
-    """What stands behind each instruction of this name, in both stages."""
+    """The arguments of each instruction of this name, in both stages."""
     return re.findall(rf"^(?:HEALTHCHECK .*?)?{name} +(.+)$", DOCKERFILE, re.MULTILINE)
 
 

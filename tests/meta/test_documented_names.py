@@ -98,7 +98,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 class Names:
-    """What the sources define, and the docstrings that were met on the way."""
+    """The names that the sources define, and the docstrings of the sources."""
 
     def __init__(self) -> None:
         self.modules: dict[str, set[str]] = {}

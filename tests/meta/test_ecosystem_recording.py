@@ -1,4 +1,4 @@
-"""What is written down of a run: programs of which all tests ran, and nothing of others."""
+"""A run records the programs of which all tests ran, and leaves the entries of others alone."""
 
 import json
 from pathlib import Path

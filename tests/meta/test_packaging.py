@@ -1,4 +1,4 @@
-"""What is published is one package, and all of it: only users miss what a wheel lacks."""
+"""A wheel installs one package with all modules: only a user would miss one that it lacks."""
 
 import ast
 import shutil

@@ -112,7 +112,7 @@ def engine_files() -> list[Path]:
 
 
 def forbidden_uses(source: str) -> set[str]:
-    """What of `FORBIDDEN` a module's source imports or calls, under whatever name."""
+    """The names of `FORBIDDEN` that a module's source imports or calls, under any name."""
     return set(_forbidden_uses(ast.parse(source)))
 
 
@@ -163,7 +163,7 @@ def _dotted(node: ast.expr, names: dict[str, str]) -> str:
 
 
 def _forbidden(dotted: str) -> Iterator[str]:
-    """What of `FORBIDDEN` a dotted name is, or is a part of."""
+    """The names of `FORBIDDEN` that a dotted name is, or lies within."""
     if dotted in TYPES:
         return
     parts = dotted.split(".")

@@ -1,4 +1,4 @@
-"""What `tests/selection.py` and `tests/unsteady.toml` name is there."""
+"""The tests that `tests/selection.py` and `tests/unsteady.toml` name exist."""
 
 import re
 

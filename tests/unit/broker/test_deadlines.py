@@ -1,7 +1,8 @@
 """Timers: order, cancelling, failing callbacks, and the task that sleeps until the next one."""
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
@@ -13,7 +14,7 @@ from broker.world.driver import Driver
 from broker.world.turns import PAUSES
 from broker.world.workers import InlineWorkers
 from tests.support.manual_clock import ManualClock
-from tests.support.virtual_time import Timeline, VirtualClock
+from tests.support.virtual_time import VirtualClock
 
 
 def test_due_callbacks_run_in_order_of_their_deadline() -> None:
@@ -75,10 +76,8 @@ def test_a_timer_that_schedules_itself_without_delay_runs_once_a_round() -> None
         assert len(rounds) == expected
 
 
-def test_a_callback_that_raises_ends_the_task_that_fires_timers() -> None:
+async def test_a_callback_that_raises_ends_the_task_that_fires_timers(clock: VirtualClock) -> None:
     """Logged and passed over, it would leave whoever was parked behind it parked for ever."""
-    timeline = Timeline()
-    clock = VirtualClock(timeline)
     deadlines = Deadlines(clock)
 
     def broken() -> None:
@@ -86,7 +85,7 @@ def test_a_callback_that_raises_ends_the_task_that_fires_timers() -> None:
 
     deadlines.schedule(1, broken)
     with pytest.raises(LookupError, match="broken timer"):
-        trio.run(Driver(InlineWorkers(), clock).run, deadlines.run(), clock=timeline)
+        await Driver(InlineWorkers(), clock).run(deadlines.run())
 
 
 def test_thousands_of_cancelled_timers_leave_the_heap() -> None:
@@ -127,79 +126,65 @@ def test_random_schedules_and_cancels_agree_with_a_plain_list() -> None:
         assert deadlines.statistics().active == len(model)
 
 
-Live = Callable[[VirtualClock, Deadlines], Awaitable[None]]
+@asynccontextmanager
+async def firing(clock: VirtualClock) -> AsyncIterator[Deadlines]:
+    """Timers which a task beside the test fires."""
+    deadlines = Deadlines(clock)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(Driver(InlineWorkers(), clock).run, deadlines.run())
+        yield deadlines
+        nursery.cancel_scope.cancel()
 
 
-def live(test: Live) -> Callable[[], None]:
-    """A test that gets a clock, and timers which a task beside it fires, in virtual time."""
-
-    def run() -> None:
-        timeline = Timeline()
-        clock = VirtualClock(timeline)
-        deadlines = Deadlines(clock)
-
-        async def main() -> None:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(Driver(InlineWorkers(), clock).run, deadlines.run())
-                await test(clock, deadlines)
-                nursery.cancel_scope.cancel()
-
-        trio.run(main, clock=timeline)
-
-    return run
-
-
-@live
 async def test_the_task_sleeps_until_the_earliest_timer_and_wakes_for_an_earlier_one(
-    clock: VirtualClock, deadlines: Deadlines
+    clock: VirtualClock,
 ) -> None:
-    fired: list[tuple[str, float]] = []
+    async with firing(clock) as deadlines:
+        fired: list[tuple[str, float]] = []
 
-    def note(name: str) -> None:
-        fired.append((name, clock.monotonic()))
+        def note(name: str) -> None:
+            fired.append((name, clock.monotonic()))
 
-    await clock.sleep(1)
-    deadlines.schedule(10, lambda: note("ten"))
-    await clock.sleep(1)
-    deadlines.schedule(2, lambda: note("two"))
-    deadlines.schedule(3, lambda: note("never")).cancel()
-    await clock.sleep(20)
-    assert fired == [("two", 4), ("ten", 11)]
+        await clock.sleep(1)
+        deadlines.schedule(10, lambda: note("ten"))
+        await clock.sleep(1)
+        deadlines.schedule(2, lambda: note("two"))
+        deadlines.schedule(3, lambda: note("never")).cancel()
+        await clock.sleep(20)
+        assert fired == [("two", 4), ("ten", 11)]
 
 
-@live
 async def test_thousands_that_are_due_together_let_others_have_their_turn(
-    clock: VirtualClock, deadlines: Deadlines
+    clock: VirtualClock,
 ) -> None:
-    fired: list[int] = []
-    seen: list[int] = []
-    begun = trio.Event()
-    deadlines.schedule(1, begun.set)
-    for number in range(1000):
-        deadlines.schedule(1, lambda number=number: fired.append(number))  # type: ignore[misc]
-    await begun.wait()
-    while len(fired) < 1000:
-        seen.append(len(fired))
-        await trio.lowlevel.checkpoint()
-    assert fired == sorted(fired)
-    # In a pass of the loop tasks run in any order: two turns may lie between two looks.
-    assert max(after - before for before, after in pairwise([*seen, 1000])) <= 2 * (PAUSES + 1)
+    async with firing(clock) as deadlines:
+        fired: list[int] = []
+        seen: list[int] = []
+        begun = trio.Event()
+        deadlines.schedule(1, begun.set)
+        for number in range(1000):
+            deadlines.schedule(1, lambda number=number: fired.append(number))  # type: ignore[misc]
+        await begun.wait()
+        while len(fired) < 1000:
+            seen.append(len(fired))
+            await trio.lowlevel.checkpoint()
+        assert fired == sorted(fired)
+        # In a pass of the loop tasks run in any order: two turns may lie between two looks.
+        assert max(after - before for before, after in pairwise([*seen, 1000])) <= 2 * (PAUSES + 1)
 
 
-@live
-async def test_a_timer_that_is_due_may_be_cancelled_until_its_turn(
-    clock: VirtualClock, deadlines: Deadlines
-) -> None:
-    fired: list[int] = []
-    begun = trio.Event()
-    deadlines.schedule(1, begun.set)
-    handles = [deadlines.schedule(1, lambda: fired.append(1)) for _ in range(1000)]
-    await begun.wait()
-    waiting = deadlines.statistics().active
-    assert waiting == 1000 - len(fired)
-    assert handles[-1].cancel()
-    while len(fired) < 999:
-        await trio.lowlevel.checkpoint()
-    await trio.testing.wait_all_tasks_blocked()
-    assert len(fired) == 999
-    assert deadlines.statistics().active == 0
+async def test_a_timer_that_is_due_may_be_cancelled_until_its_turn(clock: VirtualClock) -> None:
+    async with firing(clock) as deadlines:
+        fired: list[int] = []
+        begun = trio.Event()
+        deadlines.schedule(1, begun.set)
+        handles = [deadlines.schedule(1, lambda: fired.append(1)) for _ in range(1000)]
+        await begun.wait()
+        waiting = deadlines.statistics().active
+        assert waiting == 1000 - len(fired)
+        assert handles[-1].cancel()
+        while len(fired) < 999:
+            await trio.lowlevel.checkpoint()
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(fired) == 999
+        assert deadlines.statistics().active == 0

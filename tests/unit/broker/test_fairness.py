@@ -1,10 +1,9 @@
-"""Who goes next, and who pays: rules without a broker, and a lock that obeys them."""
+"""The client that goes next, and the one that pays: rules without a broker, and a fair lock."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 import trio
-import trio.testing
 
 from broker.fairness import (
     CLIENT,
@@ -22,7 +21,7 @@ from broker.world.workers import InlineWorkers
 from storage.waits import Signal, Until, Waiters, sleep
 from tests.support.begun import Begun, begin
 from tests.support.manual_clock import ManualClock
-from tests.support.trio_clock import TrioClock
+from tests.support.virtual_time import VirtualClock
 
 OLD, YOUNG = Client("here", 1), Client("here", 9)
 ELSEWHERE = Client("there", 5)
@@ -120,18 +119,9 @@ def test_the_address_that_has_least_is_next_and_in_it(
     assert not line
 
 
-def run(main: Callable[[Driver], Awaitable[None]]) -> None:
-    """Run `main` in virtual time, with a driver for work."""
-
-    async def with_driver() -> None:
-        await main(Driver(InlineWorkers(), TrioClock()))
-
-    trio.run(with_driver, clock=trio.testing.MockClock(autojump_threshold=0))
-
-
-def turns_of(*clients: Client) -> list[int]:
+async def turns_of(clock: VirtualClock, *clients: Client) -> list[int]:
     """Let each have a turn, in the order in which they ask; the numbers in that of their turns."""
-    lock = FairLock(trio.current_time)
+    lock = FairLock(clock.monotonic)
     came: list[int] = []
 
     async def work(client: Client) -> None:
@@ -140,34 +130,36 @@ def turns_of(*clients: Client) -> list[int]:
             came.append(client.number)
             await sleep(1)
 
-    async def main(driver: Driver) -> None:
-        async with trio.open_nursery() as nursery:
-            for client in clients:
-                nursery.start_soon(driver.run, work(client))
-                await trio.testing.wait_all_tasks_blocked()
-
-    run(main)
+    async with trio.open_nursery() as nursery:
+        for client in clients:
+            nursery.start_soon(Driver(InlineWorkers(), clock).run, work(client))
+            await trio.lowlevel.checkpoint()
     assert (lock.busy, lock.waiting) == (0, 0)
     return came
 
 
-def test_eighty_of_one_address_delay_another_by_the_one_that_is_at_it() -> None:
-    crowd = [Client("crowd", number) for number in range(80)]
-    assert turns_of(*crowd, Client("honest", 100))[:3] == [0, 100, 1]
+CROWDS = [
+    ([Client("crowd", n) for n in range(80)], [Client("honest", 100)], [0, 100, 1]),
+    ([Client("same", n) for n in range(10, 90)], [Client("same", 1)], [10, 1, 11]),
+    ([Client("a", 1)] * 3, [Client("b", 2), Client("b", 3)], [1, 2, 1, 3, 1]),
+    ([NOBODY], [NOBODY], [0, 0]),
+]
 
 
-def test_of_one_address_the_older_connection_goes_first() -> None:
-    crowd = [Client("same", number) for number in range(10, 90)]
-    assert turns_of(*crowd, Client("same", 1))[:3] == [10, 1, 11]
+@pytest.mark.parametrize(
+    ("crowd", "others", "turns"),
+    CROWDS,
+    ids=["another address", "an older connection", "those that did not use it", "for nobody"],
+)
+async def test_a_crowd_delays_others_by_the_one_that_is_at_it(
+    clock: VirtualClock, crowd: list[Client], others: list[Client], turns: list[int]
+) -> None:
+    assert CLIENT.get() == NOBODY
+    assert (await turns_of(clock, *crowd, *others))[: len(turns)] == turns
 
 
-def test_who_used_it_waits_for_those_who_did_not() -> None:
-    again = [Client("a", 1)] * 3
-    assert turns_of(*again, Client("b", 2), Client("b", 3)) == [1, 2, 1, 3, 1]
-
-
-def test_a_turn_that_is_cancelled_or_fails_is_passed_on() -> None:
-    lock = FairLock(trio.current_time)
+async def test_a_turn_that_is_cancelled_or_fails_is_passed_on(clock: VirtualClock) -> None:
+    lock = FairLock(clock.monotonic)
     came: list[str] = []
 
     async def work(name: str) -> None:
@@ -183,32 +175,29 @@ def test_a_turn_that_is_cancelled_or_fails_is_passed_on() -> None:
         async with lock:
             assert (lock.busy, lock.waiting) == (1, 0)
 
-    async def main(driver: Driver) -> None:
-        async def one(name: str, scope: trio.CancelScope) -> None:
-            with scope:
-                await driver.run(work(name))
+    async def one(name: str, scope: trio.CancelScope) -> None:
+        with scope:
+            await Driver(InlineWorkers(), clock).run(work(name))
 
-        scopes = [trio.CancelScope() for _ in range(4)]
-        async with trio.open_nursery() as nursery:
-            for name, scope in zip("abcd", scopes, strict=True):
-                nursery.start_soon(one, name, scope)
-                await trio.testing.wait_all_tasks_blocked()
-            scopes[1].cancel()  # while it waits
-            await trio.testing.wait_all_tasks_blocked()
-            scopes[0].cancel()
-            scopes[2].cancel()  # in the moment in which it may be called
-        assert came[0] == "a"
-        assert came[-1] == "d"
-        assert (lock.busy, lock.waiting) == (0, 0)
-        with pytest.raises(ValueError, match="broken"):
-            await driver.run(broken())
-        await driver.run(at_it())
-
-    run(main)
+    scopes = [trio.CancelScope() for _ in range(4)]
+    async with trio.open_nursery() as nursery:
+        for name, scope in zip("abcd", scopes, strict=True):
+            nursery.start_soon(one, name, scope)
+            await trio.lowlevel.checkpoint()
+        scopes[1].cancel()  # while it waits
+        await trio.lowlevel.checkpoint()
+        scopes[0].cancel()
+        scopes[2].cancel()  # in the moment in which it may be called
+    assert came[0] == "a"
+    assert came[-1] == "d"
+    assert (lock.busy, lock.waiting) == (0, 0)
+    with pytest.raises(ValueError, match="broken"):
+        await Driver(InlineWorkers(), clock).run(broken())
+    await Driver(InlineWorkers(), clock).run(at_it())
 
 
 @pytest.mark.parametrize("parks", [True, False])
-def test_who_waits_is_parked_if_it_may_leave_and_the_turn_is_passed_on(parks: bool) -> None:
+def test_a_waiter_is_parked_if_it_may_leave_and_the_turn_is_passed_on(parks: bool) -> None:
     lock = FairLock(parks=parks)
     came: list[str] = []
 
@@ -229,7 +218,7 @@ def test_who_waits_is_parked_if_it_may_leave_and_the_turn_is_passed_on(parks: bo
     assert (lock.busy, lock.waiting) == (0, 0)
 
 
-def test_who_is_called_and_leaves_before_it_goes_on_passes_the_turn_on() -> None:
+def test_a_waiter_that_is_called_and_leaves_passes_the_turn_on() -> None:
     lock = FairLock()
 
     async def work() -> str:
@@ -262,11 +251,6 @@ def test_a_client_does_not_pay_for_a_turn_that_the_next_one_missed() -> None:
     clock.advance(5)
     missed.close()
     assert lock._used.of_address(NOBODY.address) <= 1
-
-
-def test_who_works_for_nobody_is_a_client_too() -> None:
-    assert CLIENT.get() == NOBODY
-    assert turns_of(NOBODY, NOBODY) == [0, 0]
 
 
 def test_addresses_take_turns_and_in_each_goes_who_came_first() -> None:

@@ -62,7 +62,7 @@ def test_addresses_take_turns_however_many_each_has() -> None:
     assert began == ["crowd 0", "crowd 1", "good 0", "crowd 2", "good 1", "crowd 3", "crowd 4"]
 
 
-def test_who_leaves_the_line_or_its_head_keeps_nobody_waiting() -> None:
+def test_a_waiter_that_leaves_the_line_or_its_head_keeps_nobody_waiting() -> None:
     lane, began = Lane(1), []
     first, second, third, fourth = (Attempt(lane, "a", str(n), began) for n in range(4))
     second.work.close()

@@ -46,7 +46,7 @@ def test_a_config_does_not_change() -> None:
 
 
 def test_declared_attributes_are_the_effective_keys_with_their_types() -> None:
-    """What `BrokerConfig` declares and what the tables call effective is the same set."""
+    """`BrokerConfig` declares the keys that the tables call effective, and no others."""
     import ast
     import inspect
 

@@ -1,4 +1,4 @@
-"""What may change while the broker runs, and what then holds."""
+"""The settings that may change while the broker runs, and the values that hold then."""
 
 import pytest
 

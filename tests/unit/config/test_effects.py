@@ -1,4 +1,4 @@
-"""What does nothing is told by name, and what is mistyped with what was meant."""
+"""Keys without effect are named, and mistyped keys with the nearest known one."""
 
 import pytest
 

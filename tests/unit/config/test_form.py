@@ -115,7 +115,7 @@ def change(file: Path) -> None:
 
 
 def make_unreadable(file: Path) -> None:
-    """As for another user; root reads everything, so a directory stands in its place."""
+    """Make the file unreadable; root reads every file, so a directory takes its place."""
     file.unlink()
     file.mkdir()
 

@@ -1,4 +1,4 @@
-"""What Spark died of, as a sentence."""
+"""The cause of a failure of Spark, as a sentence."""
 
 from pathlib import Path
 

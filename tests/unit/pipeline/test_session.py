@@ -1,4 +1,4 @@
-"""What surrounds the start of Spark: its packages, its log, its path."""
+"""The start of Spark: its packages, its log, its path."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""What the files tell of transactions: how they ended, as far as their markers are there."""
+"""Statistics from files count transactions by their end, as far as their markers are there."""
 
 from pathlib import Path
 
@@ -9,17 +9,15 @@ from pipeline.stats.files import count_partition, facts
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType
 from storage.waits import at_once
-from tests.support.log_builder import DIRECTORY, LogBuilder
+from tests.support.log_builder import LogBuilder
+from tests.support.readable_directory import write_files
 
 
 def written(builder: LogBuilder, directory: Path) -> str:
     """The log's files, on the disk."""
     at_once(builder.stopped().close())
     partition = directory / "orders-0"
-    partition.mkdir()
-    for path, content in builder.fs.snapshot().items():
-        if path.startswith(f"{DIRECTORY}/"):
-            (partition / path.rpartition("/")[2]).write_bytes(content)
+    write_files(builder, partition)
     return str(partition)
 
 

@@ -1,4 +1,4 @@
-"""What the schema room promises, on small declarations of its own."""
+"""The promises of `protocol.schema`, on small declarations."""
 
 import copy
 import io

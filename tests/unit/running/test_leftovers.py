@@ -1,4 +1,4 @@
-"""What a run leaves behind is told and removed: on a run in a process of its own."""
+"""The leftovers of a run are reported and removed: each run is a process of its own."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ ORPHAN = "subprocess.run(['bash', '-c', 'sleep {} &'], check=True)"
 
 
 def left(act: str) -> list[str]:
-    """What a run that does this leaves; nothing of it may be there afterwards."""
+    """The leftovers that a run with this act reports; all of them have to be removed afterwards."""
     ran = subprocess.run(
         [sys.executable, "-c", RUN.format(act=act)], capture_output=True, text=True, check=True
     )

@@ -62,7 +62,7 @@ def converted_down(batch: bytes, _: Path) -> Values:
 
 
 def cleaned(batch: bytes, _: Path) -> Values:
-    """As the cleaner reads two such batches beside each other."""
+    """The values as the cleaner reads them from two such batches beside each other."""
     frames = frames_of([batch, batch])
     found = [
         (index, row[2])

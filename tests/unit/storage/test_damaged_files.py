@@ -1,12 +1,12 @@
-"""One damaged file beside good ones: the start goes on, and no reader is shown anything wrong.
+"""One damaged file beside good ones: the start succeeds, and no reader gets wrong records.
 
-Each file of a log directory in turn gets a wrong bit, is cut, emptied, removed, or has something
-behind it; then the directory is opened and everything is read. What is read is as it was written,
-or refused with CORRUPT_MESSAGE; nothing is skipped in silence, the other partitions lose nothing,
+Each file of a log directory in turn gets a wrong bit, or bytes at its end, or is cut, emptied or
+removed; then the test opens the directory and reads everything. A read gives the records as they
+were written, or CORRUPT_MESSAGE; nothing is skipped in silence, the other partitions lose nothing,
 and the directory stays in service.
 
-Out of account is what no checksum of Kafka's covers and nothing beside it repeats: the base offset
-and leader epoch in a batch's header. A damaged end of the active segment is the end of the log.
+The test leaves out the base offset and leader epoch in a batch's header, because no checksum of
+Kafka covers them and nothing repeats them. A damaged end of the active segment is the log's end.
 """
 
 import random
@@ -85,7 +85,7 @@ class Directory(Managed):
         run_task(self.manager, log_tasks.REPAIR_INDEXES)
 
     def read(self, tp: TopicPartition, isolation: FetchIsolation) -> tuple[Seen, bool]:
-        """What a client sees, and whether it was refused something."""
+        """The records that a client sees, and whether a read was refused."""
         log = self.manager.get_log(tp)
         assert log is not None
         log.update_high_watermark(log.log_end_offset)

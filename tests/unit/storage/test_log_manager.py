@@ -234,35 +234,24 @@ def test_s_idem_2_silent_producers_are_forgotten() -> None:
     assert log.producers.entry(1) is None
 
 
-def test_foreign_directories_are_left_alone() -> None:
-    managed = Managed("/a")
-    at_once(managed.manager.shutdown())
-    for name in ("lost+found", "__cluster_metadata-0", "t-0." + "0" * 32 + "-stray"):
-        managed.fs.make_dirs(f"/a/{name}")
-    managed.start()
-    assert managed.manager.all_logs() == []
-    managed.clock.advance(1000)
-    run_task(managed.manager, log_tasks.DELETE_LOGS)
-    assert managed.fs.exists("/a/lost+found")
-
-
-def test_directories_of_too_high_numbers_are_left_alone_and_named(
+def test_foreign_directories_are_left_alone_and_those_named_as_partitions_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     managed = Managed("/a")
     at_once(managed.manager.shutdown())
     unique = "0" * 32
     foreign = ["t-2147483648", f"t-99999999999.{unique}-delete", f"t-99999999999.{unique}-future"]
-    for name in (*foreign, "lost+found", "t-0"):
+    foreign.append(f"t-1.{unique}-stray")
+    others = ["lost+found", "__cluster_metadata-0"]
+    for name in (*foreign, *others, "t-0"):
         managed.fs.make_dirs(f"/a/{name}")
     managed.start()
     assert [log.topic_partition for log in managed.manager.all_logs()] == [TopicPartition("t", 0)]
     managed.clock.advance(1000)
     run_task(managed.manager, log_tasks.DELETE_LOGS)
-    for name in foreign:
+    for name in (*foreign, *others):
         assert managed.fs.exists(f"/a/{name}")
-        assert f"Leaving /a/{name} alone" in caplog.text
-    assert "lost+found" not in caplog.text
+        assert (f"Leaving /a/{name} alone" in caplog.text) is (name in foreign)
 
 
 def test_statistics() -> None:

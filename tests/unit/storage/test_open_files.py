@@ -134,7 +134,7 @@ def test_whatever_is_taken_out_of_a_log_counts_no_more(shrink: Callable[[Log], o
     assert len(openings) == len(open_segments(builder))
 
 
-def test_who_finds_no_descriptor_makes_room_for_the_next() -> None:
+def test_a_caller_that_finds_no_descriptor_makes_room_for_the_next() -> None:
     builder, openings = connected(100, appends=24)
     before = len(openings)
     builder.fs.fail("open", "*0.log", nth=1, errno=errno.EMFILE)

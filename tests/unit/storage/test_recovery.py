@@ -1,14 +1,11 @@
-"""What a stop, a kill or a power cut left of record files and indexes (S-REC-2, S-REC-9)."""
+"""Recovery of record files and indexes after a stop, a kill or a power cut (S-REC-2, S-REC-9)."""
 
 import logging
-from pathlib import Path
 
 import pytest
 
 from storage.errors import NoMoreOffsets
-from storage.leftovers import finish_swaps, remove_leftovers
 from storage.log.scan import Ended
-from storage.os_filesystem import OsFileSystem
 from tests.support.log_builder import DIRECTORY, LogBuilder
 from tests.support.recovering import filled, offsets, path
 from tests.support.time_lookups import offset_for_timestamp
@@ -273,19 +270,8 @@ def test_directories_named_as_segments_are_left_alone(kind: str, clean: bool) ->
     log = built.open(clean=clean)
     assert log.segments.base_offsets == [0, 8, 16]
     assert built.fs.is_dir(path(42, kind))
+    assert not built.fs.exists(path(0, "log.deleted"))
     assert built.append().first_offset == 24
-
-
-def test_leftovers_are_files(tmp_path: Path) -> None:
-    for name in (f"{42:020}.log.deleted", f"{42:020}.log.swap"):
-        (tmp_path / name).mkdir()
-    (tmp_path / f"{8:020}.log.deleted").touch()
-    remove_leftovers(OsFileSystem(), str(tmp_path))
-    finish_swaps(OsFileSystem(), str(tmp_path))
-    assert [path.name for path in sorted(tmp_path.iterdir())] == [
-        f"{42:020}.log.deleted",
-        f"{42:020}.log.swap",
-    ]
 
 
 def test_a_log_refuses_a_batch_that_the_offsets_do_not_suffice_for() -> None:

@@ -1,4 +1,4 @@
-"""What a start remembers of leader epochs (S-REC-6)."""
+"""The leader epochs that a start restores (S-REC-6)."""
 
 from typing import Any
 

@@ -18,12 +18,12 @@ def test_s_rec_3_below_the_recovery_point_a_segment_is_not_read() -> None:
     flip(built, position + 40)
     assert built.killed(recovery_point=60).log_end_offset == 60
     flip(built, position - 20)
-    # What is wrong right below it gives it away: then all is read.
+    # Damage right below the recovery point shows, so the start reads the whole segment.
     log = built.killed(recovery_point=60)
     assert (log.log_end_offset, log.recovery_point) == (2, 0)
 
 
-def test_s_fl_2_of_batches_of_one_record_as_much_is_claimed() -> None:
+def test_s_fl_2_as_much_is_claimed_with_batches_of_one_record() -> None:
     built = LogBuilder(index_interval_bytes=0)
     for _ in range(20):
         built.clock.advance(0.001)
@@ -34,7 +34,7 @@ def test_s_fl_2_of_batches_of_one_record_as_much_is_claimed() -> None:
 
 
 @pytest.mark.parametrize("interval", [100, 200, 400, 10_000])
-def test_s_rec_3_of_a_segment_read_in_part_nothing_is_counted_twice(interval: int) -> None:
+def test_s_rec_3_nothing_is_counted_twice_in_a_segment_that_is_read_in_part(interval: int) -> None:
     """Transactions and batches below the recovery point, in what is read again to find its end."""
     built = LogBuilder(index_interval_bytes=interval)
     built.append(2, producer_id=7, producer_epoch=0, base_sequence=0)
@@ -187,7 +187,7 @@ def test_s_txn_6_a_transaction_that_is_open_since_the_first_offset_is_open_after
 
 
 @pytest.mark.parametrize("point", [3, 6])
-def test_s_txn_6_of_the_transaction_index_only_what_is_true_below_the_point_is_kept(
+def test_s_txn_6_the_transaction_index_keeps_only_what_is_true_below_the_point(
     point: int,
 ) -> None:
     built = LogBuilder(index_interval_bytes=0)

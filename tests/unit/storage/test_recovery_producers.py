@@ -1,4 +1,4 @@
-"""What a start remembers of producers (S-REC-5, S-IDEM-1, S-IDEM-3)."""
+"""The producers that a start restores (S-REC-5, S-IDEM-1, S-IDEM-3)."""
 
 import pytest
 

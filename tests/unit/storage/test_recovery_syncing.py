@@ -1,4 +1,4 @@
-"""What a start syncs before it relies on it, and tells of it (S-FL-1, S-FL-2, S-REC-10)."""
+"""A start syncs files before it relies on them and claims it (S-FL-1, S-FL-2, S-REC-10)."""
 
 from random import Random
 

@@ -63,7 +63,7 @@ def test_works_together_are_all_run_though_one_fails() -> None:
     assert notes == ["first a", "first b", "second b", "first c", "second c"]
 
 
-def test_who_is_alone_waits_for_nobody() -> None:
+def test_a_wait_that_nobody_can_end_is_an_error() -> None:
     signal: Signal[int] = Signal()
     held = Lock()
 
@@ -87,7 +87,7 @@ def test_who_is_alone_waits_for_nobody() -> None:
     assert at_once(wait()) == 3
 
 
-def test_who_is_ended_after_it_was_called_hands_the_place_on() -> None:
+def test_a_waiter_that_is_ended_after_it_was_called_passes_the_place_on() -> None:
     lock = Lock()
     came: list[str] = []
 

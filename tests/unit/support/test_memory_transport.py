@@ -1,15 +1,15 @@
 """The network in memory: ports, the death and the pause of a process, the same order every time.
 
-What it shares with sockets is in `test_stream_contract.py`.
+`test_stream_contract.py` holds the contract that it shares with sockets.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 from trio._core import _run
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from broker.world.streams import receive_some, send_all
 from broker.world.transport import SYSTEM_DEFAULT, Address, BindError
@@ -24,6 +24,8 @@ from tests.support.memory_transport import (
 )
 
 HOST, PORT = "b1", 9092
+
+pytestmark = pytest.mark.usefixtures("loop")
 
 
 def listen(
@@ -60,14 +62,6 @@ def fill(stream: MemoryStream) -> int:
             return sent
 
 
-def run(main: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        with trio.fail_after(60):
-            await main()
-
-    trio.run(limited, clock=MockClock(autojump_threshold=0))
-
-
 # ---- ports
 
 
@@ -102,7 +96,7 @@ def test_a_listener_without_a_host_has_every_address(wildcard: str) -> None:
     assert listening.bound.host == (wildcard or "0.0.0.0")
     for host in ("b1", "127.0.0.1", "localhost"):
         client.connect(host, PORT)
-        # What it is told to clients by when nothing is advertised.
+        # Clients get this host when nothing is advertised.
         assert listening.accept().local.host == ("b1" if host == "b1" else "127.0.0.1")
     for taken in ("b1", "", "::"):
         with pytest.raises(BindError, match="in use"):
@@ -148,157 +142,144 @@ def test_both_directions_have_a_size_of_their_own() -> None:
     assert (fill(there), fill(back)) == (7, 100)
 
 
-def test_an_end_of_sending_wakes_the_peer_and_a_reset_is_an_end() -> None:
-    async def main() -> None:
-        server, client = processes()
-        listening = listen(server)
-        there, back = client.connect(HOST, PORT), listening.accept()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(back.wait_readable)
-            await wait_all_tasks_blocked()
-            assert not back.peer_has_closed()
-            there.send_eof()
-        assert back.peer_has_closed()
-        back.abort()
-        assert there.peer_has_closed()
-
-    run(main)
+async def test_an_end_of_sending_wakes_the_peer_and_a_reset_is_an_end() -> None:
+    server, client = processes()
+    listening = listen(server)
+    there, back = client.connect(HOST, PORT), listening.accept()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(back.wait_readable)
+        await wait_all_tasks_blocked()
+        assert not back.peer_has_closed()
+        there.send_eof()
+    assert back.peer_has_closed()
+    back.abort()
+    assert there.peer_has_closed()
 
 
 # ---- a process that is killed
 
 
-def test_the_peers_of_a_killed_process_are_reset_and_its_ports_are_free() -> None:
-    async def main() -> None:
-        server, client = processes()
-        listening = listen(server)
-        streams = [client.connect(HOST, PORT) for _ in range(3)]
-        accepted = [listening.accept(), listening.accept()]  # the third is in the backlog
-        accepted[0].send(b"half a rep")
-        outgoing = listen(client, "c1")
-        outward = server.connect("c1", PORT)
-        woken: list[int] = []
+async def test_the_peers_of_a_killed_process_are_reset_and_its_ports_are_free() -> None:
+    server, client = processes()
+    listening = listen(server)
+    streams = [client.connect(HOST, PORT) for _ in range(3)]
+    accepted = [listening.accept(), listening.accept()]  # the third is in the backlog
+    accepted[0].send(b"half a rep")
+    outgoing = listen(client, "c1")
+    outward = server.connect("c1", PORT)
+    woken: list[int] = []
 
-        async def wait(number: int, stream: MemoryStream) -> None:
-            await stream.wait_readable()
-            woken.append(number)
+    async def wait(number: int, stream: MemoryStream) -> None:
+        await stream.wait_readable()
+        woken.append(number)
 
-        async with trio.open_nursery() as nursery:
-            for number, stream in enumerate(streams[1:]):
-                nursery.start_soon(wait, number, stream)
-            await wait_all_tasks_blocked()
-            server.kill()
-        assert sorted(woken) == [0, 1]
-        assert received(streams[0]) == b"half a rep", "it had arrived"
-        for stream in (*streams, outgoing.accept()):
-            with pytest.raises(ConnectionResetError):
-                received(stream)
-            with pytest.raises(ConnectionResetError):
-                stream.send(b"x")
-        with pytest.raises(ConnectionRefusedError):
-            client.connect(HOST, PORT)
-        successor = MemoryTransport(client.network)
-        again = listen(successor)
-        client.connect(HOST, PORT).send(b"hello")
-        assert received(again.accept()) == b"hello"
-        assert outward.local != again.bound
-
-    run(main)
-
-
-def test_a_killed_process_does_not_learn_of_its_death() -> None:
-    """Its tasks stay where they wait, or get there, until whoever killed it cancels them."""
-
-    async def main() -> None:
-        server, client = processes()
-        listening = listen(server)
+    async with trio.open_nursery() as nursery:
+        for number, stream in enumerate(streams[1:]):
+            nursery.start_soon(wait, number, stream)
+        await wait_all_tasks_blocked()
+        server.kill()
+    assert sorted(woken) == [0, 1]
+    assert received(streams[0]) == b"half a rep", "it had arrived"
+    for stream in (*streams, outgoing.accept()):
+        with pytest.raises(ConnectionResetError):
+            received(stream)
+        with pytest.raises(ConnectionResetError):
+            stream.send(b"x")
+    with pytest.raises(ConnectionRefusedError):
         client.connect(HOST, PORT)
-        stream = listening.accept()
-        fill(stream)
-        woken: list[str] = []
+    successor = MemoryTransport(client.network)
+    again = listen(successor)
+    client.connect(HOST, PORT).send(b"hello")
+    assert received(again.accept()) == b"hello"
+    assert outward.local != again.bound
 
-        async def wait(name: str, condition: Callable[[], Any]) -> None:
-            await condition()
-            woken.append(name)
 
-        async def use() -> None:
-            await resumed.wait()
-            await receive_some(stream, memoryview(bytearray(1)))
-            woken.append("read")
+async def test_a_killed_process_does_not_learn_of_its_death() -> None:
+    """Its tasks stay where they wait, or get there, until whoever killed it cancels them."""
+    server, client = processes()
+    listening = listen(server)
+    client.connect(HOST, PORT)
+    stream = listening.accept()
+    fill(stream)
+    woken: list[str] = []
 
-        resumed = trio.Event()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(wait, "readable", stream.wait_readable)
-            nursery.start_soon(wait, "writable", stream.wait_writable)
-            nursery.start_soon(wait, "acceptable", listening.wait_acceptable)
-            nursery.start_soon(use)
-            await wait_all_tasks_blocked()
-            server.kill()
-            resumed.set()
-            server.thaw()
-            await wait_all_tasks_blocked()
-            assert woken == []
-            nursery.cancel_scope.cancel()
-        for action in (stream.close, listening.close, server.kill):
-            action()
-        for attempt in (stream.has_ended, listening.accept, lambda: stream.send(b"x")):
-            with pytest.raises(BlockingIOError):
-                attempt()
-        with pytest.raises(OSError, match="killed"):
-            server.connect(HOST, PORT)
-        with pytest.raises(BindError):
-            listen(server)
+    async def wait(name: str, condition: Callable[[], Any]) -> None:
+        await condition()
+        woken.append(name)
 
-    run(main)
+    async def use() -> None:
+        await resumed.wait()
+        await receive_some(stream, memoryview(bytearray(1)))
+        woken.append("read")
+
+    resumed = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait, "readable", stream.wait_readable)
+        nursery.start_soon(wait, "writable", stream.wait_writable)
+        nursery.start_soon(wait, "acceptable", listening.wait_acceptable)
+        nursery.start_soon(use)
+        await wait_all_tasks_blocked()
+        server.kill()
+        resumed.set()
+        server.thaw()
+        await wait_all_tasks_blocked()
+        assert woken == []
+        nursery.cancel_scope.cancel()
+    for action in (stream.close, listening.close, server.kill):
+        action()
+    for attempt in (stream.has_ended, listening.accept, lambda: stream.send(b"x")):
+        with pytest.raises(BlockingIOError):
+            attempt()
+    with pytest.raises(OSError, match="killed"):
+        server.connect(HOST, PORT)
+    with pytest.raises(BindError):
+        listen(server)
 
 
 # ---- a process that is paused
 
 
-def test_a_paused_process_neither_takes_nor_gives_and_its_peers_go_on() -> None:
-    async def main() -> None:
-        server, client = processes()
-        listening = listen(server, backlog=1)
-        there = client.connect(HOST, PORT)
-        back = listening.accept()
-        there.send(b"before")
-        server.freeze()
+async def test_a_paused_process_neither_takes_nor_gives_and_its_peers_go_on() -> None:
+    server, client = processes()
+    listening = listen(server, backlog=1)
+    there = client.connect(HOST, PORT)
+    back = listening.accept()
+    there.send(b"before")
+    server.freeze()
+    client.connect(HOST, PORT)
+    with pytest.raises(ConnectionRefusedError):  # nobody takes clients from the backlog
         client.connect(HOST, PORT)
-        with pytest.raises(ConnectionRefusedError):  # nobody takes clients from the backlog
-            client.connect(HOST, PORT)
-        assert fill(there) == BUFFER_BYTES - len(b"before")
-        there.send_eof()
-        woken: list[str] = []
+    assert fill(there) == BUFFER_BYTES - len(b"before")
+    there.send_eof()
+    woken: list[str] = []
 
-        async def wait(name: str, condition: Callable[[], Any]) -> None:
-            await condition()
-            woken.append(name)
+    async def wait(name: str, condition: Callable[[], Any]) -> None:
+        await condition()
+        woken.append(name)
 
-        for attempt in (listening.accept, back.has_ended, lambda: back.send(b"x")):
-            with pytest.raises(BlockingIOError):
-                attempt()
-        assert not back.peer_has_closed()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(wait, "acceptable", listening.wait_acceptable)
-            nursery.start_soon(wait, "readable", back.wait_readable)
-            nursery.start_soon(wait, "writable", back.wait_writable)
-            await wait_all_tasks_blocked()
-            assert woken == []
-            server.thaw()
-        assert sorted(woken) == ["acceptable", "readable", "writable"]
-        assert received(back)[:6] == b"before"
-        assert back.peer_has_closed()
-        assert back.send(b"x") == 1
-        listening.accept()
-
-    run(main)
+    for attempt in (listening.accept, back.has_ended, lambda: back.send(b"x")):
+        with pytest.raises(BlockingIOError):
+            attempt()
+    assert not back.peer_has_closed()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait, "acceptable", listening.wait_acceptable)
+        nursery.start_soon(wait, "readable", back.wait_readable)
+        nursery.start_soon(wait, "writable", back.wait_writable)
+        await wait_all_tasks_blocked()
+        assert woken == []
+        server.thaw()
+    assert sorted(woken) == ["acceptable", "readable", "writable"]
+    assert received(back)[:6] == b"before"
+    assert back.peer_has_closed()
+    assert back.send(b"x") == 1
+    listening.accept()
 
 
 # ---- the same calls, the same run
 
 
 def history(buffer_bytes: int) -> list[tuple[Any, ...]]:
-    """Who was woken when, in a crowd of clients of a server that echoes."""
+    """The order in which the clients and the tasks of a server that echoes are woken."""
     _run._r.seed(0)
     seen: list[tuple[Any, ...]] = []
 
@@ -335,7 +316,7 @@ def history(buffer_bytes: int) -> list[tuple[Any, ...]]:
             for number in range(5):
                 nursery.start_soon(ask, number)
 
-    run(main)
+    trio.run(main)
     return seen
 
 

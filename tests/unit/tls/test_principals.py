@@ -28,7 +28,7 @@ def test_s_tls_2_the_first_rule_that_matches_the_whole_name_gives_the_user(
     assert PrincipalRules(rules).name(name) == user
 
 
-def test_s_tls_2_who_matches_no_rule_is_nobody() -> None:
+def test_s_tls_2_a_name_that_matches_no_rule_is_nobody() -> None:
     with pytest.raises(NoRule, match="No rules apply to CN=b"):
         PrincipalRules("RULE:^CN=a$/a/").name("CN=b")
     with pytest.raises(NoRule):

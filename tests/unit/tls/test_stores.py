@@ -1,4 +1,4 @@
-"""Stores of every type are read, and what is wrong with one is said in a line that helps."""
+"""Stores of every type are read, and a line names the fault of a bad one."""
 
 from collections.abc import Callable
 

@@ -13,7 +13,7 @@ NOTHING: dict[str, Any] = {"rules": 0, "users": 0, "quotas": 0, "left_out": []}
 @pytest.fixture
 def adopt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     def run(*, dry_run: bool = False, **access: Any) -> tuple[str, int]:
-        """What it prints, and its exit code."""
+        """The output of the command, and its exit code."""
         summary = {
             "dry_run": dry_run,
             "cluster_id": "c",

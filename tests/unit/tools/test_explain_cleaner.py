@@ -21,7 +21,8 @@ from storage.cleaner.planner import (
 )
 from storage.waits import at_once
 from tests.support.command_line import Command
-from tests.support.compacted_log import DIRECTORY, CompactedLog
+from tests.support.compacted_log import CompactedLog
+from tests.support.readable_directory import write_files
 from tools.explain_cleaner import sentence
 
 NOW = 10_000_000
@@ -69,10 +70,7 @@ def log_dir(tmp_path: Path) -> Path:
     log.log.roll()
     log.put((b"c", b"4"))
     at_once(log.stopped().close())
-    (tmp_path / "t-0").mkdir()
-    for path, content in log.fs.snapshot().items():
-        if path.startswith(f"{DIRECTORY}/"):
-            (tmp_path / "t-0" / path.rpartition("/")[2]).write_bytes(content)
+    write_files(log, tmp_path / "t-0")
     return tmp_path
 
 

@@ -117,7 +117,7 @@ def test_the_size_of_an_answer_is_judged_before_it_is_read(size: int) -> None:
 def test_sizes_that_an_answer_may_have(size: int) -> None:
     with (
         saying(struct.pack(">ii", size, 7) + bytes(64)) as address,
-        # What has its size is read: here it is the answer to another request, or not whole.
+        # An answer of such a size is read: here it is that to another request, or not whole.
         pytest.raises(CommandError, match=r"another request|no answer within"),
     ):
         Link(address, timeout_s=0.2)

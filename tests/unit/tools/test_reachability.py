@@ -1,4 +1,4 @@
-"""A broker that is not there is told at once, with the reason."""
+"""A broker that is not there is an error at once, with the reason."""
 
 import socket
 import struct

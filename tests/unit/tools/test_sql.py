@@ -1,4 +1,4 @@
-"""`pykafkalog sql`: topics as tables, what is read of them, and what is said when it fails."""
+"""`pykafkalog sql`: topics as tables, the files that it reads, and its errors."""
 
 import json
 import os
@@ -12,7 +12,8 @@ from protocol.records.builder import build_batch
 from storage.os_filesystem import OsFile
 from storage.waits import at_once
 from tests.support.command_line import Command, Printed
-from tests.support.log_builder import DIRECTORY, LogBuilder
+from tests.support.log_builder import LogBuilder
+from tests.support.readable_directory import write_files
 from tools.sql.engine import columns_quoted
 
 pytest.importorskip("duckdb")
@@ -38,11 +39,7 @@ def written(tmp_path: Path, misdated: int = -1) -> Path:
         builder.log.append_as_leader(build_batch(rows), leader_epoch=0)
     builder.log.update_high_watermark(120)
     at_once(builder.stopped().close())
-    partition = tmp_path / "web-orders-0"
-    partition.mkdir()
-    for path, content in builder.fs.snapshot().items():
-        if path.startswith(f"{DIRECTORY}/"):
-            (partition / path.rpartition("/")[2]).write_bytes(content)
+    write_files(builder, tmp_path / "web-orders-0")
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nweb-orders 0 118\n")
     return tmp_path
 
@@ -126,11 +123,7 @@ def test_the_logs_of_partitions_that_a_query_excludes_are_not_read(
         builder.append(value=b"v" * 20_000)
     builder.stopped()
     for number in (0, 1):
-        partition = tmp_path / f"orders-{number}"
-        partition.mkdir()
-        for path, content in builder.fs.snapshot().items():
-            if path.startswith(f"{DIRECTORY}/") and not path.endswith(".snapshot"):
-                (partition / path.rpartition("/")[2]).write_bytes(content)
+        write_files(builder, tmp_path / f"orders-{number}")
     checkpoint = "0\n2\norders 0 100\norders 1 100\n"
     (tmp_path / "replication-offset-checkpoint").write_text(checkpoint)
     read = {"orders-0": 0, "orders-1": 0}

@@ -1,4 +1,4 @@
-"""Wrong arguments are told in a sentence of the command that was meant."""
+"""Wrong arguments get a sentence of the command that the user meant."""
 
 import argparse
 from collections.abc import Callable, Iterator

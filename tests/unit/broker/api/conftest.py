@@ -1,4 +1,4 @@
-"""What requests are answered from."""
+"""Fixtures for the tests of handlers: a controller, the handlers of groups, a topic."""
 
 import pytest
 

@@ -18,7 +18,7 @@ KEY = ApiKey.API_VERSIONS
 
 
 class FakeFeatures:
-    """What is finalized."""
+    """The finalized features of a cluster, and their epoch."""
 
     def __init__(self, epoch: int, **levels: int) -> None:
         self.epoch = epoch

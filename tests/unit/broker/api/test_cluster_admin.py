@@ -1,4 +1,4 @@
-"""What the controller answers to administrators: elections and reassignments."""
+"""Administrators get the controller's answers to elections and reassignments."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -41,7 +41,7 @@ class Passing(ManualClock):
 
 
 class Controller:
-    """Does what it is asked, and remembers it."""
+    """Returns `outcomes` for every request, and remembers the request."""
 
     def __init__(self, outcomes: Mapping[TopicPartition, Any]) -> None:
         self.outcomes = outcomes
@@ -110,7 +110,7 @@ def test_the_first_version_elects_the_preferred_replica() -> None:
     assert codes == {0: ErrorCode.NONE, 1: ErrorCode.REQUEST_TIMED_OUT}
 
 
-def test_of_all_partitions_those_that_needed_nothing_are_not_told() -> None:
+def test_an_election_for_all_partitions_leaves_out_those_that_needed_none() -> None:
     controller = Controller({T0: None, T1: NOT_NEEDED})
     assert elect(controller, image(1, 1), everything=True) == {0: ErrorCode.NONE}
     assert controller.asked == (1, None)

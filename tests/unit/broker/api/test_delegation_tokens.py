@@ -176,7 +176,7 @@ def test_a_token_is_renewed_and_expired_in_every_version(bench: Bench, version: 
 
 
 @pytest.mark.parametrize("client", NOT_ALLOWED)
-def test_who_has_not_proved_who_it_is_or_by_a_token_may_ask_for_nothing(
+def test_a_client_without_a_login_or_with_a_token_as_login_is_refused(
     bench: Bench, client: ConnectionInfo
 ) -> None:
     secret = bytes(bench.create().hmac)
@@ -204,7 +204,7 @@ def test_without_a_secret_tokens_are_disabled(bench: Bench) -> None:
     assert bench.renew(b"x").error_code == DISABLED
     assert bench.expire(b"x").error_code == DISABLED
     assert bench.describe(every=True).error_code == DISABLED
-    # Who may not ask does not learn that, and who names no user is told so first, as in Kafka.
+    # Kafka checks first that the connection may ask at all, and that each renewer is a user.
     assert bench.create(CONNECTION).error_code == REFUSED
     group = bench.create(renewers=[("Group", "x")])
     assert group.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
@@ -240,7 +240,7 @@ def test_owner_and_renewers_may_renew_and_expire_and_others_not(bench: Bench) ->
     assert bench.expire(secret, client=BOB).error_code == 0
 
 
-def test_who_sees_which_tokens(bench: Bench) -> None:
+def test_a_user_sees_its_own_tokens_and_those_that_rules_allow(bench: Bench) -> None:
     alices = bench.create(renewers=[("User", "bob")]).token_id
     bobs = bench.create(BOB).token_id
     carol = replace(ALICE, principal="User:carol")

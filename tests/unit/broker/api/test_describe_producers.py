@@ -1,4 +1,4 @@
-"""DescribeProducers over the wire: what it refuses. What it tells: the tests of transactions."""
+"""DescribeProducers over the wire refuses unknown partitions; other tests hold its answers."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Elections as far as one broker can be asked for them (KIP-183, KIP-460)."""
+"""ElectLeaders on a broker that is alone (KIP-183, KIP-460)."""
 
 from dataclasses import replace
 from typing import Any

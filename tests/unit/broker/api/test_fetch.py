@@ -54,19 +54,6 @@ def test_s_read_1_out_of_range_is_told_at_once_with_the_range(asked, offset):
     assert len(partition.records) == 0
 
 
-def test_s_read_1_between_high_watermark_and_log_end_is_empty_for_a_consumer():
-    asked = Asked(replicas=(1, 2), isr=(1, 2))
-    asked.append()
-    asked.append()
-    partition = only(asked.fetch({0: 1}, max_wait=0))
-    assert (partition.error_code, partition.high_watermark, len(partition.records)) == (0, 0, 0)
-
-
-def test_s_read_2_the_batch_that_holds_the_offset_comes_whole(asked):
-    asked.append(b"a", b"b", b"c")
-    assert base_offsets(only(asked.fetch({0: 2}))) == [0]
-
-
 def test_s_read_4_the_first_batch_comes_whole_however_large():
     asked = Asked(partitions=3)
     for index in range(3):

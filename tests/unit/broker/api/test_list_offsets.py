@@ -102,7 +102,7 @@ def test_s_ts_1_one_that_looks_is_told_the_end_of_a_follower():
     assert asked.one(-1, replica_id=2).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert asked.found(-1, replica_id=-2) == (0, -1, 2)
     assert asked.one(-1, replica_id=-2).leader_epoch == 7
-    # What else it may ask, a leader answers.
+    # Only a leader answers questions other than the end.
     assert asked.one(-2, replica_id=-2).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

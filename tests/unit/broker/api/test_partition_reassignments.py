@@ -1,4 +1,4 @@
-"""Reassignments as far as one broker can be asked for them (KIP-455)."""
+"""Reassignments on a broker that is alone (KIP-455)."""
 
 from typing import Any
 
@@ -53,30 +53,24 @@ def reassign(
     return result
 
 
-@pytest.mark.parametrize("version", range(2))
-def test_only_the_replicas_that_are_there_can_be_had(image: MetadataImage, version: int) -> None:
+@pytest.mark.parametrize(
+    ("version", "fields"), [(0, {}), (1, {}), (1, {"allow_replication_factor_change": False})]
+)
+def test_only_the_replicas_that_are_there_can_be_had(
+    image: MetadataImage, version: int, fields: dict[str, bool]
+) -> None:
+    """With a fixed replication factor, too: as in Kafka, unknown brokers are refused first."""
     invalid, unknown = ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert reassign(image, version, 1, [1]).error_code == 0
-    assert reassign(image, version, 1, [1]).error_message is None
+    assert reassign(image, version, 1, [1], **fields).error_code == 0
+    assert reassign(image, version, 1, [1], **fields).error_message is None
     for replicas in ([2], [1, 2], [], [1, 1]):
-        refused = reassign(image, version, 0, replicas)
+        refused = reassign(image, version, 0, replicas, **fields)
         assert refused.error_code == invalid
         assert refused.error_message
-    assert reassign(image, version, 2, [1]).error_code == unknown
+    assert reassign(image, version, 2, [1], **fields).error_code == unknown
     assert reassign(image, version, 0, [1], topic="u").error_code == unknown
     nothing = reassign(image, version, 0, None)
     assert nothing.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-
-
-def test_with_one_broker_a_fixed_replication_factor_is_never_the_reason(
-    image: MetadataImage,
-) -> None:
-    """The brokers that are named are looked at first, as Kafka does."""
-    fixed = {"allow_replication_factor_change": False}
-    for replicas in ([1, 2], [1, 1], [2], []):
-        refused = reassign(image, 1, 0, replicas, **fixed)
-        assert refused.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    assert reassign(image, 1, 0, [1], **fixed).error_code == 0
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from storage.errors import StorageError
 from storage.log.results import AppendInfo
 from storage.waits import PAUSE, Call, at_once
 from tests.support.begun import begin
-from tests.support.broker_bench import NOW, Bench, batch, context, led
+from tests.support.broker_bench import Bench, batch, context, led
 from tests.support.transaction_harness import TransactionHarness
 
 
@@ -387,7 +387,7 @@ def test_s_txn_7_v12_waits_until_the_followers_have_what_was_added(asked):
     assert only(through(pending.reply, 12)).error_code == 0
 
 
-def test_s_txn_7_who_is_not_the_owner_does_not_write(asked):
+def test_s_txn_7_a_producer_that_is_not_the_owner_does_not_write(asked):
     zombie = asked.transactions.owner()
     marked = in_transaction(zombie)
     reply = asked.reply(request(marked, transactional_id="other"))
@@ -406,7 +406,8 @@ def test_s_txn_7_while_markers_are_written_a_batch_is_to_be_sent_again(asked):
     assert reply.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
 
 
-def test_s_app_3_record_errors_from_v8_on(asked):
+def test_s_app_3_record_errors_from_v8_on():
+    asked = Asked(config=TopicConfig(cleanup_policy=frozenset({"compact"})))
     for version in (7, 8):
         asked.partitions[0].log.fail_with = InvalidRecord("keys", [(0, "no key"), (3, "no key")])
         reply = asked.reply(request(batch(), version=version), version)
@@ -414,6 +415,7 @@ def test_s_app_3_record_errors_from_v8_on(asked):
         told = [(e.batch_index, e.batch_index_error_message) for e in reply.record_errors]
         assert told == ([(0, "no key"), (3, "no key")] if version >= 8 else [])
         assert reply.error_message == ("keys" if version >= 8 else None)
+    assert asked.partitions[0].statistics.no_key_compacted_topic_records == 4
 
 
 def test_s_app_2_a_bad_crc_is_a_corrupt_message(asked):
@@ -518,11 +520,3 @@ def test_s_app_8_acks_0_closes_the_connection_if_all_fails(asked):
     unknown = ErrorCode.UNKNOWN_SERVER_ERROR
     assert asked.handler.error_response(ctx, message, unknown) is None
     assert ctx.close_connection
-
-
-def test_the_clients_bytes_are_what_is_stored(asked):
-    records = batch([b"payload"], timestamp=NOW)
-    asked.raw(request(records))
-    stored = asked.partitions[0].log.data
-    assert stored[16:] == bytes(records)[16:]
-    assert asked.bench.replicas.find(TopicPartition("t", 0)) is asked.partitions[0]

@@ -42,7 +42,7 @@ class Elsewhere:
         self.peer = FakePeer(answering({}))
         self.guards = Guards()
         self.asking: list[Begun[None]] = []
-        """What is asked of the other broker, beside the request."""
+        """The questions to the other broker, which run beside the request."""
         self.remote = RemoteCoordinators(
             image_of({TRANSACTION_TOPIC: [2]}),
             1,

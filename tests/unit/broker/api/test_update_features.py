@@ -15,7 +15,7 @@ from tests.support.api_calls import call
 
 
 class FakeFeatures:
-    """Remembers what was asked; refuses levels above 2."""
+    """Remembers the updates; refuses levels above 2."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[tuple[FeatureUpdate, ...], bool]] = []

@@ -156,7 +156,7 @@ def test_a_user_may_be_named_once(
     assert described(store, "a") == {"a": {1: 5000, 2: 5000}}
 
 
-def test_who_is_asked_for_and_is_not_there_is_not_found(store: EmbeddedStore) -> None:
+def test_an_unknown_user_in_the_request_is_not_found(store: EmbeddedStore) -> None:
     alter(store, upsertion("alice"))
     assert described(store, "bob", "alice", "carol", "carol") == {
         "bob": (

@@ -1,4 +1,4 @@
-"""What the cleaner threads are made with, and what a start does without."""
+"""The cleaner threads share the buffers; a broker that cleans nothing imports no numpy."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What the tests of the metadata in the tree share."""
+"""Fixtures for the tests of metadata in the tree."""
 
 import pytest
 

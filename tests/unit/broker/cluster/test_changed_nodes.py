@@ -1,4 +1,4 @@
-"""What has changed in the tree is read again, also if that does not go well the first time."""
+"""Nodes that have changed in the tree are read again, also after a read that failed."""
 
 import pytest
 
@@ -59,7 +59,7 @@ async def test_a_store_that_does_not_answer_is_asked_again() -> None:
     assert room.store.failures == 0
 
 
-async def test_who_reads_and_goes_away_leaves_it_to_the_next() -> None:
+async def test_a_reader_that_ends_leaves_the_changes_to_the_next() -> None:
     room = Room()
     await room.store.create("/a/1", b"x")
     reading = room.changed.catch_up()

@@ -20,7 +20,7 @@ PATH = "/config/users/ann"
 
 
 class Told:
-    """What `Quotas` is told, in place of it."""
+    """Stands in for `Quotas`, and notes each change."""
 
     def __init__(self) -> None:
         self.changes: list[tuple[Entity, str, float | None]] = []
@@ -196,7 +196,7 @@ async def test_s_qta_8_a_change_that_comes_between_is_not_lost(here: Tree) -> No
     }
 
 
-async def test_who_is_in_the_way_for_ever_is_an_error(here: Tree) -> None:
+async def test_a_writer_that_always_interferes_is_an_error(here: Tree) -> None:
     meddler = here.store.apply = Meddler(here.store, 1000)  # type: ignore[method-assign]
     with pytest.raises(KafkaError) as refused:
         await here.alter(change(ANN, producer_byte_rate=1))

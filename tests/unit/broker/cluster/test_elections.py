@@ -1,4 +1,4 @@
-"""What the elections of a start change: Kafka's IsrShrinks, IsrExpands, unclean ones."""
+"""The elections of a start: new leaders and ISRs, counted as Kafka counts them."""
 
 import pytest
 

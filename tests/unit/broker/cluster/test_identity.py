@@ -29,14 +29,6 @@ async def test_s_start_7_the_cluster_id_is_made_once(tmp_path: Path) -> None:
     assert await resolve_cluster_id(again, new_uuid) == cluster_id
 
 
-async def test_s_start_7_a_directory_of_kafka_keeps_its_cluster_id(store: EmbeddedStore) -> None:
-    assert (
-        await resolve_cluster_id(store, new_uuid, "MkU3OEVBNTcwNTJENDM2Qg")
-        == "MkU3OEVBNTcwNTJENDM2Qg"
-    )
-    assert await resolve_cluster_id(store, new_uuid) == "MkU3OEVBNTcwNTJENDM2Qg"
-
-
 async def test_s_start_6_ids_are_generated_above_the_reserved_ones(tmp_path: Path) -> None:
     store = await open_store(str(tmp_path / "m.sqlite"))
     config = BrokerConfig.parse({})

@@ -1,4 +1,4 @@
-"""What somebody else writes into the tree, perhaps a controller in another process, comes to
+"""Changes that another writer makes in the tree, perhaps a controller in another process, reach
 replicas, image and coordinators by the watch alone."""
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def creation(name: str, partitions: Mapping[int, PartitionImage], topic_id: byte
 
 
 async def write(cluster: Cluster, *operations: TreeOperation) -> None:
-    """As somebody else."""
+    """Write as another writer does, and let the applier catch up."""
     await cluster.store.apply(operations)
     await cluster.applier.catch_up()
 

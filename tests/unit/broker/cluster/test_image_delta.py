@@ -1,4 +1,4 @@
-"""What lies between two images of a topic."""
+"""The difference between two images of a topic."""
 
 from dataclasses import replace
 from typing import Any

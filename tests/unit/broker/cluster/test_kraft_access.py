@@ -1,4 +1,4 @@
-"""What a KRaft metadata log says about access, as the nodes of Kafka in ZooKeeper mode have it."""
+"""Rules, passwords and quotas of a KRaft metadata log become nodes of Kafka's ZooKeeper tree."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where replicas are placed: round robin, by chance from some broker, over racks."""
+"""Replicas are placed round robin, from a broker that is drawn, over all racks."""
 
 from collections import Counter
 from random import Random
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from broker.cluster.placement import Start, assign_replicas
 from protocol.errors import KafkaError
 
-# What AdminUtils of Kafka 3.9 documents for five brokers and three replicas.
+# The table that AdminUtils of Kafka 3.9 documents for five brokers and three replicas.
 FIVE = {
     0: (0, 1, 2),
     1: (1, 2, 3),

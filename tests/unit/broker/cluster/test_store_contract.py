@@ -1,4 +1,4 @@
-"""What every metadata store promises: the embedded one, and one in ZooKeeper, real and fake."""
+"""Every metadata store keeps one contract: the embedded one, and ZooKeeper's, real and fake."""
 
 import itertools
 from collections.abc import Callable, Iterator

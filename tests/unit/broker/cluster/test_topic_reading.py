@@ -1,4 +1,4 @@
-"""What the watch tells, sorted by topic; and that no more is read again than it names."""
+"""The news of a watch are sorted by topic, and only the nodes that they name are read again."""
 
 from dataclasses import replace
 

@@ -70,7 +70,7 @@ class Overtaken:
 
 
 @pytest.mark.parametrize("exists", [False, True])
-async def test_who_is_overtaken_begins_anew(store: EmbeddedStore, exists: bool) -> None:
+async def test_a_change_that_is_overtaken_begins_anew(store: EmbeddedStore, exists: bool) -> None:
     if exists:
         await change_user_configs(store, {"alice": lambda old: {"first": "1"}})
     seen: list[Mapping[str, str]] = []

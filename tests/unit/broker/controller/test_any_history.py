@@ -1,8 +1,8 @@
 """Whatever happens, in whatever order: Hypothesis plays a cluster, and the rules hold.
 
 * No two leaders of one epoch; leader epochs only grow; a clean leader was in sync before.
-* At rest one broker is the controller, its memory is the tree, and every living broker has been
-  told what the tree says.
+* At rest one broker is the controller, its memory is the tree, and every living broker has the
+  state that the tree has.
 """
 
 from collections.abc import Callable
@@ -180,7 +180,7 @@ class Play:
             last[path] = state
 
     def check_requests(self) -> None:
-        """What brokers were told: one leader per epoch of a topic."""
+        """The requests to brokers name one leader per epoch of a partition."""
         leaders: dict[tuple[bytes, int, int], int] = {}
         for broker in self.world.brokers.values():
             for request in broker.received:

@@ -1,4 +1,4 @@
-"""The cases of Kafka's ControllerChannelManagerTest: who is told what."""
+"""The cases of Kafka's ControllerChannelManagerTest: which broker gets which request."""
 
 from typing import Any
 
@@ -180,7 +180,7 @@ def test_what_has_no_leader_yet_is_told_to_nobody(
     requests = sent(batch)
     assert {key for _, key, *_ in requests} == {ApiKey.UPDATE_METADATA}
     assert all(not request.topic_states for _, _, request, _ in requests)
-    assert len(requests) == 3  # which brokers live they are told nevertheless
+    assert len(requests) == 3  # each broker gets the living brokers nevertheless
 
 
 def test_a_state_that_changes_in_a_step_is_told_once_as_it_is(

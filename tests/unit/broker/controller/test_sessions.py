@@ -209,7 +209,7 @@ def test_a_store_that_is_away_for_a_while_is_waited_for(world: RestingWorld) -> 
     assert world.stored("t").leader == 2
 
 
-def test_who_steps_down_is_followed_at_once(world: RestingWorld) -> None:
+def test_a_controller_that_steps_down_is_followed_at_once(world: RestingWorld) -> None:
     world.ask(world.controllers[1].step_down())
     assert who(world) == 2
     assert not world.controllers[1].is_active

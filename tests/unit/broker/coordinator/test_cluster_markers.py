@@ -119,7 +119,7 @@ class Lab:
 
 
 def sent(peer: FakePeer) -> list[list[tuple[int, bool, dict[str, list[int]]]]]:
-    """Of each request: (producer id, commit, partitions by topic) of each marker."""
+    """(producer id, commit, partitions by topic) of each marker, by request."""
     return [
         [
             (

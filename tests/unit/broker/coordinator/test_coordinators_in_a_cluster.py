@@ -1,4 +1,4 @@
-"""What a cluster changes for both coordinators: whose topic it is, and who reads their records."""
+"""In a cluster both coordinators write the versions of Kafka 3.9 and share work with others."""
 
 import struct
 from dataclasses import replace

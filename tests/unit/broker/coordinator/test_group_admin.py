@@ -102,7 +102,7 @@ def test_after_shutdown_nothing_is_served(groups: GroupHarness) -> None:
 
 
 def test_before_the_start_nothing_is_served(groups: GroupHarness) -> None:
-    """What the log holds is not known yet: a client that came now would find no offsets."""
+    """The log is not loaded yet, so a client that came now would find no offsets."""
     groups.commit(1)
     groups.coordinator = GroupCoordinator(
         GroupSettings(), groups.log, groups.deadlines, groups.clock, new_id=lambda: "id"

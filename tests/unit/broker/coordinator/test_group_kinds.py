@@ -1,4 +1,4 @@
-"""A group of another kind stands beside the classic ones and is asked what every group is asked."""
+"""A group of another kind stands beside the classic ones and keeps the contract of every group."""
 
 import pytest
 
@@ -21,7 +21,7 @@ SESSION_MS = 45_000
 
 
 class EpochGroup:
-    """As groups of KIP-848 are: each member has an epoch of its own, and commits with that."""
+    """A group like those of KIP-848: each member has an epoch of its own, and commits with it."""
 
     def __init__(self, group_id: str, *, topics: frozenset[str] = frozenset()) -> None:
         self.group_id = group_id

@@ -104,17 +104,6 @@ def test_s_grp_5_a_partition_led_elsewhere(groups: GroupHarness) -> None:
     assert groups.commit(1).reply is ErrorCode.NONE
 
 
-def test_resigning_answers_who_waits(groups: GroupHarness) -> None:
-    generation, ids = groups.stable_group(2)
-    joined = groups.join(ids[0])
-    groups.coordinator.on_resigned(partition_of(groups).partition)
-    groups.log.led = {}
-    assert joined.reply.error is ErrorCode.NOT_COORDINATOR
-    assert groups.heartbeat(ids[1], generation) is ErrorCode.NOT_COORDINATOR
-    assert len(groups.coordinator._timers) == 0
-    groups.advance_ms(2 * SESSION_MS)
-
-
 def test_an_offsets_topic_made_anew_holds_nothing_of_the_old_one(groups: GroupHarness) -> None:
     generation, ids = groups.stable_group(2)
     groups.commit(9, member_id=ids[0], generation=generation)
@@ -160,16 +149,6 @@ def test_a_partition_is_loaded_anew_only_after_it_was_led_elsewhere(groups: Grou
     groups.coordinator.on_elected(partition, 2)
     groups.load()
     assert groups.group().generation == generation  # what had been written
-
-
-def test_a_write_that_ends_after_resigning_is_not_replayed(groups: GroupHarness) -> None:
-    groups.commit(1)
-    groups.log.hold = True
-    done = groups.commit(2)
-    partition = partition_of(groups).partition
-    groups.coordinator.on_resigned(partition)
-    groups.log.release(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    assert done.reply is ErrorCode.NOT_COORDINATOR
 
 
 def test_s_grp_5_the_last_record_wins_and_tombstones_remove(groups: GroupHarness) -> None:

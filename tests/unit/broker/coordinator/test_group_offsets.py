@@ -35,17 +35,6 @@ def test_s_grp_4_metadata_and_epoch_come_back(groups: GroupHarness) -> None:
     assert (found.offset, found.metadata, found.leader_epoch) == (42, "my place", 7)
 
 
-def test_s_grp_4_a_commit_is_answered_and_seen_when_it_is_durable(groups: GroupHarness) -> None:
-    groups.commit(1)
-    groups.log.hold = True
-    done = groups.commit(2)
-    assert not done.done
-    assert groups.committed() == 1
-    groups.log.release()
-    assert done.reply is ErrorCode.NONE
-    assert groups.committed() == 2
-
-
 @pytest.mark.parametrize(
     ("cause", "told"),
     [

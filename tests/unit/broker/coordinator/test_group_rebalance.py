@@ -308,7 +308,7 @@ def test_s_grp_1_a_new_member_makes_everybody_join_again(groups: GroupHarness) -
     assert replies[0].reply.leader == ids[0]
 
 
-def test_s_grp_1_who_does_not_rejoin_in_time_is_out(groups: GroupHarness) -> None:
+def test_s_grp_1_a_member_that_does_not_rejoin_in_time_is_out(groups: GroupHarness) -> None:
     generation, ids = groups.stable_group(2)
     new = groups.join()
     again = groups.join(ids[0])

@@ -1,4 +1,4 @@
-"""S-GRP-2: ids handed out, signs of life, and what a member is told that was left behind."""
+"""S-GRP-2: ids handed out, signs of life, and the codes for a member that was left behind."""
 
 from broker.coordinator.group.classic.phases.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from broker.coordinator.group.classic.state import GroupState
@@ -151,7 +151,7 @@ def test_leaving(groups: GroupHarness) -> None:
     assert groups.leave("m", group="none").members[0].error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_who_leaves_while_its_join_is_parked_is_answered(groups: GroupHarness) -> None:
+def test_a_member_that_leaves_while_its_join_is_parked_gets_an_answer(groups: GroupHarness) -> None:
     _, ids = groups.stable_group(2)
     parked = groups.join(ids[0])
     groups.leave(ids[0])

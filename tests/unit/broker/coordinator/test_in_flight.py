@@ -26,7 +26,7 @@ def test_a_key_is_in_flight_until_its_last_record_has_ended() -> None:
     assert table.of(A) == ()
 
 
-def test_of_equal_records_the_one_that_ended_goes() -> None:
+def test_the_record_that_ended_goes_among_equal_ones() -> None:
     table: InFlight[GroupRecord] = InFlight()
     one, same = commit(A, 1), commit(A, 1)
     table.begin([one, same])

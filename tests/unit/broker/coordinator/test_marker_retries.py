@@ -23,7 +23,7 @@ STAYS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 6.4)
 
 
 class Refusing:
-    """Refuses with one code, and notes when it was asked."""
+    """Refuses each marker with one code, and notes the time."""
 
     def __init__(self, code: ErrorCode, clock: ManualClock) -> None:
         self.code = code

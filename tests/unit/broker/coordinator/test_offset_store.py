@@ -24,7 +24,7 @@ def test_offsets_in_transactions_are_those_of_their_group() -> None:
     assert store.get(A) is None
 
 
-def test_of_a_plain_and_a_transactional_commit_the_later_record_wins() -> None:
+def test_the_later_record_wins_of_a_plain_and_a_transactional_commit() -> None:
     for plain, pending, wanted in ((3, 4, 40), (4, 3, 30), (3, 3, 30)):
         store = OffsetStore()
         store.put_pending(1, A, committed(40, record=pending))

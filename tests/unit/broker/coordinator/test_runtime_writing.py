@@ -197,7 +197,7 @@ def test_what_is_said_twice_in_one_decision_is_one_batch(numbering: Numbering) -
     assert numbering.diary == [("durable", NONE), ("settled", NONE)]
 
 
-def test_who_waits_for_no_write_is_told_at_once(numbering: Numbering) -> None:
+def test_a_caller_that_waits_for_no_write_gets_its_answer_at_once(numbering: Numbering) -> None:
     for _ in range(2):
         assert numbering.runtime.carry_out(numbering.shard, Decision()).value is NONE
     assert numbering.diary == []

@@ -1,4 +1,4 @@
-"""What the gate before transactional appends remembers."""
+"""The memory of the gate before transactional appends."""
 
 import pytest
 

@@ -32,7 +32,7 @@ class Both:
     def commit(
         self, version: int, *, producer: Producer | None = None, generation: int = -1
     ) -> Parked:
-        """Of offset 7; a refusal is the reply."""
+        """Commit offset 7; a refusal is the reply."""
         owner = producer or self.owner
         commit = CommitRequest(
             group_id="g",
@@ -109,7 +109,7 @@ def test_before_version_2_nothing_is_verified_if_that_is_turned_off() -> None:
 
 
 @pytest.mark.parametrize("version", [0, VERSION_2])
-def test_who_refused_is_told_apart(both: Both, version: int) -> None:
+def test_a_refusal_shows_which_coordinator_refused(both: Both, version: int) -> None:
     zombie = Producer(both.owner.producer_id, both.owner.producer_epoch + 1)
     refused = both.commit(version, producer=zombie).reply
     assert isinstance(refused, TransactionRefused)

@@ -59,7 +59,7 @@ def refusal(verified: Verified, tp: TopicPartition, producer: Producer = PRODUCE
     return ErrorCode.NONE
 
 
-def test_who_coordinates_is_the_leader_in_the_image() -> None:
+def test_the_coordinator_is_the_leader_in_the_image() -> None:
     lab = Lab(leader=1)
     assert lab.remote.is_here(ID)
     for leader in (2, -1):

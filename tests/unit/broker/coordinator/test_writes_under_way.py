@@ -1,7 +1,7 @@
-"""What holds while a coordinator's record is on its way, and when it never arrives.
+"""A coordinator's state while one of its records is in flight, and after the append has failed.
 
-One way to write serves all (`broker.coordinator.runtime`): nothing has changed before the record is
-durable, so every kind of record that fails leaves things as they were.
+All records take one way (`broker.coordinator.runtime`): nothing changes before the record is
+durable, so a record of any kind that fails leaves the state as it was.
 """
 
 from collections.abc import Callable
@@ -10,11 +10,10 @@ import pytest
 
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit
-from broker.coordinator.transaction.state import TransactionState as S
 from broker.world.in_turn import begin
 from protocol.errors import ErrorCode
 from tests.support.group_harness import SESSION_MS, GroupHarness, Parked
-from tests.support.transaction_harness import T0, T1, TransactionHarness
+from tests.support.transaction_harness import T0, TransactionHarness
 
 FAILURES = [
     (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
@@ -172,7 +171,7 @@ def test_timers_of_a_group_that_is_being_deleted_do_nothing(groups: GroupHarness
     assert len(groups.coordinator._timers) == 0
 
 
-def test_of_a_deletion_in_batches_the_one_that_fails_counts(groups: GroupHarness) -> None:
+def test_a_deletion_in_batches_fails_with_the_batch_that_fails(groups: GroupHarness) -> None:
     request = CommitRequest(
         group_id="g",
         partitions=tuple(
@@ -196,11 +195,12 @@ def test_of_a_deletion_in_batches_the_one_that_fails_counts(groups: GroupHarness
 
 
 @pytest.mark.parametrize("first_fails", [True, False])
-def test_of_two_commits_on_their_way_one_fails(groups: GroupHarness, first_fails: bool) -> None:
+def test_one_of_two_commits_in_flight_fails(groups: GroupHarness, first_fails: bool) -> None:
     failure = ErrorCode.NOT_ENOUGH_REPLICAS
     groups.commit(1)
     groups.log.hold = True
     first, second = groups.commit(2), groups.commit(3)
+    assert (first.done, groups.committed()) == (False, 1)
     groups.log.release_one(failure if first_fails else NONE)
     assert groups.committed() == (1 if first_fails else 2)
     assert ("g", "t", 0) in groups.shard().in_flight
@@ -238,6 +238,7 @@ def test_s_txn_5_a_marker_overtakes_the_answer_of_a_write(
     done = groups.commit_in_transaction(7)
     end_transaction(groups, commit=commit)
     assert groups.committed() == 1, "not durable yet"
+    assert groups.is_unstable()
     groups.log.release()
     groups.check()
     assert done.reply is NONE
@@ -319,7 +320,9 @@ def test_whoever_waits_for_a_shard_that_went_asks_the_next(
 # ---- records of transactions
 
 
-def test_a_new_id_is_not_there_before_it_is_durable(broker: TransactionHarness) -> None:
+def test_a_new_id_is_not_there_before_it_is_durable_and_costs_one_producer_id(
+    broker: TransactionHarness,
+) -> None:
     broker.log.hold = True
     broker.init("new")
     assert "new" not in broker.shard("new").transactions
@@ -328,6 +331,7 @@ def test_a_new_id_is_not_there_before_it_is_durable(broker: TransactionHarness) 
     assert broker.value("new").producer_epoch == 0
     broker.log.hold = False
     assert broker.init("new").producer.producer_epoch == 1
+    assert broker.owner("next").producer_id == broker.value("new").producer_id + 1
 
 
 @fails
@@ -343,31 +347,6 @@ def test_an_id_whose_tombstone_fails_is_good_for_the_next_transaction(
     broker.log.release(cause)
     assert broker.statistics().counters.expired_ids == 0
     assert broker.add(owner, T0) is NONE
-
-
-@fails
-def test_a_decision_that_fails_brings_no_marker(
-    broker: TransactionHarness, cause: ErrorCode, told: ErrorCode
-) -> None:
-    owner = broker.opened(T0)
-    broker.log.fail_with = cause
-    assert broker.end(owner).code is told
-    broker.log.fail_with = NONE
-    assert broker.markers.written == []
-    assert broker.state() is S.ONGOING
-    broker.add(owner, T1)
-    assert broker.markers.written == []
-    assert broker.end(owner, commit=False).code is NONE
-    assert broker.state() is S.COMPLETE_ABORT
-
-
-def test_an_id_that_is_on_its_way_costs_one_producer_id(broker: TransactionHarness) -> None:
-    broker.log.hold = True
-    for _ in range(3):
-        broker.init("new")
-    broker.log.hold = False
-    broker.log.release()
-    assert broker.owner("next").producer_id == broker.value("new").producer_id + 1
 
 
 def test_a_fence_that_failed_once_is_no_excuse_for_the_next_transaction(

@@ -34,7 +34,7 @@ def endpoint(port: int, name: str = "INTERNAL") -> Listener:
 
 @dataclass
 class Cluster:
-    """Answers in their order, whoever is asked; `asked` has broker and port."""
+    """All brokers give the next of `answers`; `asked` has broker and port of each question."""
 
     answers: list[Message | PeerError] = field(default_factory=list)
     asked: list[tuple[int, int]] = field(default_factory=list)
@@ -85,7 +85,7 @@ def test_the_controller_is_asked_where_brokers_talk() -> None:
     assert cluster.asked == [(2, 20)]
 
 
-def test_who_is_not_the_controller_or_does_not_answer_is_not_the_end() -> None:
+def test_a_broker_that_is_no_controller_or_does_not_answer_is_not_the_end() -> None:
     cluster = Cluster([PeerError("gone"), NOT_CONTROLLER, BLOCK])
     assert ask(cluster) is BLOCK
     assert cluster.asked == [(2, 20)] * 3
@@ -103,7 +103,7 @@ def test_another_controller_or_another_address_is_another_connection() -> None:
     assert cluster.closed == [(2, 20), (1, 10)]
 
 
-def test_who_waits_for_a_former_controller_waits_no_longer() -> None:
+def test_a_request_to_a_former_controller_waits_no_longer() -> None:
     """It may stand still, and would keep who asks it waiting for half a minute."""
     cluster = Cluster([BLOCK])
     cluster.channel.drop_former()

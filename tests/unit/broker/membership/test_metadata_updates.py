@@ -165,7 +165,7 @@ def test_a_client_waits_no_longer_than_it_is_worth() -> None:
         assert longest_wait(member.updates.first_news()) is None
 
 
-def test_where_there_are_no_topics_a_client_waits_for_none(member: Member) -> None:
+def test_without_topics_a_client_waits_for_none(member: Member) -> None:
     member.configs.are_any = False
     client = member.updates.first_news()
     assert longest_wait(client) == FIRST_NEWS_S

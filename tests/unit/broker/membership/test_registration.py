@@ -19,7 +19,7 @@ from tests.support.stores import Ended, value_of
 
 
 class Candidate:
-    """Remembers what it was told; the session that begins is the end of the test."""
+    """Notes the events of the session; the session that begins is the end of the test."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -1,4 +1,4 @@
-"""What topics set themselves is read when they are new, and again when somebody has changed it."""
+"""The configs of topics are read when a topic is new, and again after each change."""
 
 from contextlib import suppress
 

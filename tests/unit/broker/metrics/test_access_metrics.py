@@ -1,4 +1,4 @@
-"""What is told of access rules and of what is decided by them."""
+"""The metrics of access rules and of decisions by them."""
 
 from broker.metrics.access_families import access_families
 from broker.metrics.recent import Recent

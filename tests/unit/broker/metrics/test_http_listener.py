@@ -39,7 +39,7 @@ async def ask(net: Net, listener: MetricsListener, request: bytes) -> bytes:
 
 
 async def crowd(net: Net, listener: MetricsListener) -> list[AsyncClient]:
-    """As many as there may be."""
+    """Connect as many clients as the listener serves at once."""
     clients = []
     for number in range(CONNECTIONS):
         clients.append(AsyncClient(net.connect(listener.port)))
@@ -84,7 +84,7 @@ async def test_clients_that_hang_or_drip_are_given_up_and_keep_nobody_from_scrap
         assert net.clock.monotonic() == pytest.approx(began + 5)
 
 
-async def test_of_too_many_clients_the_oldest_silent_one_goes(net: Net) -> None:
+async def test_the_oldest_silent_client_goes_when_there_are_too_many(net: Net) -> None:
     async with listening(net) as listener:
         silent = await crowd(net, listener)
         assert b"metric 1" in await ask(net, listener, GET)
@@ -146,7 +146,7 @@ async def test_readers_that_take_nothing_keep_nobody_from_scraping(net: Net) -> 
         assert net.clock.monotonic() - began < 2.5
 
 
-async def test_who_comes_while_a_text_is_made_gets_the_next_one(net: Net) -> None:
+async def test_a_client_that_comes_while_a_text_is_made_gets_the_next_one(net: Net) -> None:
     made = 0
     go_on = trio.Event()
 

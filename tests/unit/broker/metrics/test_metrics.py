@@ -116,7 +116,7 @@ SHOWN = {
     ("kafka_server_socketservermetrics_connection_count", at(listener="PLAINTEXT")): 3,
     ("kafka_network_socketserver_memorypoolavailable", at()): 90,
     ("kafka_network_socketserver_memorypoolused", at()): 10,
-    # Of this broker's own: the loop, and what is done aside.
+    # Metrics that Kafka does not have: the loop, and work in threads and child processes.
     ("kafka_server_eventloop_longestturn_seconds", at()): 0.06,
     ("kafka_server_eventloop_longturns_total", at()): 2,
     ("kafka_server_eventloop_longturns_seconds_total", at()): 0.11,

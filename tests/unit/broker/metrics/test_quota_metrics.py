@@ -1,4 +1,4 @@
-"""What is told of clients with quotas (S-QTA-9)."""
+"""The metrics of clients with quotas (S-QTA-9)."""
 
 from broker.metrics.quota_families import quota_families
 from broker.quotas.quotas import Quotas

@@ -1,17 +1,10 @@
-"""What asynchronous tests of the network run in, beside a network."""
+"""Fixtures for asynchronous tests of the network: networks, a connection loop."""
 
 import pytest
 
 from tests.support.loop_scene import Scene
 from tests.support.networks import Net
 from tests.support.tls_network import TlsNet
-from tests.support.virtual_time import Timeline, VirtualClock
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    """Virtual time alone."""
-    return VirtualClock(Timeline())
 
 
 @pytest.fixture

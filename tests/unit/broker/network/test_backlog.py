@@ -1,4 +1,4 @@
-"""What connections keep while they cannot go on is bounded, and given back (docs/limits.md)."""
+"""The replies that blocked connections keep are bounded, and given back (docs/limits.md)."""
 
 from typing import Any
 

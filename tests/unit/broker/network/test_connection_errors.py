@@ -1,4 +1,4 @@
-"""What goes wrong in a request: it is answered, or it ends its connection and nothing else.
+"""An error in a request becomes an answer, or it ends its own connection and nothing else.
 
 Connections with fake handlers, on both networks.
 """
@@ -22,7 +22,7 @@ from tests.support.connection_requests import (
     fetch_reply,
     heartbeat,
 )
-from tests.support.fake_handlers import connected, empty_reply
+from tests.support.fake_handlers import connected
 from tests.support.networks import Net, wait_until
 from tests.support.wire_client import request_frame
 
@@ -126,14 +126,3 @@ async def test_bad_bytes_end_the_connection_and_nothing_else(
         await bystander.call(HEARTBEAT, 4)
     assert sum("Closing connection" in record.message for record in caplog.records) == 1
     assert not any(record.levelno >= logging.ERROR for record in caplog.records)
-
-
-async def test_a1b_1_an_unknown_version_of_api_versions_is_answered_in_v0(net: Net) -> None:
-    served = {ApiKey.API_VERSIONS: empty_reply(ApiKey.API_VERSIONS)}
-    async with connected(net, served) as (_, client):
-        frame = bytearray(request_frame(ApiKey.API_VERSIONS, 3, correlation_id=9))
-        frame[6:8] = b"\x00\x63"
-        await client.send(bytes(frame))
-        response = await client.response(ApiKey.API_VERSIONS, 0, 9)
-        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-        await client.call(ApiKey.API_VERSIONS, 4)  # and the connection goes on

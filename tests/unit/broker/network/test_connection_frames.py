@@ -1,4 +1,4 @@
-"""Frames and order: however requests are cut or joined, replies come in their order.
+"""Frames and order: replies in that of the requests, records as views, a turn for each connection.
 
 Connections with fake handlers, on both networks.
 """
@@ -29,25 +29,6 @@ async def test_s_net_1_pipelined_requests_are_answered_in_order(stream_net: Net)
                 assert response.throttle_time_ms == number * 7
         times = harness.channel.statistics().requests["Heartbeat"]
         assert times.requests == times.phases["total"].count == 3000
-
-
-async def test_every_way_to_cut_a_request_gives_the_same_answer(stream_net: Net) -> None:
-    async with connected(stream_net, {HEARTBEAT: echo}) as (_, client):
-        frame = heartbeat(1, 42)
-        for cut in range(1, len(frame)):
-            await client.send(frame[:cut])
-            await trio.sleep(0)
-            await client.send(frame[cut:])
-            assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 42
-        for byte in frame:
-            await client.send(bytes([byte]))
-        assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 42
-
-
-async def test_no_reply_for_none_and_the_next_request_goes_on(net: Net) -> None:
-    async with connected(net, {PRODUCE: lambda c, r: None, HEARTBEAT: echo}) as (_, client):
-        await client.send(request_frame(PRODUCE, 9) + heartbeat(8))
-        await client.response(HEARTBEAT, 4, 8)
 
 
 async def test_records_are_writable_views_of_the_frame_whatever_its_size(net: Net) -> None:

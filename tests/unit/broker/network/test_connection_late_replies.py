@@ -95,7 +95,7 @@ async def nothing() -> None:
 async def test_what_takes_long_holds_no_worker_wherever_it_begins(
     net: Net, monkeypatch: pytest.MonkeyPatch, before: Callable[[], Work[None]]
 ) -> None:
-    """A child process is asked in the first step, by a worker, or after the request was parked."""
+    """The first step calls a child process, or a worker does, or a request that was parked."""
     gates: list[trio.Event] = []
 
     async def ask_child(work: Any, *values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a connection may take: memory by what has come, none when idle, and idle time.
+"""A connection takes memory for the bytes that have arrived, and has a limited idle time.
 
 Connections with fake handlers, on both networks.
 """

@@ -118,7 +118,7 @@ async def test_those_who_are_due_do_not_keep_others_from_being_received_from(sce
     assert order == ["due"] * DUE_PER_ROUND + [1000] + ["due"] * 3
 
 
-async def test_of_those_whose_turn_was_cut_one_goes_on_between_two_looks_at_the_others(
+async def test_one_work_with_a_cut_turn_continues_between_two_looks_at_the_others(
     scene: Scene,
 ) -> None:
     async def saturating(number: int) -> None:
@@ -291,7 +291,9 @@ async def test_a_reset_before_the_work_is_parked_ends_it_then(scene: Scene) -> N
     assert scene.happened == ["changed", "gone", ("ended", 1)]
 
 
-async def test_who_waits_for_its_stream_again_is_told_of_its_bytes_again(scene: Scene) -> None:
+async def test_a_connection_that_waits_for_its_stream_again_hears_of_its_bytes_again(
+    scene: Scene,
+) -> None:
     go = Signal[None]()
 
     async def work() -> None:

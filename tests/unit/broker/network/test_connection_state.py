@@ -1,4 +1,4 @@
-"""What a connection does next, decided without a stream: driven by hand, byte by byte."""
+"""A connection's state decides its next step without a stream: driven by hand, byte by byte."""
 
 import itertools
 import struct
@@ -67,7 +67,7 @@ class Driver:
         return waiting
 
     def receive(self, data: bytes) -> int:
-        """As much as there is room for; how many bytes."""
+        """Receive as many bytes as there is room for; return their number."""
         assert self.step is Step.RECEIVE
         room = self.state.incoming.view[self.state.incoming.have : self.state.end]
         size = min(len(room), len(data))
@@ -507,7 +507,7 @@ def test_a_large_frame_waits_for_a_window_and_a_small_one_does_not() -> None:
     assert frames.held == 0
 
 
-def test_who_is_stuck_or_overdue_is_told_from_who_is_at_work(driver: Driver) -> None:
+def test_a_stuck_or_overdue_connection_differs_from_one_at_work(driver: Driver) -> None:
     driver.state.nothing_came()
     assert driver.state.is_stuck(driver.now + 11, 10)
     assert not driver.state.is_stuck(driver.now + 9, 10)

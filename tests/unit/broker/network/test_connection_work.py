@@ -1,4 +1,4 @@
-"""What ends the work of a connection, and where: every kind of wait of every kind of request."""
+"""The work of a connection ends at every kind of wait of every kind of request, or goes on."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -118,7 +118,7 @@ async def settle(kind: str) -> None:
 
 
 def expected(request: str, kind: str, how: str) -> list[Any]:
-    """What the work sees, with "now" after what it sees before it goes on."""
+    """The events that the work sees; "now" stands before those that come after its wait."""
     error = ClientGone if how == "reset" else ConnectionEnded
     is_query, is_change = request in QUERIES, request in CHANGES
     is_meant = {
@@ -306,7 +306,7 @@ async def test_works_beside_are_many(scene: Scene) -> None:
 async def test_at_the_end_of_the_loop_calls_in_threads_are_completed_and_the_rest_is_ended(
     request_kind: str, kind: str, is_beside: bool, in_pool: bool
 ) -> None:
-    """Also a call that is asked for after the one that was under way."""
+    """A call that the work makes after the one under way is completed, too."""
     api = REQUESTS[request_kind]
     assert api is not None
     scene = Scene()

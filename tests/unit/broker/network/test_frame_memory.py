@@ -69,7 +69,9 @@ async def _finish(client: Any, frame: bytes) -> None:
     await client.receive_frame()
 
 
-async def test_who_does_not_hurry_makes_room_for_those_who_wait(pipes: MemoryNet) -> None:
+async def test_a_client_that_does_not_hurry_makes_room_for_those_that_wait(
+    pipes: MemoryNet,
+) -> None:
     async with running_server(
         pipes, {HEARTBEAT: answer}, incomplete_bytes=LIMIT, max_idle_s=None
     ) as harness:
@@ -332,7 +334,7 @@ def test_a_wait_for_a_window_ends_with_the_client_and_tells_that_memory_is_short
     assert short.done
 
 
-async def test_who_waits_for_a_lane_gets_it_when_a_frame_is_whole(clock: VirtualClock) -> None:
+async def test_a_waiter_for_a_lane_gets_it_when_a_frame_is_whole(clock: VirtualClock) -> None:
     memory = FrameMemory(1 << 40)
     holds = [begun(memory, 50_000, 900) for _ in range(LANES)]
     assert all(hold.take_window() for hold in holds)
@@ -347,7 +349,7 @@ async def test_who_waits_for_a_lane_gets_it_when_a_frame_is_whole(clock: Virtual
         nursery.cancel_scope.cancel()
 
 
-async def test_who_waits_for_memory_keeps_no_lane_from_who_comes_next(clock: VirtualClock) -> None:
+async def test_a_waiter_for_memory_keeps_no_lane_from_the_next_client(clock: VirtualClock) -> None:
     """Or the end of the one that goes ahead would wake nobody, and all would wait for ever."""
     memory = FrameMemory((LANES + 1) * WINDOW)
     gone, ahead = begun(memory, 20 * WINDOW, 10 * WINDOW), begun(memory, 2 * WINDOW, 900)
@@ -411,7 +413,7 @@ def test_frames_of_ordinary_size_have_a_sixteenth_beside_the_limit() -> None:
     assert begun(memory, 20_000, 0).take_window()
 
 
-async def test_who_sends_slowly_pays_when_the_next_has_waited_for_a_second(
+async def test_a_slow_sender_pays_when_the_next_has_waited_for_a_second(
     clock: VirtualClock,
 ) -> None:
     memory = FrameMemory(10 << 20)
@@ -436,7 +438,7 @@ async def test_who_sends_slowly_pays_when_the_next_has_waited_for_a_second(
         assert not ended
         await clock.sleep(0.1)
         assert memory.relieve(clock.monotonic()) == 3
-        # Of those that hold most the youngest is first. Without them there is no room yet.
+        # `young` and `greedy` hold most, and the younger goes first; both do not make room enough.
         assert ended == [young.client, greedy.client, slow.client]
         for payer in (young, greedy, slow):
             payer.end()

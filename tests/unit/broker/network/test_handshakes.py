@@ -214,7 +214,7 @@ async def test_a_flood_of_failures_is_told_in_one_line(
     assert len([r for r in caplog.records if r.levelno >= logging.INFO]) == 1
 
 
-async def test_who_only_tries_whether_the_port_is_open_is_no_failure(
+async def test_a_client_that_only_tries_the_port_is_no_failure(
     tls: TlsNet, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -335,7 +335,7 @@ async def test_a_server_that_stops_waits_for_no_handshake(tls: TlsNet) -> None:
         assert handshakes(harness).under_way == 0
 
 
-async def test_who_was_refused_can_read_why_though_its_request_is_unread(net: Net) -> None:
+async def test_a_refused_client_can_read_the_reason_though_its_request_is_unread(net: Net) -> None:
     """Closing over unread bytes would reset the connection, and take the alert away."""
     tls = TlsNet(net, None, ssl_client_auth="required")
     async with running_server(tls, {HEARTBEAT: echo}) as harness:

@@ -120,7 +120,9 @@ async def test_large_replies_are_built_one_at_a_time_and_small_ones_meanwhile(
         await run(second.grow(LARGE_REPLY_BYTES + 1))
 
 
-async def test_who_takes_its_reply_too_slowly_gives_way_to_who_waits(clock: VirtualClock) -> None:
+async def test_a_client_that_takes_its_reply_too_slowly_gives_way_to_a_waiter(
+    clock: VirtualClock,
+) -> None:
     large = LargeMessages(clock)
     aborted = trio.Event()
 
@@ -139,32 +141,12 @@ async def test_who_takes_its_reply_too_slowly_gives_way_to_who_waits(clock: Virt
         assert PATIENCE_S <= clock.monotonic() - began <= 2 * PATIENCE_S
 
 
-async def test_who_gives_up_waiting_for_room_leaves_the_way_free(clock: VirtualClock) -> None:
-    large = LargeMessages(clock)
-    room = await run(large.room_for(2 * MAX_ELEMENTS))
-    with trio.move_on_after(0.01) as gone:
-        await run(large.room_for(2 * MAX_ELEMENTS))
-    assert gone.cancelled_caught
-    async with trio.open_nursery() as nursery:
-        entered = []
-
-        async def ask() -> None:
-            with await run(large.room_for(2 * MAX_ELEMENTS)):
-                entered.append(1)
-
-        nursery.start_soon(ask)
-        await settle()
-        assert not entered
-        room.shrink(0)
-        await settle()
-        assert entered
-
-
-def test_who_ends_after_it_was_woken_hands_the_room_on() -> None:
+def test_a_waiter_that_ends_leaves_the_way_free_and_passes_on_the_room_that_it_had() -> None:
     rooms = Rooms(10)
     room = begin(rooms.take(10)).reply
     woken = rooms.take(7)
     wait = woken.send(None)
+    begin(rooms.take(3)).leave()
     others = [begin(rooms.take(size)) for size in (6, 4, 1)]
     room.shrink(0)
     assert isinstance(wait, Until)
@@ -205,7 +187,7 @@ async def test_a_client_that_goes_while_its_reply_waits_leaves_the_way_free(
         await run(room.grow(LARGE_REPLY_BYTES + 1))
 
 
-async def test_of_replies_that_are_not_taken_the_oldest_gives_way_and_no_young_one(
+async def test_the_oldest_reply_that_is_not_taken_gives_way_and_no_young_one(
     clock: VirtualClock,
 ) -> None:
     large = LargeMessages(clock)
@@ -269,7 +251,7 @@ async def test_a_client_has_its_time_also_when_others_wait_already(clock: Virtua
         assert clock.monotonic() - began == pytest.approx(PATIENCE_S + 0.5)
 
 
-async def test_of_replies_that_are_not_taken_as_many_give_way_as_make_room(
+async def test_as_many_replies_that_are_not_taken_give_way_as_make_room(
     clock: VirtualClock,
 ) -> None:
     """Those of the client that keeps most first; and of two that wait, who keeps less is next."""

@@ -28,7 +28,7 @@ async def test_nobody_waits_for_one_whose_last_step_took_long(scene: Scene) -> N
 
 
 @pytest.mark.parametrize("seconds", [LONG_S * 0.99, LONG_S * 1.01])
-async def test_who_comes_goes_on_before_the_next_long_turn(scene: Scene, seconds: float) -> None:
+async def test_a_newcomer_continues_before_the_next_long_turn(scene: Scene, seconds: float) -> None:
     async def big(number: int) -> None:
         for _ in range(2):
             await READABLE
@@ -79,7 +79,7 @@ async def test_a_crowd_goes_on_before_a_long_turn_for_a_moment_only(
     assert scene.happened == [*crowd[:passing], 1, *crowd[passing:]]
 
 
-async def test_who_comes_goes_on_before_one_whose_turn_was_cut(scene: Scene) -> None:
+async def test_a_newcomer_continues_before_one_whose_turn_was_cut(scene: Scene) -> None:
     async def saturating() -> None:
         for item in range(3):
             scene.happened.append(("cut", item))
@@ -118,7 +118,7 @@ async def test_a_reset_that_is_told_of_before_a_long_turn_ends_what_is_parked(sc
     assert ("ended", 3) in scene.happened
 
 
-async def test_where_time_stands_still_a_turn_that_is_over_lets_other_tasks_run(
+async def test_a_turn_that_is_over_lets_other_tasks_run_while_time_stands_still(
     scene: Scene,
 ) -> None:
     async def long() -> None:

@@ -145,7 +145,7 @@ async def test_without_a_limit_nothing_is_counted(net: Net) -> None:
         assert harness.server.statistics().memory is None
 
 
-async def test_who_waits_is_woken_one_after_the_other(pipes: MemoryNet) -> None:
+async def test_waiters_are_woken_one_after_the_other(pipes: MemoryNet) -> None:
     memory = RequestMemory(10)
     first = Claim(memory)
     first.hold(15)

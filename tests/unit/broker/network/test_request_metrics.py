@@ -67,7 +67,7 @@ async def test_the_phases_add_up_to_the_total(
         assert {times.phases[phase].count for phase in PHASES} == {5}
         found = sums(times)
         total = found.pop("total")
-        # The clock is asked a last time when a parked reply goes on: nobody's time is lost.
+        # The last reading of the clock is when a parked reply continues, so no time is lost.
         assert sum(found.values()) == pytest.approx(total, abs=0.01)
         if kind != "ready":
             waited = found["local" if kind == "worker" else "remote"]

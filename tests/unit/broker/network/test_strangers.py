@@ -1,4 +1,4 @@
-"""Who has to go when there are too many strangers, held against a model that counts by hand."""
+"""The connection that is closed when there are too many strangers, compared with a model."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -102,7 +102,9 @@ def test_a_newcomer_is_let_in_and_the_oldest_of_the_greediest_has_to_go(
     assert not strangers._by_count
 
 
-async def test_whose_time_is_over_is_closed_in_that_moment(clock: VirtualClock) -> None:
+async def test_a_stranger_is_closed_in_the_moment_when_its_time_is_over(
+    clock: VirtualClock,
+) -> None:
     strangers, closed = made(10, 10, clock)
     first, second, third = (FakeConnection("a", n) for n in range(3))
     async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""What listeners serve with: which settings count, and how stores change while a broker runs."""
+"""The TLS settings of listeners: which of them count, and how stores change at run time."""
 
 import ssl
 import time

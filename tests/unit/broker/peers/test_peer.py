@@ -135,7 +135,7 @@ async def test_it_connects_when_asked_and_speaks_the_highest_version_of_both(net
             await client.ask(peer, ApiKey.METADATA, MetadataRequest())
 
 
-async def test_who_only_wants_to_know_versions_sends_nothing_else(net: Net) -> None:
+async def test_a_peer_that_only_asks_for_versions_sends_nothing_else(net: Net) -> None:
     async with talking(net, echoed) as (client, peer, broker):
         await client.driver.run(peer.ready(timeout_s=5))
         assert peer.version_of(ApiKey.LEADER_AND_ISR) == 7

@@ -1,4 +1,4 @@
-"""What requests owe, by hand: time is a clock that a test moves."""
+"""The charges of requests, computed by hand, on a clock that a test moves."""
 
 import math
 from dataclasses import replace
@@ -129,7 +129,7 @@ def test_s_qta_3_requests_between_brokers_are_charged_nothing() -> None:
     assert account.charging.exempt.measured(account.charging.now_ms()).per_second == 500
 
 
-def test_s_qta_3_who_has_yet_to_authenticate_is_charged_nothing() -> None:
+def test_s_qta_3_a_client_that_has_yet_to_authenticate_is_charged_nothing() -> None:
     account = Account(request_percentage=10)
     ctx = account.request()
     ctx.connection = replace(ctx.connection, is_stranger=True)
@@ -252,7 +252,7 @@ def test_s_qta_9_what_a_client_with_a_quota_takes_is_told() -> None:
     assert account.charging.statistics()[QuotaType.PRODUCE].payers == []
 
 
-def test_who_has_a_quota_no_more_is_not_told_of() -> None:
+def test_a_client_that_has_no_quota_any_more_is_not_reported() -> None:
     account = Account(producer_byte_rate=100, consumer_byte_rate=5)
     account.settle(Charged.PRODUCE, size=100)
     account.quotas.change(Entity(client_id="test"), "producer_byte_rate", None)

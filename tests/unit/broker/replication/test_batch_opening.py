@@ -23,7 +23,7 @@ from tests.support.real_bench import RealBench, produced
 
 
 class Hands(InlineWorkers):
-    """Child processes that work when they are told to."""
+    """Child processes that work once `may_work` is set."""
 
     def __init__(self) -> None:
         self.may_work = trio.Event()
@@ -95,7 +95,7 @@ class Broker(RealBench):
             partition.opener = self.opener
 
     def run(self, test: Callable[[], Awaitable[None]]) -> None:
-        """Run a test; what is asked in it ends with it."""
+        """Run a test; its requests end with it."""
 
         async def main() -> None:
             async with trio.open_nursery() as self.nursery:
@@ -109,7 +109,7 @@ class Broker(RealBench):
         return await self.begin([data], version)
 
     async def begin(self, data: list[PartitionProduceData], version: int = 9) -> Asked:
-        """Begin a request with acks=1, and go on with it as far as possible."""
+        """Begin a request with acks=1, and run it until it waits or ends."""
         message = ProduceRequest(
             acks=1, timeout_ms=0, topic_data=[TopicProduceData(name="t", partition_data=data)]
         )

@@ -18,7 +18,7 @@ ID = b"i" * 16
 
 
 class Roles:
-    """Notes what it is asked for, in order: (role, partition, leader)."""
+    """Notes the calls in their order: (role, partition, leader)."""
 
     broker_id = ME
 

@@ -74,7 +74,7 @@ class DyingDisk(FaultyFileSystem):
 
 
 class Work:
-    """The workload; `acknowledged` are the values that clients were told are in topic t."""
+    """The workload; `acknowledged` are the values of topic t that an answer has acknowledged."""
 
     def __init__(self, fs: Any = None, **logs: Any) -> None:
         """`logs` are attributes of the log manager."""
@@ -229,7 +229,7 @@ def _check_restart(work: Work, struck: tuple[str, str]) -> None:
     again, log, kept = after_a_restart(work)
     wanted = [pair for pair in work.acknowledged if pair[0] >= log.log_start_offset]
     assert kept[: len(wanted)] == wanted, struck
-    # The write that failed may have got through as a whole, though nobody was told so.
+    # The write that failed may have reached the disk as a whole, though no answer says so.
     assert len(kept) - len(wanted) <= 1, struck
     assert set(kept) <= set(work.attempted), struck
     assert again.produce(batch()).error_code == 0

@@ -169,7 +169,7 @@ def test_what_cannot_be_converted_is_told():
         (OSError(errno.EIO, "broken"), [StorageError]),
     ],
 )
-def test_of_process_descriptors_and_disk_only_a_disk_that_fails_is_told_of(error, told):
+def test_only_a_failed_disk_is_reported_and_no_lack_of_processes_or_descriptors(error, told):
     conversion = Conversion(batch(), workers=Counted(error))
     (data,) = conversion.run(partition=True)
     assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # clients of v0-3 try again

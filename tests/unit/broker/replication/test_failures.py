@@ -1,4 +1,4 @@
-"""What a refused append or read says: its code, its sentence, and which records are to blame."""
+"""A refused append or read gives a code, a sentence, and the records that caused it."""
 
 import pytest
 

@@ -167,7 +167,7 @@ def test_s_read_6_a_truncation_that_makes_a_follower_diverge_ends_the_wait(epoch
         assert (diverging.epoch, diverging.end_offset) == (0, 1)
 
 
-def test_s_read_6_of_many_partitions_one_in_an_older_segment_is_enough(monkeypatch):
+def test_s_read_6_one_of_many_partitions_in_an_older_segment_is_enough(monkeypatch):
     monkeypatch.setattr(fetch, "MANY", 0)
     rolled = Rolled()
     rolled.append(15)
@@ -179,7 +179,7 @@ def test_s_read_6_of_many_partitions_one_in_an_older_segment_is_enough(monkeypat
 
 
 @pytest.mark.parametrize("isolation", list(FetchIsolation))
-def test_where_the_next_record_will_lie(rolled, isolation):
+def test_the_place_where_the_next_record_will_lie(rolled, isolation):
     bases = []
     for _ in range(11):
         bases.append(rolled.log.reader.end_base(isolation))

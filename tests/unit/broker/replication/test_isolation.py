@@ -1,4 +1,4 @@
-"""Who may see how far (S-READ-5)."""
+"""The offset up to which a replica or a consumer may read (S-READ-5)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who is in sync: decisions as tables, and any history of proposals and answers.
+"""The replicas in sync: decisions as tables, and any history of proposals and answers.
 
 S-REP-1, S-REP-2, S-REP-3, S-REP-4.
 """
@@ -49,7 +49,7 @@ SHRUNK = PendingIsr((1,), shrinks=True)
         (LED, 3, 10, False, IsrHold.NOT_ELIGIBLE),
     ],
 )
-def test_s_rep_3_who_joins(
+def test_s_rep_3_followers_that_join_the_isr(
     state: PartitionState,
     replica: int,
     end: int,
@@ -62,7 +62,7 @@ def test_s_rep_3_who_joins(
     assert (found.isr if isinstance(found, PendingIsr) else found) == expected
 
 
-def test_s_rep_2_who_leaves() -> None:
+def test_s_rep_2_followers_that_leave_the_isr() -> None:
     found = shrinking(LED, (2,))
     assert isinstance(found, PendingIsr)
     assert (found.isr, found.shrinks) == ((1,), True)

@@ -33,7 +33,7 @@ class Kept:
         self.loop = Loop(Random(1))
         self.requests: list[Any] = []
         self.answers: list[Callable[[Any], Any]] = []
-        """What the next requests get; after these, what was asked for is done."""
+        """Answers to the next requests; after these, each request is granted."""
         self.held: Signal[None] | None = None
         self.woken: list[int] = []
         self.keeper = IsrKeeper(
@@ -105,7 +105,7 @@ def done(request: Any) -> AlterPartitionResponse:
     return answered(request)
 
 
-def test_s_rep_2_who_lags_is_left_out_in_one_request() -> None:
+def test_s_rep_2_followers_that_lag_are_left_out_in_one_request() -> None:
     kept = Kept()
     kept.loop.run(LAG_S)
     assert kept.requests == []

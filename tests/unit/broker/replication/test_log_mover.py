@@ -220,20 +220,15 @@ def test_the_copy_follows_a_log_start_beyond_its_end_and_a_truncation():
     assert [offset for offset, _ in moves.values(20)] == list(range(20, 36))
 
 
-def test_refusals_are_those_of_kafka():
+@pytest.mark.parametrize("offline", ["/a", "/b"])
+def test_refusals_are_those_of_kafka(offline):
     moves = Moves()
     assert code_of(moves.mover.move, TP, "/nowhere") is ErrorCode.LOG_DIR_NOT_FOUND
     missing = TopicPartition("missing", 0)
     assert code_of(moves.mover.move, missing, "/b") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     long = TopicPartition("l" * 240, 0)
     assert code_of(moves.mover.move, long, "/b") is ErrorCode.INVALID_TOPIC_EXCEPTION
-    moves.logs.report_failure("/b", OSError(5, "gone"))
-    assert code_of(moves.mover.move, TP, "/b") is ErrorCode.KAFKA_STORAGE_ERROR
-
-
-def test_the_partitions_own_directory_is_offline():
-    moves = Moves()
-    moves.logs.report_failure("/a", OSError(5, "gone"))
+    moves.logs.report_failure(offline, OSError(5, "gone"))
     assert code_of(moves.mover.move, TP, "/b") is ErrorCode.KAFKA_STORAGE_ERROR
 
 

@@ -1,4 +1,4 @@
-"""What the event loop does never waits for a disk's sync: that is for tasks that run in threads."""
+"""The event loop never waits for a disk's sync: tasks that run in threads sync."""
 
 import pytest
 

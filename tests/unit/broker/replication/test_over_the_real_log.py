@@ -3,7 +3,6 @@
 The rules of appends, reads and times one by one: `tests/unit/storage/log`.
 """
 
-import errno
 import threading
 
 import pytest
@@ -13,12 +12,10 @@ import trio.testing
 from broker.replication.partition import THREADED_APPEND_BYTES
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
-from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType, zstd_library
-from protocol.records.message_set import build_message_set
 from protocol.types import TopicPartition
 from storage.waits import at_once
-from tests.support.broker_bench import NOW, batch
+from tests.support.broker_bench import batch
 from tests.support.faulty_filesystem import UnreliableFile
 from tests.support.real_bench import RealBench, fetched
 
@@ -59,44 +56,6 @@ def test_what_is_produced_is_fetched(bench, codec):
     assert bench.fetch(31).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
-def test_s_app_7_old_message_sets_are_converted_and_read_back_by_old_and_new(bench, version):
-    magic = 0 if version < 2 else 1
-    old = build_message_set(
-        [(0, NOW if magic else -1, b"k", b"v%d" % n) for n in range(3)], magic=magic
-    )
-    assert bench.produce(old, version).error_code == 0
-    assert bench.values(0) == [(0, b"v0"), (1, b"v1"), (2, b"v2")]
-    assert len(bench.fetch(0, version).records) == len(old)
-
-
-def test_s_app_3_compacted_topics_need_keys_and_say_which_record_has_none():
-    bench = made(TopicConfig(cleanup_policy=frozenset({"compact"})))
-    records = build_batch([(NOW, b"k", b"1", ()), (NOW, None, b"2", ()), (NOW, b"k", b"3", ())])
-    reply = bench.produce(records)
-    assert reply.error_code == ErrorCode.INVALID_RECORD
-    assert [e.batch_index for e in reply.record_errors] == [1]
-    statistics = at_once(bench.replicas.statistics()).topics["t"]
-    assert statistics.no_key_compacted_topic_records == 1
-
-
-def test_s_idem_1_and_s_app_10_duplicates_and_gaps(bench):
-    def send(sequence, count=2, epoch=0):
-        return bench.produce(
-            batch([b"v"] * count, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
-        )
-
-    offsets = [send(sequence).base_offset for sequence in (0, 2, 4)]
-    assert offsets == [0, 2, 4]
-    again = send(2)
-    assert (again.error_code, again.base_offset) == (0, 2)
-    assert bench.fetch(0).high_watermark == 6
-    assert send(9).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert send(0, epoch=1).base_offset == 6
-    assert send(6, epoch=0).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
-    assert at_once(bench.replicas.statistics()).topics["t"].messages_in == 8
-
-
 def test_producers_and_late_transactions_are_counted(bench):
     partition = bench.replicas.partition(TopicPartition("t", 0))
     for producer_id in (7, 8):
@@ -113,18 +72,6 @@ def test_producers_and_late_transactions_are_counted(bench):
     assert counted() == (2, 0)
     bench.clock.advance(ms=1)
     assert counted() == (2, 1), "transaction.max.timeout.ms and five minutes"
-
-
-def test_s_ts_2_times_over_the_real_log(bench):
-    for timestamp in (100, 300, 200):
-        bench.produce(batch([b"v"], timestamp=timestamp))
-    assert bench.offset_for(150) == (0, 300, 1)
-    assert bench.offset_for(301) == (0, -1, -1)
-    assert bench.offset_for(-3) == (0, 300, 1)
-    assert bench.offset_for(-1) == (0, -1, 3)
-    bench.replicas.find(("t", 0)).delete_records(2)
-    assert bench.offset_for(-2) == (0, -1, 2)
-    assert bench.offset_for(150) == (0, 200, 2)
 
 
 def test_s_ts_6_the_answers_are_the_same_after_a_restart():
@@ -151,18 +98,6 @@ async def test_a_parked_fetch_is_woken_by_a_big_append_in_a_thread():
     assert len(fetched(parked.reply).records) > len(BIG)
 
 
-@pytest.mark.usefixtures("loop")
-async def test_s_app_2_a_big_batch_with_a_bad_checksum_is_refused_and_the_next_one_accepted():
-    bench = made(ROOMY)
-    torn = batch([BIG])
-    torn[-5] ^= 1
-    assert (await bench.wait_produced(torn)).error_code == ErrorCode.CORRUPT_MESSAGE
-    good = batch([BIG])
-    assert (await bench.wait_produced(good)).base_offset == 0
-    assert bench.produce(batch([b"small"])).base_offset == 1
-    assert [offset for at in (0, 1) for offset, _ in bench.values(at)] == [0, 1]
-
-
 @pytest.fixture
 def goes_on(monkeypatch):
     """The write of a big batch waits for it."""
@@ -176,36 +111,6 @@ def goes_on(monkeypatch):
 
     monkeypatch.setattr(UnreliableFile, "pwrite", held)
     return event
-
-
-@pytest.mark.usefixtures("loop")
-async def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_behind_it(goes_on):
-    bench = made(ROOMY)
-    order = []
-
-    async def send(name, value):
-        reply = await bench.wait_produced(batch([value]))
-        order.append((name, reply.base_offset))
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(send, "big", BIG)
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.start_soon(send, "small", b"s")
-        await trio.testing.wait_all_tasks_blocked()
-        assert bench.fetch(0).high_watermark == 0
-        assert bench.values(0) == []
-        goes_on.set()
-    assert order == [("big", 0), ("small", 1)]
-    assert [offset for at in (0, 1) for offset, _ in bench.values(at)] == [0, 1]
-
-
-@pytest.mark.usefixtures("loop")
-async def test_s_rec_11_a_failed_write_in_a_thread():
-    bench = made(ROOMY)
-    bench.fs.fail("pwrite", "*.log", errno=errno.ENOSPC, partial=1000)
-    reply = await bench.wait_produced(batch([BIG]))
-    assert reply.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert bench.fetch(0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 @pytest.mark.usefixtures("loop")
@@ -231,13 +136,3 @@ async def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(
     assert bench.produce(batch(), topic="u").error_code == 0
     bench.topic("t")
     assert bench.produce(batch()).base_offset == 0
-
-
-def test_watermarks_survive_a_restart(bench):
-    bench.produce(batch([b"a", b"b"]))
-    at_once(bench.replicas.checkpoint_high_watermarks())
-    at_once(bench.logs.shutdown())
-    again = RealBench(fs=bench.fs)
-    again.topic("t", is_new=False, replicas=(1, 2), isr=(1, 2), leader_epoch=1)
-    assert again.fetch(0).high_watermark == 2
-    assert again.values(0) == [(0, b"a"), (1, b"b")]

@@ -163,13 +163,6 @@ def test_s_read_12_leader_epochs_fence():
     assert code_of(partition.check_leader_epoch, 6) == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def test_the_current_epoch_ends_at_the_log_end_before_its_first_append():
-    partition = make(leader_epoch=0)
-    partition.append_as_leader_nowait(batch())
-    partition.lead(led(7, (1,), (1,)))
-    assert partition.end_offset_for_epoch(7) == (7, 1)
-
-
 def test_s_ts_2_an_answer_never_exceeds_what_the_reader_sees():
     partition = make(replicas=(1, 2), isr=(1, 2))
     partition.append_as_leader_nowait(batch([b"a"], timestamp=500))

@@ -83,7 +83,7 @@ def test_s_rep_6_a_replica_that_is_behind_or_out_of_sync_is_no_choice(made: Pair
     assert selector.select(partition, "b", 3) == -1
 
 
-def test_s_rep_6_of_several_the_furthest_is_chosen(made: Pair) -> None:
+def test_s_rep_6_the_furthest_of_several_is_chosen(made: Pair) -> None:
     assert selector_for(None, made.leader.image, LEADER) is None
     assert isinstance(selector_for(RACK_AWARE, made.leader.image, LEADER), RackAwareSelector)
 

@@ -1,4 +1,4 @@
-"""Who reads the tail of a partition after others gets what they got, while it is still right."""
+"""Readers of the tail of a partition share one read, until the partition changes."""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""Who may do what, as handlers ask it: super users, remembered decisions, the audit log."""
+"""The authorizer's decisions: super users, remembered decisions, the audit log."""
 
 import logging
 from collections.abc import Iterator

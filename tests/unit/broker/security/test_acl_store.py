@@ -105,7 +105,7 @@ async def test_other_writers_of_the_tree_are_followed(
         await run_work(rules.store.apply([Create("/kafka-acl/Topic/b", node.value)]))
         await trio.testing.wait_all_tasks_blocked()
         assert rules.acls.index.decide(A.principal, "h", READ, TOPIC, "b").allowed
-        # What cannot be read changes nothing, and what comes after it does.
+        # A node that cannot be read changes nothing, and the change after it is applied.
         await run_work(rules.store.apply([Put("/kafka-acl/Topic/b", b"{")]))
         await run_work(rules.store.apply([Delete("/kafka-acl/Topic/a")]))
         await trio.testing.wait_all_tasks_blocked()

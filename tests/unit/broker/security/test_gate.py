@@ -112,7 +112,7 @@ def test_versions_may_need_something_else() -> None:
         assert [one[:2] for one in allowed.asked] == [access]
 
 
-def test_who_asks_is_the_principal_of_the_connection() -> None:
+def test_permissions_are_those_of_the_principal_of_the_connection() -> None:
     allowed = NotedPermissions()
     connection = replace(CONNECTION, principal="User:alice", peer_host="10.0.0.7")
     behind = Guarded(Noting(), TWO, allowed)

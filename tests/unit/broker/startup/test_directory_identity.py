@@ -1,4 +1,4 @@
-"""Whose log directories they are (S-START-6, S-START-7)."""
+"""The cluster and broker that log directories belong to (S-START-6, S-START-7)."""
 
 from pathlib import Path
 from typing import Any

@@ -30,7 +30,7 @@ class HandsClock(VirtualClock):
 
 @dataclass
 class Start:
-    """One start: how long each log takes, and what was seen of it."""
+    """One start: the seconds that each log takes, and the events of the start."""
 
     seconds: dict[str, float]
     """Directory to what each of its logs takes."""
@@ -40,11 +40,11 @@ class Start:
     opened: list[tuple[float, float]] = field(default_factory=list)
     """When a log was opened, and from how long on it was to be synced."""
     written: list[float] = field(default_factory=list)
-    """When it was written down how far this has come."""
+    """The times at which progress was checkpointed."""
     took: float = 0.0
     finished: bool = False
 
-    # As a `LogManager`
+    # The methods of `LogManager`
 
     def load_jobs(self, topic_configs: object) -> list["TimedJob"]:
         self.jobs = [TimedJob(self, path) for path in self.seconds for _ in range(self.logs)]
@@ -57,7 +57,7 @@ class Start:
         assert all(job.done for job in self.jobs)
         self.finished = True
 
-    # As `Workers`
+    # The methods of `Workers`
 
     async def in_thread(
         self, work: Callable[..., Any], queue: Any, *, limiter: trio.CapacityLimiter

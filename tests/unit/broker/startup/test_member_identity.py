@@ -1,4 +1,4 @@
-"""Whose log directories they are, in a cluster on ZooKeeper (S-START-6, S-START-7)."""
+"""The cluster and broker that log directories belong to, on ZooKeeper (S-START-6, S-START-7)."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ OTHER = "4L6g3nShT-eMCtK--X86sw"
 
 
 def member(store: EmbeddedStore, tmp_path: Path, broker_id: str = "-1") -> Work[Identity]:
-    """`store` stands for the tree in ZooKeeper: what is asked of it is in the contract of both."""
+    """`store` stands for the tree in ZooKeeper: the contract of both has the calls made here."""
     directories = [str(tmp_path / name) for name in ("a", "b")]
     for directory in directories:
         FS.make_dirs(directory)

@@ -1,4 +1,4 @@
-"""Stray logs are told at the start, by topic."""
+"""A start logs stray logs, by topic."""
 
 import logging
 from types import SimpleNamespace

@@ -143,7 +143,7 @@ def test_two_children_that_are_killed_are_told_of(machine: MachineWorkers) -> No
 
 @pytest.mark.parametrize("stop", [False, True], ids=["working", "stopped"])
 @pytest.mark.usefixtures("loop")
-async def test_who_is_cancelled_does_not_wait_for_the_child(
+async def test_a_cancelled_caller_does_not_wait_for_the_child(
     machine: MachineWorkers, tmp_path: Path, stop: bool
 ) -> None:
     pipe = tmp_path / "pipe"

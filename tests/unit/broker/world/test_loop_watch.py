@@ -17,7 +17,7 @@ from tests.support.trio_clock import TrioClock
 
 
 class Watched:
-    """A watch whose turns are as long as they are said to be."""
+    """A watch on a clock that the test moves, so turns have the length that it gives them."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -91,7 +91,7 @@ def test_a_note_is_of_its_own_turn_only(watched: Watched, caplog: pytest.LogCapt
     watched.watch.before_io_wait(0)
     watched.watch.after_io_wait(0)
     watched.clock.advance(0.06)
-    # Who waited for a client in between has held nothing.
+    # Work that was suspended in between has not held the loop.
     watched.watch.note(began, watched.clock.monotonic(), lambda: "what was suspended")
     watched.watch.before_io_wait(0)
     assert caplog.messages == ["The event loop was held for 60 ms, by nothing that is measured"]

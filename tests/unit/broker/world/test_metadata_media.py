@@ -1,4 +1,4 @@
-"""What a metadata store may rely on, whatever keeps its rows; and journals on failing disks."""
+"""Every medium of a metadata store keeps one contract; journals keep it on failing disks, too."""
 
 import sqlite3
 import subprocess
@@ -67,7 +67,7 @@ def test_a_closed_one_takes_nothing(place: Place) -> None:
         medium.write([A], [])
 
 
-def test_where_there_is_no_directory_none_is_made(place: Place) -> None:
+def test_a_directory_that_is_missing_is_not_made(place: Place) -> None:
     media, path = place
     with pytest.raises(MediumError):
         media.open(path + "/missing/file")

@@ -1,4 +1,4 @@
-"""What a process of its own reads and writes is what the kernel's account of it says."""
+"""The bytes that a process reads and writes are those of the kernel's account of it."""
 
 import os
 import subprocess

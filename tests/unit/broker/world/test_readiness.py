@@ -1,4 +1,4 @@
-"""What a readiness tells of streams, sockets and in memory alike (`broker.world.readiness`)."""
+"""A readiness reports streams of sockets and in memory alike (`broker.world.readiness`)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -128,7 +128,7 @@ async def test_waiting_ends_when_there_is_something_to_tell(
         await went_on.wait()
 
 
-async def test_of_many_each_is_told_of_in_turn(net: Net) -> None:
+async def test_each_of_many_streams_is_reported_in_turn(net: Net) -> None:
     readiness = net.transport.readiness()
     async with connected(net) as (one, _one), connected(net) as (two, _two):
         keys = [readiness.add(server.source, READABLE.mask) for server in (_one, _two)]

@@ -1,6 +1,6 @@
 """The operating system's network: hosts, addresses, options, errors.
 
-What it shares with the network in memory is in `test_stream_contract.py`.
+`test_stream_contract.py` holds the contract that sockets share with the network in memory.
 """
 
 import errno

@@ -49,7 +49,7 @@ def on_both(test: Callable[..., Any]) -> Callable[[Net], Awaitable[None]]:
 
 
 def received(stream: Stream, most: int = 1 << 20) -> bytes:
-    """What one receive gives."""
+    """The bytes of one receive."""
     buffer = bytearray(most)
     return bytes(buffer[: stream.recv_into(memoryview(buffer))])
 
@@ -211,7 +211,7 @@ async def test_sending_to_a_peer_that_has_closed_fails(
 
 
 @on_both
-async def test_who_waits_is_woken_by_an_end_and_by_a_reset(
+async def test_a_waiter_is_woken_by_an_end_and_by_a_reset(
     net: Net, client: Stream, server: Stream
 ) -> None:
     async with connected(net) as (other_client, other_server):

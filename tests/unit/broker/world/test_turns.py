@@ -52,7 +52,7 @@ def test_a_turn_ends_with_its_pauses_where_time_stands_still() -> None:
 
 
 @pytest.mark.usefixtures("loop")
-async def test_of_many_long_works_one_goes_on_in_a_pass_of_the_loop() -> None:
+async def test_one_of_many_long_works_continues_in_a_pass_of_the_loop() -> None:
     """A hundred works of two milliseconds a turn would be a fifth of a second for all others."""
     turns_since = 0
     most = 0

@@ -1,4 +1,4 @@
-"""Workers: results and errors come back, a dead child is told."""
+"""Workers return results, raise the errors of the work, and report a dead child."""
 
 import os
 import signal
@@ -57,7 +57,7 @@ def test_what_the_work_raises_is_raised_here(workers: Any, where: str) -> None:
 
 
 @pytest.mark.usefixtures("loop")
-async def test_who_waits_for_the_process_can_be_cancelled(machine: MachineWorkers) -> None:
+async def test_a_waiter_for_the_process_can_be_cancelled(machine: MachineWorkers) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(machine.in_process, time.sleep, 0.3)
         await trio.testing.wait_all_tasks_blocked()

@@ -50,7 +50,7 @@ def fake() -> Iterator[FakeZooKeeper]:
 
 
 class Picture:
-    """What a watcher knows of a tree: it looks at each node that it is told of."""
+    """A watcher's knowledge of a tree: it reads each node that an event names."""
 
     def __init__(self, server: FakeZooKeeper, chroot: str) -> None:
         self.known: dict[str, bytes] = {}

@@ -93,7 +93,7 @@ def test_names_that_are_data_are_no_columns(fields: int, is_too_much: bool) -> N
         assert grown(struct(), found).schema == found
 
 
-def test_where_two_schemas_differ() -> None:
+def test_the_place_where_two_schemas_differ() -> None:
     have = struct(a=LONG, s=struct(x=LONG), l=ArrayType(LONG), m=MapType(TEXT, struct(x=LONG)))
     assert differing(have, struct(a=LONG, new=TEXT, s=struct(y=TEXT))) == []
     given = struct(

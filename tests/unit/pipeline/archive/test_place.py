@@ -1,4 +1,4 @@
-"""Where an archive lies, and that one process at a time is at work there."""
+"""The place of an archive, and its lock, which one process at a time holds."""
 
 import os
 import subprocess

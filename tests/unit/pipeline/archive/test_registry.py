@@ -1,14 +1,14 @@
 """A schema registry over HTTP."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from pipeline.archive.registry import Registry
 from pipeline.errors import PipelineError
+from tests.support.serving import serving_http
 
 ANSWERS = {
     "/schemas/ids/7": (200, {"schema": '"string"'}),
@@ -17,34 +17,26 @@ ANSWERS = {
     "/subjects/a%2Fb-value/versions/latest": (200, {"schema": '"long"', "id": 7, "version": 2}),
 }
 
-
-class _Handler(BaseHTTPRequestHandler):
-    asked: list[tuple[str, str | None]]
-
-    def do_GET(self) -> None:
-        self.asked.append((self.path, self.headers.get("Authorization")))
-        status, body = ANSWERS.get(self.path, (404, {"error_code": 40403}))
-        self.send_response(status)
-        self.end_headers()
-        self.wfile.write(json.dumps(body).encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
+Server = tuple[str, list[tuple[str, str | None]]]
+"""Its address, and the path and the Authorization of each request."""
 
 
 @pytest.fixture
-def server() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
+def server() -> Iterator[Server]:
     asked: list[tuple[str, str | None]] = []
-    handler = type("Handler", (_Handler,), {"asked": asked})
-    with HTTPServer(("127.0.0.1", 0), handler) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"127.0.0.1:{httpd.server_port}", asked
-        httpd.shutdown()
-        thread.join()
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        asked.append((request.path, request.headers.get("Authorization")))
+        status, body = ANSWERS.get(request.path, (404, {"error_code": 40403}))
+        request.send_response(status)
+        request.end_headers()
+        request.wfile.write(json.dumps(body).encode())
+
+    with serving_http(answer) as url:
+        yield url.removeprefix("http://"), asked
 
 
-def test_a_schema_is_asked_for_once(server: tuple[str, list[tuple[str, str | None]]]) -> None:
+def test_a_schema_is_asked_for_once(server: Server) -> None:
     address, asked = server
     registry = Registry(f"http://{address}/")
     assert registry.schema(7) == registry.schema(7) == '"string"'
@@ -57,15 +49,13 @@ def test_a_schema_is_asked_for_once(server: tuple[str, list[tuple[str, str | Non
     ]
 
 
-def test_user_and_password_of_the_url_go_into_the_header(
-    server: tuple[str, list[tuple[str, str | None]]],
-) -> None:
+def test_user_and_password_of_the_url_go_into_the_header(server: Server) -> None:
     address, asked = server
     Registry(f"http://me:p%40ss@{address}").schema(7)
     assert asked == [("/schemas/ids/7", "Basic bWU6cEBzcw==")]
 
 
-def test_what_goes_wrong_is_said(server: tuple[str, list[tuple[str, str | None]]]) -> None:
+def test_what_goes_wrong_is_said(server: Server) -> None:
     registry = Registry(f"http://{server[0]}")
     with pytest.raises(PipelineError, match="PROTOBUF, not Avro"):
         registry.schema(8)

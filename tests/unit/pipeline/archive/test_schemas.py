@@ -1,4 +1,4 @@
-"""What a later start may say of the values' schema: more fields, and nothing else."""
+"""A later start may add fields to the schema of the values, and change nothing else."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A continuous archive ends when it is told to, between two calls to the JVM."""
+"""A signal stops a continuous archive between two calls to the JVM."""
 
 import os
 import signal

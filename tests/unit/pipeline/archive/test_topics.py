@@ -1,4 +1,4 @@
-"""What an archive keeps of its topics."""
+"""The file in which an archive keeps the properties of its topics."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""What a restore tells: what this run has sent, not what the table has."""
+"""A restore reports the rows that this run has sent, not those of the table."""
 
 import argparse
 

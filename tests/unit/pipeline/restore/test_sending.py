@@ -13,7 +13,7 @@ from pipeline.restore.sending import Item, send_all
 
 
 class Broker:
-    """What producers committed; fails as it is told to."""
+    """Keeps what producers committed; calls fail with the errors in `failures`."""
 
     def __init__(self) -> None:
         self.records: list[dict[str, Any]] = []

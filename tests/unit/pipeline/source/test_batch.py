@@ -1,4 +1,4 @@
-"""A batch query over files: as many tasks as are asked for, and only what its conditions leave."""
+"""A batch query over files has the wanted number of tasks and reads what its conditions leave."""
 
 from pathlib import Path
 from typing import Any

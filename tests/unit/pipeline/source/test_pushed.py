@@ -15,7 +15,7 @@ from storage.reader.scan import PartitionRange
 
 @dataclass(frozen=True)
 class Condition:
-    """As Spark's `Filter` classes, which versions before 4.1 have not."""
+    """Stands for Spark's `Filter` classes, which versions before 4.1 do not have."""
 
     attribute: tuple[str, ...]
     value: Any = None

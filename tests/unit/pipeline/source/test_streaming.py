@@ -1,4 +1,4 @@
-"""What a streaming query asks of its source, in the orders in which versions of Spark ask it."""
+"""A streaming query calls its source in the orders in which versions of Spark call it."""
 
 import json
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Down-conversion gives what fits, at least a message, and goes on where the reader asks again.
+"""Down-conversion gives what fits, at least a message, and continues at the reader's next offset.
 
-What is made of whole batches is compared with Kafka's own in `test_records_golden`.
+`test_records_golden` compares whole batches with those that Kafka converts.
 """
 
 import tracemalloc
@@ -101,7 +101,7 @@ def test_messages_that_compress_to_nothing_are_limited_too(
     assert 1 <= converted.messages < 30  # of 200: 1 MiB read and written
 
 
-def test_where_nothing_came_of_it_the_answer_says_how_far_it_looked() -> None:
+def test_an_answer_without_messages_says_how_far_it_looked() -> None:
     data = batch(3, CompressionType.NONE)
     assert down_convert(data + data[:40], 1, first_offset=53) == Converted(b"", 0, len(data))
     assert down_convert(data[:40], 1) == Converted(b"", 0, 0)

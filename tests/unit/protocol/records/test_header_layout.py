@@ -8,7 +8,7 @@ from protocol.records.builder import build_batch
 from protocol.records.header import LAYOUT, fields_struct, position_of
 from tests.support.installation import ROOT
 
-# Of the source, as a compiled module has no docstring.
+# Read from the source, because a compiled module has no docstring.
 DIAGRAM = ast.get_docstring(ast.parse((ROOT / "protocol/records/batch.py").read_text())) or ""
 DRAWN = re.findall(r"^ +(\d+)  (\w[\w ]*\w) +([iu]\d+)\b", DIAGRAM, re.MULTILINE)
 CODES = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "u32": "I"}

@@ -143,7 +143,7 @@ def test_a_wrong_offset_delta_is_found_and_refused(count: int) -> None:
 
 @pytest.mark.parametrize("count", [4, 300])
 @pytest.mark.parametrize("claimed", [-1, 0, 1, -2, +1, 10**9])
-@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
+@pytest.mark.parametrize("codec", list(CompressionType))
 def test_s_app_1_a_count_that_does_not_match_is_invalid(
     count: int, claimed: int, codec: CompressionType
 ) -> None:

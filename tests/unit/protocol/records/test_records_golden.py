@@ -24,7 +24,6 @@ from protocol.records.control import (
     parse_end_transaction_marker,
 )
 from protocol.records.down_conversion import down_convert
-from protocol.records.errors import UnsupportedCompression
 from protocol.records.message_set import build_message_set
 from protocol.records.payload import payload_of
 from protocol.records.record import Record, iter_records
@@ -148,11 +147,6 @@ def test_down_conversion_gives_kafkas_bytes(name: str, magic: int) -> None:
         ]
     else:
         assert converted == expected
-
-
-def test_zstd_cannot_be_down_converted() -> None:
-    with pytest.raises(UnsupportedCompression):
-        down_convert(golden("v2-zstd-create.bin"), 1)
 
 
 @pytest.mark.parametrize("kind", [ControlType.COMMIT, ControlType.ABORT])

@@ -23,7 +23,7 @@ def test_no_thread_sees_half_a_table(module, name, make, length, monkeypatch) ->
     seen: list[int] = []
 
     def look(*_: object) -> object:
-        """What another thread could see between any two lines."""
+        """Note the length that another thread could see between any two lines."""
         seen.append(len(table))
         return look
 

@@ -1,4 +1,4 @@
-"""What a client says in each mechanism, against the broker's own side of it, and odd brokers."""
+"""The client's side of each mechanism, against the broker's side of it, and odd brokers."""
 
 import base64
 

@@ -23,7 +23,7 @@ def opened(built: CompactedLog) -> tuple[Log, list[IndexKind]]:
 
 
 def aborted_at(log: Log) -> list[int]:
-    """First offsets of the transactions that readers are told of."""
+    """First offsets of the aborted transactions that readers get."""
     table = table_of(log.reader.packed_aborted(log.log_end_offset))
     found: list[int] = table["first_offset"].tolist()
     return found

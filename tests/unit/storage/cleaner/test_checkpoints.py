@@ -20,7 +20,7 @@ def flush(logs: CompactedLogs) -> None:
     run_task(logs.manager, log_tasks.FLUSH_ROLLED)
 
 
-def test_s_cmp_14_where_a_cleaning_has_ended_is_written_and_found_again() -> None:
+def test_s_cmp_14_the_end_of_a_cleaning_is_written_and_found_again() -> None:
     logs = CompactedLogs()
     log = logs.filled()
     end = logs.clean(log)

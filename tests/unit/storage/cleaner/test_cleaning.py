@@ -217,7 +217,7 @@ def test_s_cmp_15_an_overflowed_segment_is_split_and_the_run_ends(step_bytes: in
     data = bytearray(segment.file.pread(segment.size, 0))
     far = MAX_RELATIVE_OFFSET + 1
     starts = [segment.size // 4 * at for at in range(4)]
-    # As a cleaner of an old Kafka left it: offsets 0, 1, then far away.
+    # A cleaner of an old Kafka left such a segment: offsets 0, 1, then far away.
     for at, offset in zip(starts, (0, 1, far, far + 1), strict=True):
         struct.pack_into(">q", data, at, offset)
     damage(log, 0, bytes(data))

@@ -47,7 +47,7 @@ def test_s_cmp_4_nor_are_its_indexes_larger_than_an_index() -> None:
 
 def test_s_cmp_4_its_last_offset_fits_the_relative_offsets_of_its_base() -> None:
     most = 2**31 - 1
-    # Where a segment ends is told by the next one's base, at the end by the uncleanable offset.
+    # A segment ends at the next one's base, the last one at the uncleanable offset.
     assert bases(segments(0, 1, most + 1), end=most + 10) == [[0, 1], [most + 1]]
     assert bases(segments(0, 1, most + 2), end=most + 10) == [[0], [1], [most + 2]]
     assert bases(segments(0, 1), end=most + 1) == [[0, 1]]

@@ -180,7 +180,7 @@ def test_s_cmp_11_a_paused_partition_is_left_alone_until_it_is_resumed_as_often(
     assert logs.grab() is not None
 
 
-def test_s_cmp_11_who_was_paused_and_deleted_is_resumed_in_vain() -> None:
+def test_s_cmp_11_a_log_that_was_paused_and_deleted_is_resumed_in_vain() -> None:
     logs = CompactedLogs()
     logs.filled()
     logs.cleaner.pause(TP)

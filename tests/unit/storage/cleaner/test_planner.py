@@ -124,14 +124,14 @@ def test_s_cmp_2_nor_from_the_first_segment_on_that_is_younger_than_the_lag() ->
     assert bounds(segments=young, config=of_topic(min_compaction_lag_ms=1000)) == (0, 10)
     assert bounds(segments=young, config=of_topic(min_compaction_lag_ms=999)) == (0, 30)
     assert bounds(segments=young) == (0, 30)
-    # What lies below the dirty part was cleaned, however young it is.
+    # Segments below the dirty part are cleaned, however young they are.
     assert bounds(segments=young, checkpointed=20, config=of_topic(min_compaction_lag_ms=1000)) == (
         20,
         30,
     )
 
 
-def test_s_cmp_2_of_several_limits_the_lowest_counts() -> None:
+def test_s_cmp_2_the_lowest_of_several_limits_counts() -> None:
     young = [Segment(0), Segment(10), Segment(20, timestamp=NOW), Segment(30)]
     lagging = of_topic(min_compaction_lag_ms=1)
     assert bounds(segments=young, config=lagging, last_stable_offset=12) == (0, 10)

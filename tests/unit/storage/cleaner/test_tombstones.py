@@ -62,23 +62,14 @@ def test_s_cmp_6_a_tombstone_stays_until_the_horizon_and_goes_with_it(
     assert header.attributes & DELETE_HORIZON_BIT
 
 
-def test_s_cmp_6_a_batch_of_one_tombstone_goes_as_a_whole() -> None:
-    log = CompactedLog(delete_retention_ms=RETENTION)
+@pytest.mark.parametrize("retention", [0, RETENTION])
+def test_s_cmp_6_a_batch_of_one_tombstone_is_seen_once_and_goes_as_a_whole(retention: int) -> None:
+    log = CompactedLog(delete_retention_ms=retention)
     log.put((b"a", None))
     log.keys(1)
     log.clean()
     assert log.offsets() == [0, 1]
-    log.clock.advance(ms=RETENTION)
-    log.clean()
-    assert log.offsets() == [1]
-
-
-def test_s_cmp_6_retention_zero_still_lets_a_tombstone_be_seen_once() -> None:
-    log = CompactedLog(delete_retention_ms=0)
-    log.put((b"a", None))
-    log.keys(1)
-    log.clean()
-    assert log.offsets() == [0, 1]
+    log.clock.advance(ms=retention)
     log.clean()
     assert log.offsets() == [1]
 

@@ -206,7 +206,7 @@ def test_s_cmp_7_an_index_that_lies_does_not_bring_aborted_data_back() -> None:
 
 
 def test_a_transaction_that_is_open_bounds_nothing_here() -> None:
-    """Who decides on the cleaning stops below it; data above is not looked at."""
+    """The planner ends a cleaning below an open transaction; the cleaning itself does not look."""
     log = new_log()
     log.put(A)
     log.log.roll()

@@ -1,4 +1,4 @@
-"""What is said of the cleaner is what it does: verdicts from files, and the dry run."""
+"""The explanation of the cleaner agrees with the cleaner: verdicts from files, and the dry run."""
 
 from random import Random
 
@@ -16,7 +16,7 @@ MAP_BYTES = 24 * 4096
 
 
 def opened(log: CompactedLog, *, cleaned_to: int | None = None) -> OpenedLog:
-    """As a tool opens what a broker is using."""
+    """Open the log as a tool does while a broker uses it."""
     if cleaned_to is not None:
         content = f"0\n1\nt 0 {cleaned_to}\n".encode()
         log.fs.write_bytes("/logs/cleaner-offset-checkpoint", content)

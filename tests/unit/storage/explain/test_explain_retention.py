@@ -1,4 +1,4 @@
-"""What is said of retention is what retention does."""
+"""The explanation of retention agrees with what retention does."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""What is noted of a log's transaction indexes: which entries, and when it is asked again."""
+"""The line with the checksums of a log's transaction indexes: its entries, and when it changes."""
 
 import pytest
 
@@ -17,7 +17,7 @@ _DELETED = StartOffsetReason.CLIENT_RECORD_DELETION
 
 
 class Transactions(LogBuilder):
-    """Of one producer, two records each: data, marker."""
+    """A log with transactions of one producer; each has two records: data and marker."""
 
     sequence = 0
 
@@ -27,11 +27,11 @@ class Transactions(LogBuilder):
         self.end_transaction(7, kind)
 
     def said(self) -> str:
-        """Without what is always the same."""
+        """The line without the part that is always the same."""
         return self.log.aborted_sums.line(self.log.topic_id).removeprefix(f"t 0 {NO_ID} ")
 
     def word(self, base: int, entries: int) -> str:
-        """Of so many entries."""
+        """The word for the index of a segment, if it has so many entries."""
         path = f"{DIRECTORY}/{base:020d}.txnindex"
         size, crc = TransactionIndex(self.fs, path, base).checksum_of(entries)
         return f"{base}:{size}:{crc}"
@@ -183,7 +183,7 @@ def test_what_a_power_loss_may_undo_is_not_known(built: Transactions) -> None:
     assert built.said().split()[2] == "2"
 
 
-def test_of_segments_that_were_replaced_nothing_is_known(built: Transactions) -> None:
+def test_nothing_is_known_of_segments_that_were_replaced(built: Transactions) -> None:
     for _ in range(3):
         built.end()
         built.log.roll()

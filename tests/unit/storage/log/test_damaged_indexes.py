@@ -47,7 +47,7 @@ def first_offset_read(log: Log, offset: int) -> int:
 
 
 def answers(built: LogBuilder) -> list[object]:
-    """What readers find, by offset and by time."""
+    """The answers that readers get, by offset and by time."""
     log = built.log
     times = [offset_for_timestamp(log, built.clock.wall_ms() - 310 + n * 10) for n in range(32)]
     return [
@@ -441,7 +441,7 @@ def test_later_segments_are_not_read_where_no_transaction_is_open() -> None:
 def test_a_transaction_that_begins_in_a_segment_that_was_looked_at_is_found(
     point: int | None,
 ) -> None:
-    """What was known of its end says nothing of what came after."""
+    """A check of the segment's end does not cover the records that came after it."""
     built = LogBuilder()
     built.append()
     at_once(built.log.flush())

@@ -301,7 +301,7 @@ def test_names_that_are_synced_are_not_synced_again() -> None:
 def test_s_fl_2_no_step_of_a_flush_moves_the_recovery_point_beyond_a_truncation(
     steps: int, epochs: int
 ) -> None:
-    """What was appended after it has the offsets that were synced, but not the bytes."""
+    """Records appended after the truncation have the offsets that were synced, not the bytes."""
     built = LogBuilder()
     log = built.log
     log.append_as_leader(built.batch(), leader_epoch=0)

@@ -1,4 +1,4 @@
-"""What a log's owner hears of its disk (S-REC-11)."""
+"""A log reports failures of its disk to its owner (S-REC-11)."""
 
 import errno
 from types import SimpleNamespace

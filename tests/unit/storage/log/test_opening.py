@@ -170,7 +170,7 @@ def test_coordinators_batches_are_not_opened() -> None:
     assert built.log.log_end_offset == 1
 
 
-# Where there is little effort.
+# Appends with a small `Effort`.
 
 
 def odd(count: int) -> bytes:
@@ -270,7 +270,7 @@ def test_headers_are_checked_before_anything_is_opened() -> None:
             bounded(built, data)
 
 
-# What is rebuilt takes no more than max.message.bytes.
+# A batch that is rebuilt takes no more than max.message.bytes.
 
 
 @pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4"])

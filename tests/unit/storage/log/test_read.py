@@ -255,7 +255,7 @@ def test_s_ts_5_segments_by_their_last_write() -> None:
 
 
 @pytest.mark.parametrize("interval", [0, 4096])
-def test_s_ts_6_of_equal_greatest_timestamps_the_first_stands_after_a_truncation_too(
+def test_s_ts_6_the_first_of_equal_greatest_timestamps_stands_after_a_truncation_too(
     interval: int,
 ) -> None:
     built = LogBuilder(index_interval_bytes=interval)
@@ -361,7 +361,7 @@ def test_s_ts_2_a_search_outlives_the_segment_it_reads() -> None:
 
 @pytest.mark.parametrize("reopened", [False, True])
 @pytest.mark.parametrize("segment_bytes", [300, 10**6])
-def test_s_ts_1_of_equal_greatest_timestamps_the_first_record_is_the_answer(
+def test_s_ts_1_the_first_record_of_equal_greatest_timestamps_is_the_answer(
     segment_bytes: int, reopened: bool
 ) -> None:
     built = LogBuilder(segment_bytes=segment_bytes, index_interval_bytes=0)

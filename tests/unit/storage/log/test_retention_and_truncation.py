@@ -1,4 +1,4 @@
-"""What goes, and what stays (S-RET-2 to S-RET-7), and cutting a log back."""
+"""Retention deletes or keeps segments (S-RET-2 to S-RET-7), and a log is truncated."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where a walk over a record file ends, and the words for it."""
+"""The end of a walk over a record file, and its reason in words."""
 
 import pytest
 

@@ -64,7 +64,7 @@ def test_s_txn_1_a_decision_counts_when_its_marker_is_replicated(log: Transactio
 
 
 def read_on(log: Transactions, max_bytes: int) -> list[tuple[int, int, list[tuple[int, int]]]]:
-    """All reads of a committed reader: (first offset, bytes, the aborted that it is told of)."""
+    """All reads of a committed reader: (first offset, bytes, aborted transactions)."""
     found, offset = [], 0
     while True:
         info = log.log.read(offset, max_bytes, FetchIsolation.TXN_COMMITTED)
@@ -83,7 +83,7 @@ def test_s_read_5_a_read_ends_before_its_aborted_transactions_are_too_many(
 ) -> None:
     for number in range(12):
         if number == 5:
-            log.write(99)  # over the next four, so that reads within them are told of it
+            log.write(99)  # spans the next four, so reads within them get it, too
         log.write(10 + number)
         log.end(10 + number, commit=number % 4 == 3)
         if number == 8:

@@ -101,7 +101,7 @@ class Broker:
             self.end()
 
     def settle(self) -> None:
-        """What was appended is synced, and that is written down."""
+        """Sync all that was appended, and checkpoint the recovery point."""
         for _ in range(3):
             self.clock.advance(IDLE_S)
             run_task(self.manager, log_tasks.FLUSH_ROLLED)
@@ -111,7 +111,7 @@ class Broker:
         run_task(self.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
 
     def killed(self, *, start: bool = True) -> "Broker":
-        """What is believed after the start is true."""
+        """Start again after a kill, and check that the notes that the start believes are true."""
         fs = self.fs.crash(keep_unsynced=True)
         assert not self.failed or not start
         again = Broker(
@@ -143,14 +143,14 @@ class Broker:
             check_aborted_sums(log)
 
     def reads(self) -> list[int]:
-        """First offsets of all aborted transactions, as a committed reader is told them at once.
+        """First offsets of all aborted transactions, as a committed reader gets them at once.
 
         Raises BeingRepaired.
         """
         return aborted_told(self.log)
 
     def reads_in_the_end(self) -> list[int]:
-        """The same, after it was told to wait."""
+        """The same, after the repairs for which the reader has to wait."""
         return told_in_the_end(self.manager, self.reads, repairs=10)
 
     def known(self) -> list[bool]:
@@ -200,7 +200,7 @@ def test_after_a_power_loss_as_well() -> None:
 
 @pytest.mark.parametrize("interval", [0, 10**6])
 @pytest.mark.parametrize("appended", [0, 3])
-def test_where_nothing_or_little_lies_above_the_recovery_point(
+def test_notes_are_believed_with_nothing_or_little_above_the_recovery_point(
     interval: int, appended: int
 ) -> None:
     broker = Broker(config=replace(CONFIG, index_interval_bytes=interval))
@@ -338,7 +338,7 @@ def test_a_truncation_that_found_no_descriptor_writes_them_when_it_is_tried_agai
     assert OffsetCheckpoint(broker.fs, POINTS).read() == {TP: 2}
 
 
-def test_of_what_came_in_the_place_of_what_was_cut_off_nothing_old_is_believed() -> None:
+def test_nothing_old_is_believed_of_records_in_the_place_of_others_that_were_cut_off() -> None:
     broker = Broker()
     broker.append(6)
     broker.settle()
@@ -358,26 +358,18 @@ def test_recovery_points_are_not_written_without_the_notes() -> None:
     broker = busy()
     before = broker.fs.read_bytes(POINTS)
     at_once(broker.log.flush())
+    broker.fs.fail("open", f"{NOTES}*", errno=errno.EMFILE)
+    with pytest.raises(OutOfResources):
+        broker.write_down()
+    assert broker.fs.read_bytes(POINTS) == before
     broker.fs.fail("rename", f"{NOTES}*")
     # The directory goes offline when nobody is in the middle of anything.
     later: list[Callable[[], None]] = []
     broker.manager.directories.defer = later.append
     broker.write_down()
     assert broker.fs.read_bytes(POINTS) == before
-    assert len(later) == 1
-
-
-def test_nor_are_they_when_no_descriptor_was_left() -> None:
-    broker = busy()
-    before = broker.fs.read_bytes(POINTS)
-    at_once(broker.log.flush())
-    broker.fs.fail("open", f"{NOTES}*", errno=errno.EMFILE)
-    with pytest.raises(OutOfResources):
-        broker.write_down()
-    assert broker.fs.read_bytes(POINTS) == before
     assert broker.failed == []
-    broker.write_down()
-    assert broker.fs.read_bytes(POINTS) != before
+    assert len(later) == 1
 
 
 @pytest.mark.parametrize("written", [False, True])
@@ -500,41 +492,23 @@ def test_without_a_usable_file_the_log_is_read_once(content: bytes | None, stopp
     assert third.reads() == ABORTED
 
 
-def test_what_was_learned_of_a_log_at_rest_is_noted() -> None:
-    broker = busy()
-    broker.settle()
-    broker.fs.unlink(NOTES)
-    again = broker.killed()
-    again.settle()
-    assert again.reads_in_the_end() == ABORTED
-    again.settle()
-    assert again.killed().reads() == ABORTED
-
-
-def test_a_note_from_the_moment_between_two_files_is_believed_below_the_recovery_point() -> None:
-    broker = busy()
-    points = broker.fs.read_bytes(POINTS)
-    broker.settle()
-    broker.fs.write_bytes(POINTS, points)
-    again = broker.killed()
-    assert again.log.recovery_point == 17
-    assert again.known() == [True, True]
-    assert again.reads() == ABORTED
-
-
-def test_also_where_a_segment_has_ended_in_that_moment() -> None:
+@pytest.mark.parametrize("rolled", [False, True])
+def test_a_note_from_the_moment_between_two_files_is_believed_below_the_recovery_point(
+    rolled: bool,
+) -> None:
     broker = Broker()
     broker.abort()
     broker.settle()
     points = broker.fs.read_bytes(POINTS)
     broker.append(2)
-    broker.log.roll()
+    if rolled:
+        broker.log.roll()
     broker.abort()
     broker.settle()
     broker.fs.write_bytes(POINTS, points)
     again = broker.killed()
     assert again.log.recovery_point == 2
-    assert again.known() == [True, True]
+    assert again.known() == [True] * (1 + rolled)
     assert again.reads() == [0, 4]
 
 
@@ -549,7 +523,7 @@ def test_segments_that_retention_has_taken_are_not_missed() -> None:
 
 
 @pytest.mark.parametrize("merged", [True, False])
-def test_of_segments_that_were_replaced_nothing_old_is_believed(merged: bool) -> None:
+def test_nothing_old_is_believed_of_segments_that_were_replaced(merged: bool) -> None:
     broker = Broker(config=replace(CONFIG, cleanup_policy=frozenset({"compact"})))
     broker.append(2)
     broker.log.roll()

@@ -37,7 +37,7 @@ class Broker(Managed):
     def work(self, name: str) -> Work[int | None]:
         return begin_task(self.manager, name)
 
-    # What may happen beside a checkpoint.
+    # Changes that may happen beside a checkpoint.
 
     def delete_and_make_anew(self) -> None:
         self.manager.async_delete(TP)
@@ -136,13 +136,13 @@ def test_thousands_of_logs_are_asked_in_turns() -> None:
     work = broker.work(log_tasks.RECOVERY_POINT_CHECKPOINT)
     for _ in range(4):
         assert work.send(None) is PAUSE
-    # One that is asked later, and one that was asked already.
+    # Delete a log that the task has yet to ask, and one that it has asked.
     broker.manager.async_delete(TopicPartition("t", 9))
     broker.manager.async_delete(TopicPartition("t", 1))
     at_once(work)
     written = broker.fs.read_bytes(POINTS).splitlines()[2:]
     assert [line.split()[1] for line in written] == [b"%d" % n for n in (0, 1, 2, 3, 4, 5, 6, 7, 8)]
-    # The one that was asked is named yet, and its directory marked.
+    # The file still names the log that the task had asked, and its directory is marked.
     run_task(broker.manager, log_tasks.FLUSH_ROLLED)
     assert b"t 1 0" not in broker.fs.read_bytes(POINTS)
 

@@ -1,4 +1,4 @@
-"""Where producers wrote last, of few and of many: the same answer."""
+"""The last records of producers: the answer is the same for few producers and for many."""
 
 import pickle
 from random import Random

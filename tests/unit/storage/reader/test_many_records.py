@@ -176,7 +176,7 @@ def test_fsck_decodes_a_batch_of_many_records_in_bulk(
 
 
 @pytest.mark.parametrize(("count", "shown"), [(10_000, "[" + "," * 9999), (10_001, "[(10001 h")])
-def test_of_very_many_headers_only_the_number_is_shown(
+def test_only_the_number_of_very_many_headers_is_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int, shown: str
 ) -> None:
     row = (0, None, None, [("", None)] * count)

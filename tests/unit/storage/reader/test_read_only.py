@@ -1,4 +1,4 @@
-"""What the reader takes off the disk of a file: what is asked for, and no more."""
+"""The reader takes the parts of a file that it needs off the disk, and no more."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ PRE_SIZED = 10 * 1024 * 1024
 
 
 @pytest.mark.parametrize("batches", [0, 1, 2, 400])
-def test_of_a_pre_sized_index_the_entries_are_read(batches: int) -> None:
+def test_the_entries_of_a_pre_sized_index_are_read(batches: int) -> None:
     builder = LogBuilder(index_interval_bytes=0, segment_index_bytes=PRE_SIZED)
     for number in range(batches):
         builder.append_dated(1_000 + number)

@@ -1,4 +1,4 @@
-"""What of a cluster is unhealthy, from its brokers' answers."""
+"""The problems of a cluster, from its brokers' answers."""
 
 from typing import Any
 

@@ -87,7 +87,7 @@ def test_null_matches_nothing_and_filters_add_up() -> None:
             parse_filters([text])
 
 
-def test_where_to_begin() -> None:
+def test_arguments_that_set_the_beginning() -> None:
     for text, bound, starts in (
         ("earliest", Bound(Kind.FIRST), (10, 0)),
         ("end", Bound(Kind.END), (30, 100)),
@@ -107,7 +107,7 @@ def test_an_offset_outside_of_a_log_names_the_range(offset: int) -> None:
         ranges(Bound(Kind.OFFSET, offset))
 
 
-def test_where_to_end() -> None:
+def test_arguments_that_set_the_end() -> None:
     first = Bound(Kind.FIRST)
     assert ranges(first, parse_until("end", NOW))[B] == Range(0, 100)
     assert ranges(first, parse_until("5", NOW)) == {A: Range(10, 5), B: Range(0, 5)}

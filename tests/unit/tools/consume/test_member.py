@@ -1,4 +1,4 @@
-"""Who reads as a member of a group: when all that it was given is read."""
+"""A member of a group has read everything when all its partitions are at their end."""
 
 from types import SimpleNamespace
 from typing import Any

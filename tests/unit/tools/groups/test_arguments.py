@@ -1,4 +1,4 @@
-"""What the arguments of `pykafkalog groups` mean: targets, topics, files of offsets."""
+"""The arguments of `pykafkalog groups`: targets, topics, files of offsets."""
 
 import argparse
 import io

@@ -1,4 +1,4 @@
-"""What a broker refuses in single partitions is told, and what it would refuse is not tried."""
+"""A refusal of single partitions is an error, and a change that would be refused is not tried."""
 
 from concurrent.futures import Future
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a reset would commit: offsets in the range, or a refusal that names it."""
+"""A plan of a reset has offsets in the log's range, or a refusal that names the range."""
 
 from typing import Any
 

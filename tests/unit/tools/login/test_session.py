@@ -28,7 +28,7 @@ BEARER = {
 
 
 class FakeBroker:
-    """Answers SaslHandshake and SaslAuthenticate as it is told."""
+    """Answers SaslHandshake and SaslAuthenticate with the codes that a test sets."""
 
     def __init__(self, shaken: int = 0, code: int = 0, text: str | None = None) -> None:
         self.shaken, self.code, self.text = shaken, code, text

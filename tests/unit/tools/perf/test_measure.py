@@ -1,4 +1,4 @@
-"""What a run comes to: rates by interval, exact percentiles, JSON and lines."""
+"""The results of a run: rates by interval, exact percentiles, JSON and lines."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is sent, counted and said, on a producer that is a fake."""
+"""Records are sent, counted and reported, on a producer that is a fake."""
 
 from collections.abc import Iterable
 from itertools import count

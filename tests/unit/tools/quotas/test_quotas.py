@@ -1,4 +1,4 @@
-"""What the arguments of `pykafkalog quotas` mean, and who is throttled by a broker's metrics."""
+"""The arguments of `pykafkalog quotas`, and the throttled clients in a broker's metrics."""
 
 import json
 from http.server import BaseHTTPRequestHandler
@@ -77,7 +77,7 @@ def test_what_cannot_be_done_is_said_before_a_broker_is_asked(
         (("--ip-defaults",), {"ip": None}),
     ],
 )
-def test_whose_quotas_are_meant(words: tuple[str, ...], meant: dict[str, Any]) -> None:
+def test_arguments_name_an_entity(words: tuple[str, ...], meant: dict[str, Any]) -> None:
     assert command._entity(build_parser().parse_args(["quotas", *words])) == meant
 
 
@@ -87,7 +87,7 @@ def test_either_a_name_or_the_default() -> None:
 
 
 class Broker:
-    """Answers as if what it is asked came after `late` questions."""
+    """Has nothing for the first `late` questions, and answers the later ones."""
 
     def __init__(self, late: int = 0) -> None:
         self.late = late
@@ -140,7 +140,7 @@ def test_a_change_as_it_is_sent() -> None:
     ]
 
 
-def test_who_is_throttled_by_the_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_metrics_show_the_throttled_clients(capsys: pytest.CaptureFixture[str]) -> None:
     with serving_http(answer_metrics) as url:
         metrics = url.removeprefix("http://")
         found = list(takers("7", metrics))
@@ -176,14 +176,14 @@ def test_who_is_throttled_by_the_metrics(capsys: pytest.CaptureFixture[str]) -> 
         ("192.0.2.7:9404", "broker-1", "192.0.2.7:9404"),
     ],
 )
-def test_where_the_metrics_are(listener: str, host: str, where: str) -> None:
+def test_the_address_of_the_metrics(listener: str, host: str, where: str) -> None:
     assert _reachable(1, listener, host) == where
 
 
 @pytest.mark.parametrize(
     ("listener", "said"), [("", "is not set"), ("127.0.0.1:9404", "to its own machine only")]
 )
-def test_where_they_are_not(listener: str, said: str) -> None:
+def test_listeners_without_metrics(listener: str, said: str) -> None:
     with pytest.raises(CommandError, match=said):
         _reachable(1, listener, "broker-1")
 

@@ -1,4 +1,4 @@
-"""What `topics --trim` deletes: planned from offsets, times and ends."""
+"""The plan of `topics --trim`, from offsets, times and ends."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def new_starts(before: Before, at_time: dict[tuple[str, int], int] | None = None
     return [each.new_start for each in plan(STARTS, ENDS, before, at_time or {})]
 
 
-def test_where_a_trim_ends() -> None:
+def test_the_end_of_a_trim() -> None:
     assert parse_before("end", NOW) == parse_before("latest", NOW) == Before()
     assert parse_before("1200", NOW) == Before(offset=1200)
     assert parse_before("@1200", NOW) == Before(moment=1200)

@@ -8,7 +8,7 @@ from tools.transactions.ending import marker_for
 from tools.transactions.hanging import Hangs, open_transactions, silent_for
 
 
-def test_who_hangs() -> None:
+def test_transactions_that_hang() -> None:
     idle = producer(producer_id=1, start_offset=None)
     nobody = producer(producer_id=2, start_offset=50)
     forgotten = producer(producer_id=3, start_offset=40)

@@ -110,7 +110,7 @@ def test_an_unknown_mechanism_is_refused() -> None:
     assert authenticator.offered == ("FAKE", "OTHER")
 
 
-def test_of_a_name_that_a_client_chose_a_part_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_part_of_a_name_that_a_client_chose_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     begin(Door().authenticator().shake_hands(handshake_context(), "x" * 30_000))
     assert f"(Unsupported SASL mechanism {'x' * 100})" in caplog.text
@@ -179,7 +179,7 @@ def test_a_client_that_leaves_during_the_exchange_is_neither_let_in_nor_counted(
 
 
 @pytest.mark.parametrize(("version", "without"), [(0, 1), (1, 0), (2, 0)])
-def test_who_cannot_authenticate_again_is_counted(version: int, without: int) -> None:
+def test_a_client_that_cannot_authenticate_again_is_counted(version: int, without: int) -> None:
     door = Door()
     let_in(door, version)
     assert door.listener.statistics().without_sessions == without
@@ -290,7 +290,7 @@ def test_s_sec_2_once_a_second_at_most() -> None:
     assert again(authenticator) == Answer()
 
 
-def test_s_sec_2_who_expired_within_that_second_is_closed() -> None:
+def test_s_sec_2_a_session_that_expired_within_that_second_is_closed() -> None:
     door = Door((FakeMechanism(max_reauth_ms=500),))
     authenticator = let_in(door)
     again(authenticator)

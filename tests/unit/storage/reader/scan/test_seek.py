@@ -26,7 +26,7 @@ def seeker(
     padding: int = 0,
     until: int | None = BASE + 50,
 ) -> SegmentSeeker:
-    """Of the eight batches; `entries` are (offset, position), `times` are (ms, offset)."""
+    """A seeker of the eight batches; `entries`: (offset, position), `times`: (ms, offset)."""
     name = f"{BASE:020}"
     (directory / f"{name}.log").write_bytes(b"".join(BATCHES))
     if entries is not None:

@@ -236,7 +236,7 @@ def test_header_and_nonce_are_bound_even_if_others_are_signed(
         at_once(exchange.evaluate(final))
 
 
-def test_who_is_unknown_is_refused_even_with_the_password_of_the_stand_in(
+def test_an_unknown_user_is_refused_even_with_the_password_of_the_stand_in(
     offered: Offered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = new_credential(SHA_256, "guessed", b"salt", 4096)

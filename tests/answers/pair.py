@@ -12,7 +12,10 @@ from typing import Any, Final
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -23,6 +26,7 @@ from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import SHORT_LIVED
 from tests.support.produce_requests import one_batch
+from tests.support.topic_requests import creation
 from tests.support.wire_client import read_response, request_frame
 
 SETTINGS: Final = {
@@ -137,11 +141,7 @@ class Side:
 
     def make_topics(self, names: Sequence[str]) -> None:
         """Those that are missing, with two partitions each, ready to be written to."""
-        topics = [
-            CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names
-        ]
-        request = CreateTopicsRequest(topics=topics, timeout_ms=60_000)
-        made = self.call(ApiKey.CREATE_TOPICS, 5, request)
+        made = self.call(ApiKey.CREATE_TOPICS, 5, creation(*names, partitions=2))
         assert error_codes(made) <= {0, ErrorCode.TOPIC_ALREADY_EXISTS}, made
         time.sleep(0.05)  # Kafka's brokers learn of a deletion when it has been answered.
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
@@ -177,6 +177,11 @@ class Side:
         )
         answer = eventually(lambda: _fine(self.call(ApiKey.INIT_PRODUCER_ID, 4, request)))
         return names.about(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
+
+    def add_to_transaction(self, owner: Names, *topics: str) -> None:
+        """Partition 0 of each of the topics becomes a part of the owner's transaction."""
+        request = adding(owner, *topics)
+        eventually(lambda: _fine(self.call(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)))
 
     def wait_settled(self, transactional_id: str) -> None:
         """Until all markers of the last transaction are written."""
@@ -305,6 +310,16 @@ def _quotas(outcome: Outcome) -> list[tuple[list[str], list[str]]]:
     return sorted(
         (sorted(map(repr, entry.entity)), sorted(map(repr, entry.values)))
         for entry in outcome.answer.entries or ()
+    )
+
+
+def adding(owner: Names, *topics: str) -> AddPartitionsToTxnRequest:
+    """The request of `Side.add_to_transaction`."""
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=owner.transactional_id,
+        v3_and_below_producer_id=owner.producer_id,
+        v3_and_below_producer_epoch=owner.producer_epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in topics],
     )
 
 

@@ -13,7 +13,6 @@ from tests.answers.access_requests import forms_of
 from tests.support.whole_broker import WholeBroker, whole_broker
 from tests.whole.access_table import AccessTable
 
-RULES = {key.replace(".", "__"): value for key, value in SETTINGS.items()}
 DESCRIBED = frozenset(("operations",))
 """Forms that ask for authorized operations, which are all there are."""
 TELLING = frozenset((ApiKey.DESCRIBE_TOPIC_PARTITIONS,))
@@ -22,7 +21,7 @@ OF_THE_KNOWN = frozenset((ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGA
 """APIs that refuse whoever has not authenticated, as these clients have not, before they ask."""
 
 
-@pytest.mark.parametrize("key", [pytest.param(key, id=key.name) for key in APIS])
+@pytest.mark.parametrize("key", APIS, ids=lambda key: key.name)
 def test_s_acl_1_handlers_ask_what_their_apis_declare(key: ApiKey) -> None:
     api = APIS[key]
     declared = {
@@ -31,7 +30,7 @@ def test_s_acl_1_handlers_ask_what_their_apis_declare(key: ApiKey) -> None:
         *(one.unless for one in api.accesses if one.unless is not None),
     }
 
-    @whole_broker(**RULES)
+    @whole_broker(**SETTINGS)
     async def scenario(broker: WholeBroker) -> None:
         # What is denied is asked for in full, and behind what is allowed more is asked.
         clients = [GrantSet("nothing"), GrantSet("everything", (), tuple(OTHER))]

@@ -5,10 +5,10 @@ import logging
 import pytest
 
 from protocol.api_keys import ApiKey
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.anomalies.workload.raw import RawProducer
 from tests.simulation.readers import records_of
 from tests.support.memory_client import MemoryClient
+from tests.support.read_requests import one_fetch
 from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
 
 INDEX = f"{LOG_DIR}/t-0/{0:020d}.txnindex"
@@ -21,13 +21,7 @@ async def committed(client: MemoryClient, wait_ms: int) -> list[str]:
     found: list[str] = []
     start = 0
     while True:
-        part = FetchPartition(partition=0, fetch_offset=start, partition_max_bytes=500)
-        request = FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            isolation_level=1,
-            topics=[FetchTopic(topic="t", partitions=[part])],
-        )
+        request = one_fetch("t", start, size=500, max_wait_ms=wait_ms, isolation_level=1)
         answer = await client.call(ApiKey.FETCH, 11, request)
         (part,) = answer.responses[0].partitions
         if not part.records:

@@ -5,8 +5,6 @@ import trio
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -16,6 +14,7 @@ from protocol.messages.offset_commit import (
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from protocol.records.batch import iter_batches
 from tests.support.memory_client import MemoryClient
+from tests.support.topic_requests import creation, growth
 from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
 from tests.whole.plain import fetched, produced
 
@@ -115,20 +114,12 @@ async def test_a_name_whose_records_lie_unserved_is_not_given_to_a_new_topic(
     copied(broker, "t-0", "t-1")
     await broker.start()
     client = broker.client()
-    asked = CreatableTopic(name="u", num_partitions=1, replication_factor=1)
-    answer = await client.call(
-        ApiKey.CREATE_TOPICS,
-        5,
-        CreateTopicsRequest(topics=[asked], timeout_ms=1000, validate_only=validate_only),
-    )
+    request = creation("u", validate_only=validate_only)
+    answer = await client.call(ApiKey.CREATE_TOPICS, 5, request)
     assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     assert "pykafkalog adopt" in (answer.topics[0].error_message or "")
-    grown = CreatePartitionsTopic(name="t", count=2, assignments=None)
-    answer = await client.call(
-        ApiKey.CREATE_PARTITIONS,
-        2,
-        CreatePartitionsRequest(topics=[grown], timeout_ms=1000, validate_only=validate_only),
-    )
+    grown = growth("t", 2, validate_only=validate_only)
+    answer = await client.call(ApiKey.CREATE_PARTITIONS, 2, grown)
     assert answer.results[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     for name in (name for name in files if name.endswith(".log")):
         assert broker.disk.read_bytes(f"{LOG_DIR}/u-0/{name}") == files[name]

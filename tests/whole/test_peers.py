@@ -86,7 +86,7 @@ def principals(broker: WholeBroker) -> set[str]:
 def test_brokers_speak_over_any_listener(protocol: str) -> None:
     own = settings(protocol)
 
-    @whole_broker(**{key.replace(".", "__"): value for key, value in own.items()})
+    @whole_broker(**own)
     async def scenario(broker: WholeBroker) -> None:
         async with peer_of(broker, own) as (peer, driver):
             assert await answered(peer, driver)
@@ -99,7 +99,7 @@ def test_brokers_speak_over_any_listener(protocol: str) -> None:
 def test_brokers_log_in_by_scram(mechanism: ScramMechanism) -> None:
     own = settings("SASL_PLAINTEXT", mechanism.value)
 
-    @whole_broker(**{key.replace(".", "__"): value for key, value in own.items()})
+    @whole_broker(**own)
     async def scenario(broker: WholeBroker) -> None:
         admin = SaslClient(broker, port=9092)
         set_password = upsertion("broker", "broker-secret", mechanism)
@@ -115,7 +115,7 @@ def test_a_wrong_password_is_said_so() -> None:
     own = settings("SASL_PLAINTEXT")
     wrong = settings("SASL_PLAINTEXT", login='username="broker" password="wrong"')
 
-    @whole_broker(**{key.replace(".", "__"): value for key, value in own.items()})
+    @whole_broker(**own)
     async def scenario(broker: WholeBroker) -> None:
         async with peer_of(broker, wrong) as (peer, driver):
             with pytest.raises(PeerError, match="SASL: Authentication failed: Invalid username"):
@@ -134,7 +134,7 @@ def test_the_certificate_must_be_for_the_host_unless_that_is_off(checks: bool) -
         for name, value in own.items()
     }
 
-    @whole_broker(**{name.replace(".", "__"): value for name, value in own.items()})
+    @whole_broker(**own)
     async def scenario(broker: WholeBroker) -> None:
         async with peer_of(broker, other, host="elsewhere") as (peer, driver):
             if checks:
@@ -149,7 +149,7 @@ def test_the_certificate_must_be_for_the_host_unless_that_is_off(checks: bool) -
 def test_a_session_is_renewed_before_it_ends() -> None:
     own = settings("SASL_PLAINTEXT") | {"connections.max.reauth.ms": "10000"}
 
-    @whole_broker(**{key.replace(".", "__"): value for key, value in own.items()})
+    @whole_broker(**own)
     async def scenario(broker: WholeBroker) -> None:
         async with peer_of(broker, own) as (peer, driver):
             for _ in range(10):

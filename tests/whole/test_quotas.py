@@ -13,40 +13,27 @@ from broker.network.activity import State
 from broker.world.streams import send_all
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from protocol.messages.fetch import FetchResponse
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.produce import ProduceRequest
 from protocol.records.builder import build_batch
+from tests.support.broker_configs import altered
 from tests.support.memory_client import HOST, PORT, MemoryClient, receive_frame
 from tests.support.memory_transport import MemoryTransport
 from tests.support.produce_requests import one_batch
-from tests.support.quota_calls import alteration, described, description, entity
+from tests.support.quota_calls import described, description
+from tests.support.read_requests import one_fetch
+from tests.support.topic_requests import creation, growth
 from tests.support.whole_broker import WholeBroker, whole_broker
 from tests.support.wire_client import request_frame
+from tests.whole.plain import set_quota
 
 RATE = 10_000
 """Bytes per second."""
 BURST_S = 10
 """What a client may take at once after a pause, in seconds of its quota."""
 BATCH = 200
-
-
-async def set_quota(broker: WholeBroker, removed: str = "", **wanted: Any) -> None:
-    """Entities and values by name; raises AssertionError when it is refused."""
-    parts = {key: wanted.pop(key) for key in ("user", "client_id", "ip") if key in wanted}
-    request = alteration(entity(**parts), *removed.split(), **wanted)
-    admin = broker.client("admin")
-    answer = await admin.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)
-    admin.close()
-    assert [one.error_code for one in answer.entries] == [0], answer
 
 
 async def make_topic(broker: WholeBroker) -> None:
@@ -66,11 +53,7 @@ async def produce(client: MemoryClient, size: int = BATCH) -> int:
 
 
 async def fetch(client: MemoryClient, offset: int = 0, **fields: Any) -> Any:
-    asked = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
-    request = FetchRequest(
-        max_wait_ms=0, min_bytes=1, topics=[FetchTopic(topic="t", partitions=[asked])], **fields
-    )
-    return await client.call(ApiKey.FETCH, 11, request)
+    return await client.call(ApiKey.FETCH, 11, one_fetch("t", offset, **fields))
 
 
 def records(answer: Any) -> int:
@@ -124,37 +107,31 @@ async def take_fetched(client: MemoryClient) -> int:
 KINDS = [("producer_byte_rate", take_produced), ("consumer_byte_rate", take_fetched)]
 
 
-@pytest.mark.parametrize(("key", "take"), KINDS)
-def test_s_qta_3_ten_clients_that_take_a_fifth_more_are_held_at_their_rate(
-    key: str, take: Take
-) -> None:
-    @whole_broker()
-    async def scenario(broker: WholeBroker) -> None:
-        await make_topic(broker)
-        for _ in range(30):
-            await produce(broker.client())
-        await set_quota(broker, client_id=None, **{key: RATE})
-        size = await take(broker.client("probe"))
-        rates = await taken(broker, take, pause_s=size / (1.2 * RATE))
-        assert all(abs(rate - RATE) < 0.05 * RATE for rate in rates), rates
-
-    scenario()
+async def held_at_its_rate(broker: WholeBroker, key: str, take: Take, haste: float) -> None:
+    """Ten clients take `haste` times the rate; with 0, what they can."""
+    await make_topic(broker)
+    for _ in range(30):
+        await produce(broker.client())
+    await set_quota(broker, client_id=None, **{key: RATE})
+    size = await take(broker.client("probe"))
+    rates = await taken(broker, take, pause_s=size / (haste * RATE) if haste else 0)
+    assert all(abs(rate - RATE) < 0.05 * RATE for rate in rates), rates
 
 
 @pytest.mark.parametrize(("key", "take"), KINDS)
-def test_s_qta_3_clients_that_take_what_they_can_are_held_at_their_rate_by_two_windows(
-    key: str, take: Take
+@whole_broker()
+async def test_s_qta_3_ten_clients_that_take_a_fifth_more_are_held_at_their_rate(
+    broker: WholeBroker, key: str, take: Take
 ) -> None:
-    @whole_broker(quota__window__num="2")
-    async def scenario(broker: WholeBroker) -> None:
-        await make_topic(broker)
-        for _ in range(30):
-            await produce(broker.client())
-        await set_quota(broker, client_id=None, **{key: RATE})
-        rates = await taken(broker, take)
-        assert all(abs(rate - RATE) < 0.05 * RATE for rate in rates), rates
+    await held_at_its_rate(broker, key, take, 1.2)
 
-    scenario()
+
+@pytest.mark.parametrize(("key", "take"), KINDS)
+@whole_broker(quota__window__num="2")
+async def test_s_qta_3_clients_that_take_what_they_can_are_held_at_their_rate_by_two_windows(
+    broker: WholeBroker, key: str, take: Take
+) -> None:
+    await held_at_its_rate(broker, key, take, 0)
 
 
 @whole_broker()
@@ -174,24 +151,6 @@ async def test_s_qta_3_ten_clients_of_a_user_share_its_rate(broker: WholeBroker)
     await set_quota(broker, user="ANONYMOUS", producer_byte_rate=RATE)
     rates = await taken(broker, take_produced, pause_s=0.01)
     assert abs(sum(rates) - RATE) < 0.1 * RATE, rates
-
-
-@whole_broker()
-async def test_s_qta_3_the_answer_comes_at_once_and_what_follows_when_the_time_is_over(
-    broker: WholeBroker,
-) -> None:
-    await make_topic(broker)
-    await set_quota(broker, client_id="c", producer_byte_rate=RATE)
-    client, other, clock = broker.client("c"), broker.client("other"), broker.clock
-    began = clock.monotonic()
-    throttle_ms = await produce(client, 15 * RATE)
-    assert clock.monotonic() == began
-    assert 5_000 < throttle_ms < 5_020  # 15 s worth in windows of 10 s
-    for size in (15 * RATE, BATCH):
-        assert await produce(other, size) == 0
-    assert clock.monotonic() == began  # nobody else waits
-    await client.call(ApiKey.METADATA, 9, MetadataRequest(topics=[]))
-    assert clock.monotonic() == pytest.approx(began + throttle_ms / 1000, abs=0.002)
 
 
 @whole_broker()
@@ -296,13 +255,6 @@ async def test_s_qta_8_quotas_are_kept(broker: WholeBroker) -> None:
 # ---- changes of topics
 
 
-def creation(*names: str, partitions: int = 1) -> CreateTopicsRequest:
-    topics = [
-        CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names
-    ]
-    return CreateTopicsRequest(topics=topics, timeout_ms=10_000)
-
-
 @whole_broker()
 async def test_s_qta_4_changes_are_refused_while_the_bucket_is_overdrawn(
     broker: WholeBroker,
@@ -315,18 +267,11 @@ async def test_s_qta_4_changes_are_refused_while_the_bucket_is_overdrawn(
     assert [topic.error_code for topic in answer.topics] == [0, 0, refused]
     assert answer.throttle_time_ms == 9_000  # 11 credits, 20 spent
     assert clock.monotonic() == began
-    answer = await client.call(
-        ApiKey.CREATE_PARTITIONS,
-        3,
-        CreatePartitionsRequest(
-            topics=[CreatePartitionsTopic(name="a", count=15, assignments=None)]
-        ),
-    )
+    answer = await client.call(ApiKey.CREATE_PARTITIONS, 3, growth("a", 15))
     assert clock.monotonic() == pytest.approx(began + 9, abs=0.002)
     assert (answer.results[0].error_code, answer.throttle_time_ms) == (0, 0)
-    answer = await client.call(
-        ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=[DeleteTopicState(name="a")])
-    )
+    deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="a")])
+    answer = await client.call(ApiKey.DELETE_TOPICS, 6, deletion)
     assert (answer.responses[0].error_code, answer.throttle_time_ms) == (refused, 5_000)
     assert await broker.client("other").call(ApiKey.CREATE_TOPICS, 6, creation("d"))
 
@@ -464,16 +409,7 @@ async def test_s_qta_5_connections_beyond_the_rate_of_their_address_are_closed(
 async def test_the_rate_of_connections_changes_while_the_broker_runs(broker: WholeBroker) -> None:
     assert await connected_after(broker, 50) == [0] * 50
     assert broker.server.components.quotas.accepting is None
-    resource = AlterConfigsResource(
-        resource_type=4,
-        resource_name="",
-        configs=[
-            AlterableConfig(name="max.connection.creation.rate", config_operation=0, value="1")
-        ],
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource])
-    answer = await broker.client().call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
-    assert answer.responses[0].error_code == 0
+    await altered(broker, max__connection__creation__rate="1")
     assert (await connected_after(broker, 20))[-1] > 5
 
 

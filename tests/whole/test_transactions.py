@@ -1,13 +1,11 @@
 """Transactions over the wire and over time: commits, aborts, timeouts, fencing, expiry."""
 
-from random import Random
-
 import pytest
 
 from tests.anomalies.workload.clients import GivenUp, MustAbort
 from tests.anomalies.workload.raw import RawProducer
-from tests.simulation.readers import AssignedReader
 from tests.support.whole_broker import WholeBroker, whole_broker
+from tests.whole.committed import committed_values
 from tests.whole.plain import fetched
 
 KEYS = ("t-0", "t-1")
@@ -21,19 +19,8 @@ async def owner(broker: WholeBroker, version: int, timeout_ms: int = 8000) -> Ra
 
 
 async def committed(broker: WholeBroker) -> list[str]:
-    """What a read_committed reader finds."""
-    reader = AssignedReader(
-        broker.client("reader"),  # type: ignore[arg-type]
-        Random(1),
-        KEYS,
-        lambda keys: None,
-    )
-    await reader.open()
-    found: list[str] = []
-    for _ in range(12):
-        polled = await reader.poll(0.05, 1000)
-        found += [value for pairs in polled.values() for _, value in pairs]
-    return sorted(found)
+    """The values of both partitions that a read_committed reader gets, sorted."""
+    return sorted(await committed_values(broker, *KEYS))
 
 
 async def sent(producer: RawProducer, *values: str) -> None:

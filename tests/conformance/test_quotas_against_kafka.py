@@ -4,7 +4,6 @@ Random quotas are set, and random clients spend, take back and change topics at 
 has no quota is not recorded here but is there; so after a change of who has one all is forgotten.
 """
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -17,7 +16,7 @@ from broker.quotas.mutation_quota import MutationQuota
 from broker.quotas.rate import Windows
 from broker.quotas.sanitizer import desanitized, sanitized
 from protocol.errors import KafkaError
-from tests.support.kafka_jars import kafka_jars
+from tests.support.kafka_jars import java
 
 pytestmark = pytest.mark.conformance
 
@@ -104,15 +103,8 @@ def scenario(rng: Random) -> Iterator[str]:
 
 
 def ask(windows: Windows, lines: list[str]) -> list[str]:
-    result = subprocess.run(
-        ["java", "-cp", kafka_jars(), str(ORACLE)],
-        input="\n".join((f"{windows.samples} {windows.window_ms // 1000}", *lines, "")),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return result.stdout.splitlines()
+    asked = "\n".join((f"{windows.samples} {windows.window_ms // 1000}", *lines, ""))
+    return java(str(ORACLE), stdin=asked).stdout.splitlines()
 
 
 @pytest.mark.parametrize("windows", [Windows(), Windows(2, 3_000), Windows(1, 1_000)])

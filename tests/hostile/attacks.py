@@ -12,24 +12,13 @@ from typing import Any
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from tests.support.produce_requests import one_batch
+from tests.support.read_requests import one_fetch, one_lookup
+from tests.support.topic_requests import creation, growth
 from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient
 
 PATIENCE_S = 120
-BROKER = 4
-"""The resource type of DescribeConfigs."""
 
 
 def ask(port: int, key: ApiKey, version: int, request: Any) -> Any:
@@ -50,8 +39,7 @@ def create_topic(
     validate_only: bool = False,
 ) -> ErrorCode:
     """What the broker said to it."""
-    wish = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    request = CreateTopicsRequest(topics=[wish], validate_only=validate_only)
+    request = creation(name, partitions=partitions, validate_only=validate_only)
     code = ErrorCode(ask(port, ApiKey.CREATE_TOPICS, 4, request).topics[0].error_code)
     if missing_only:
         assert code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS), code.name
@@ -60,33 +48,8 @@ def create_topic(
 
 def more_partitions(port: int, name: str, count: int) -> ErrorCode:
     """CreatePartitions; what the broker said."""
-    wish = CreatePartitionsTopic(name=name, count=count, assignments=None)
-    request = CreatePartitionsRequest(topics=[wish], timeout_ms=60_000)
-    answer = ask(port, ApiKey.CREATE_PARTITIONS, 1, request)
+    answer = ask(port, ApiKey.CREATE_PARTITIONS, 1, growth(name, count))
     return ErrorCode(answer.results[0].error_code)
-
-
-def describe_one_broker(port: int, times: int, broker_id: str = "1") -> None:
-    """DescribeConfigs that names one broker again and again."""
-    resource = DescribeConfigsResource(
-        resource_type=BROKER, resource_name=broker_id, configuration_keys=None
-    )
-    request = DescribeConfigsRequest(resources=[resource] * times)
-    ask(port, ApiKey.DESCRIBE_CONFIGS, 2, request)
-
-
-def metadata(port: int, names: Sequence[str], *, auto_create: bool = False) -> Any:
-    """Metadata of topics that are not there."""
-    topics = [MetadataRequestTopic(name=name) for name in names]
-    request = MetadataRequest(topics=topics, allow_auto_topic_creation=auto_create)
-    return ask(port, ApiKey.METADATA, 5, request)
-
-
-def offsets_of(port: int, group: str, topic: str, partitions: int) -> None:
-    """OffsetFetch of so many partitions."""
-    wanted = OffsetFetchRequestTopic(name=topic, partition_indexes=list(range(partitions)))
-    request = OffsetFetchRequest(group_id=group, topics=[wanted])
-    ask(port, ApiKey.OFFSET_FETCH, 5, request)
 
 
 def produce(port: int, topic: str, batch: bytes, *, version: int = 9) -> ErrorCode | None:
@@ -99,15 +62,7 @@ def produce(port: int, topic: str, batch: bytes, *, version: int = 9) -> ErrorCo
 
 def fetch(port: int, topic: str, *, version: int, offset: int = 0, size: int = 1 << 30) -> bytes:
     """The records of one fetch from partition 0."""
-    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=size)
-    request = FetchRequest(
-        replica_id=-1,
-        max_wait_ms=0,
-        min_bytes=1,
-        max_bytes=2**31 - 1,
-        topics=[FetchTopic(topic=topic, partitions=[wanted])],
-    )
-    answer = ask(port, ApiKey.FETCH, version, request)
+    answer = ask(port, ApiKey.FETCH, version, one_fetch(topic, offset, size=size))
     (part,) = answer.responses[0].partitions
     assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
     return bytes(part.records or b"")
@@ -115,11 +70,7 @@ def fetch(port: int, topic: str, *, version: int, offset: int = 0, size: int = 1
 
 def offset_at(port: int, topic: str, timestamp: int) -> int:
     """ListOffsets by time, of partition 0."""
-    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    request = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
-    )
-    answer = ask(port, ApiKey.LIST_OFFSETS, 5, request)
+    answer = ask(port, ApiKey.LIST_OFFSETS, 5, one_lookup(topic, timestamp))
     (part,) = answer.topics[0].partitions
     assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
     return int(part.offset)

@@ -7,7 +7,6 @@ far a process was when it was killed) is not, so a seed repeats the faults and n
 history is kept in `directory/history`.
 """
 
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ from tests.anomalies.checker import check
 from tests.anomalies.client_processes import TICK_S, ClientProcesses
 from tests.anomalies.faults.nemesis import Nemesis, NemesisPlan
 from tests.anomalies.faults.plan import Fault, FaultPlan
-from tests.anomalies.faults.proxy import FaultProxy
+from tests.anomalies.faults.proxy import HOST, FaultProxy
 from tests.anomalies.faults.worn_ids import wear
 from tests.anomalies.final_read import read_everything
 from tests.anomalies.findings import Report
@@ -113,36 +112,21 @@ class Run:
         self.history = directory / "history"
         self.history.mkdir(parents=True)
         self.proxy = FaultProxy(Random(f"{plan.seed} proxy"))
-        self.broker: BrokerProcess | ApacheKafka | None = None
+        self._bootstrap = f"{HOST}:{self.proxy.port}"
+        self.broker = self._made_broker()
+        self.clients = ClientProcesses(
+            directory, self.history, plan.crowd, self._bootstrap, plan.seed
+        )
         self.nemesis = Nemesis(self, Random(f"{plan.seed} nemesis"), plan.nemesis)
-        self.clients: ClientProcesses | None = None
         self._worn: dict[str, int] = {}
 
     def play(self, watch: Callable[["Run", float], bool] = lambda run, left: True) -> RunResult:
         """The whole run. `watch` is called often, with the seconds left; False ends it early."""
         plan = self.plan
         with self.proxy:
-            settings = {
-                **SETTINGS,
-                "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.proxy.port}",
-            }
-            where = self.directory / "broker"
-            if plan.apache:
-                self.broker = ApacheKafka(where, settings)
-            else:
-                self.broker = BrokerProcess(
-                    where, settings | OWN_SETTINGS, command=plan.broker_command
-                )
             try:
                 self.start_broker()
                 self._make_topics()
-                self.clients = ClientProcesses(
-                    self.directory,
-                    self.history,
-                    plan.crowd,
-                    f"127.0.0.1:{self.proxy.port}",
-                    plan.seed,
-                )
                 if plan.worn:
                     self._wear_ids()
                 self.proxy.plan = plan.faults
@@ -154,107 +138,58 @@ class Run:
                 if plan.to_the_end:
                     self._calm_down()
                     self._end_open_transactions()
-                    read_everything(f"127.0.0.1:{self.broker.port}", self.history)
+                    read_everything(self.broker.bootstrap, self.history)
             finally:
-                if self.clients is not None:
-                    self.clients.close()
+                self.clients.close()
                 self.broker.kill()
         return RunResult(
             seed=plan.seed,
             report=check(read_history(self.history)),
             faults=self.proxy.counts + self.nemesis.counts,
             repeats=self.proxy.repeats_answered,
-            incarnations=self.incarnations,
+            incarnations=self.clients.incarnations,
             directory=self.directory,
         )
 
-    @property
-    def incarnations(self) -> int:
-        """How many client processes there were so far."""
-        return 0 if self.clients is None else self.clients.incarnations
-
     # ---- the broker
 
+    def _made_broker(self) -> BrokerProcess | ApacheKafka:
+        settings = {**SETTINGS, "advertised.listeners": f"PLAINTEXT://{self._bootstrap}"}
+        where = self.directory / "broker"
+        if self.plan.apache:
+            return ApacheKafka(where, settings)
+        return BrokerProcess(where, settings | OWN_SETTINGS, command=self.plan.broker_command)
+
     def start_broker(self) -> None:
-        """First or again."""
-        assert self.broker is not None
+        """Start it, for the first time or again."""
         self.broker.start()
         self.proxy.broker_port = self.broker.port
 
-    def kill_broker(self) -> None:
-        """-9."""
-        assert self.broker is not None
-        self.broker.kill()
-
-    def stop_broker(self) -> None:
-        """SIGTERM."""
-        assert self.broker is not None
-        self.broker.stop()
-
-    def pause_broker(self) -> None:
-        """SIGSTOP."""
-        assert self.broker is not None and self.broker.process is not None
-        self.broker.process.send_signal(signal.SIGSTOP)
-
-    def resume_broker(self) -> None:
-        """SIGCONT."""
-        assert self.broker is not None and self.broker.process is not None
-        self.broker.process.send_signal(signal.SIGCONT)
+    def drop_connections(self, share: float) -> None:
+        """Close this share of all connections through the proxy."""
+        self.proxy.hang_up(share)
 
     def _make_topics(self) -> None:
-        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{self.proxy.port}"})
+        admin = AdminClient({"bootstrap.servers": self._bootstrap})
         topics = [NewTopic(name, partitions, 1) for name, partitions in TOPICS.items()]
         for made in admin.create_topics(topics).values():
             made.result(30)
 
     def _wear_ids(self) -> None:
-        assert self.broker is not None
         self._worn = wear(
             self.broker.port,
             int(SETTINGS["transaction.state.log.num.partitions"]),
             {member.name: member.library for member in self.plan.crowd if member.has_transactions},
             Random(f"{self.plan.seed} worn"),
         )
-        self.stop_broker()
+        self.broker.stop()
         self.start_broker()
-
-    # ---- clients
-
-    def pick_client(self, random: Random, *, transactional: bool) -> str | None:
-        """One that runs; None if there is none."""
-        assert self.clients is not None
-        return self.clients.pick(random, transactional=transactional)
-
-    def kill_client(self, name: str) -> None:
-        """-9; a new one follows."""
-        assert self.clients is not None
-        self.clients.kill(name)
-
-    def pause_client(self, name: str) -> int | None:
-        """SIGSTOP; its process id."""
-        assert self.clients is not None
-        return self.clients.pause(name)
-
-    def resume_process(self, pid: int) -> None:
-        """SIGCONT, zombie or not."""
-        assert self.clients is not None
-        self.clients.resume(pid)
-
-    def replace_client(self, name: str) -> None:
-        """A new incarnation while the last one is still there."""
-        assert self.clients is not None
-        self.clients.replace(name)
-
-    def drop_connections(self, share: float) -> None:
-        """By the proxy."""
-        self.proxy.hang_up(share)
 
     # ---- the end
 
     def _calm_down(self) -> None:
         self.proxy.calm()
         self.nemesis.finish()
-        assert self.clients is not None
         self.clients.stop()
         deadline = time.monotonic() + LATE_S
         while self.proxy.has_late_requests and time.monotonic() < deadline:
@@ -262,7 +197,6 @@ class Run:
 
     def _end_open_transactions(self) -> None:
         """A new owner of each id: what is open is aborted, what is decided is carried out."""
-        assert self.broker is not None
         for member in self.plan.crowd:
             if member.has_transactions:
                 line = SocketLine(self.broker.port)

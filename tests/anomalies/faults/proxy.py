@@ -9,6 +9,7 @@ The proxy runs its own event loop in a thread; everything public may be called f
 
 import asyncio
 import contextlib
+import socket
 import struct
 import threading
 from collections import Counter, deque
@@ -45,7 +46,8 @@ class FaultProxy:
     def __init__(self, random: Random, plan: FaultPlan = NO_FAULTS) -> None:
         self.plan = plan
         self.broker_port = 0
-        self.port = 0
+        self._socket = socket.create_server((HOST, 0))
+        self.port: int = self._socket.getsockname()[1]
         self.counts: Counter[str] = Counter()
         """Faults by kind and request."""
         self.repeats_answered: Counter[str] = Counter()
@@ -60,7 +62,7 @@ class FaultProxy:
     # ---- from outside
 
     def start(self) -> "FaultProxy":
-        """Listen; `port` is known afterwards."""
+        """Serve those who connect to `port`."""
         self._thread.start()
         assert self._started.wait(10), "the fault proxy did not start"
         return self
@@ -93,8 +95,7 @@ class FaultProxy:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, HOST, 0))
-        self.port = server.sockets[0].getsockname()[1]
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, sock=self._socket))
         self._started.set()
         self._loop.run_forever()
         server.close()

@@ -3,7 +3,8 @@
 Classes over client libraries have the same methods, but these block: `roles.Awaited` adapts them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 Records = dict[str, list[tuple[int, str]]]
@@ -21,6 +22,15 @@ class MustAbort(Exception):
 
 class GivenUp(Exception):
     """The producer is fenced, or its state is unknown: a new producer must take over."""
+
+
+@contextmanager
+def raising(kind: type[Exception], *errors: type[Exception]) -> Iterator[None]:
+    """Raise `kind` in the place of one of a library's errors."""
+    try:
+        yield
+    except errors as error:
+        raise kind(repr(error)) from error
 
 
 class TransactionalProducer(Protocol):

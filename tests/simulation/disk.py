@@ -116,6 +116,3 @@ def is_dead(operation: str, path: str) -> OSError:
 def disk_error(code: int, path: str) -> OSError:
     """As the operating system says it."""
     return OSError(code, os.strerror(code), path)
-
-
-FULL, BROKEN = errno.ENOSPC, errno.EIO

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from broker.world.workers import ThreadWorker
+from broker.world.workers import InlineWorkers
 from tests.support.virtual_time import VirtualClock
 
 Result = TypeVar("Result")
@@ -17,7 +17,7 @@ SLOWEST_S: Final = 1.5
 """A disk that is busy elsewhere."""
 
 
-class SlowWorkers:
+class SlowWorkers(InlineWorkers):
     """`broker.world.workers.Workers` in virtual time."""
 
     def __init__(self, clock: VirtualClock, random: Random) -> None:
@@ -45,13 +45,6 @@ class SlowWorkers:
                 return work(*values)
             finally:
                 await self._take_time()
-
-    def dedicated_worker(self) -> ThreadWorker:
-        """See `Workers`."""
-        return ThreadWorker(self)
-
-    def close(self) -> None:
-        """See `Workers`."""
 
     async def _take_time(self) -> None:
         random = self._random

@@ -2,9 +2,9 @@
 
     result = Run(directory, RunPlan(seed=1, seconds=60)).play()
 
-Everything drawn is drawn from the seed. What the machine decides (which request comes first, how
-far a process was when it was killed) is not, so a seed repeats the faults and not the history; the
-history is kept in `directory/history`.
+All that is drawn is drawn from the seed. The machine decides which request comes first and how far
+a process was when it was killed, so a seed repeats the faults and not the history, which is kept in
+`directory/history`.
 """
 
 import time
@@ -33,7 +33,7 @@ from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 
 LATE_S: Final = 12.0
-"""How long late requests may be on their way when the clients are done."""
+"""The time that late requests may still take when the clients are done."""
 SETTINGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "100",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
@@ -44,7 +44,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 OWN_SETTINGS: Final[Mapping[str, str]] = {
     "log.segment.bytes": "16384",  # Transactions that span segments, and their indexes.
 }
-"""What Apache Kafka does not allow."""
+"""Settings that Apache Kafka does not allow."""
 DEFAULT_FAULTS: Final = FaultPlan(
     chances={
         Fault.DROP_ANSWER: 0.01,
@@ -58,7 +58,7 @@ DEFAULT_FAULTS: Final = FaultPlan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """What is to happen."""
+    """The plan of a run."""
 
     seed: int
     seconds: float
@@ -68,7 +68,7 @@ class RunPlan:
     worn: bool = True
     """Transactional ids are near the end of their epochs (`worn_ids`)."""
     apache: bool = False
-    """On Apache Kafka: what it does not pass says nothing about this broker."""
+    """Whether the broker is Apache Kafka: a failure there says nothing about this broker."""
     broker_command: Sequence[str] | None = None
     """For brokers that lack something (`sabotage`)."""
     to_the_end: bool = True
@@ -77,19 +77,19 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What came of it."""
+    """The outcome of a run."""
 
     seed: int
     report: Report
     faults: Counter[str]
-    """Faults that were done, by kind."""
+    """The number of faults of each kind."""
     repeats: Counter[str]
-    """What the broker answered to late and repeated requests."""
+    """The broker's answers to late and repeated requests."""
     incarnations: int
     directory: Path
 
     def text(self) -> str:
-        """For a person."""
+        """Return the result for a person to read."""
         faults = ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
         repeats = ", ".join(f"{what} {count}" for what, count in sorted(self.repeats.items()))
         return "\n".join(
@@ -196,7 +196,7 @@ class Run:
             time.sleep(TICK_S)
 
     def _end_open_transactions(self) -> None:
-        """A new owner of each id: what is open is aborted, what is decided is carried out."""
+        """Take over each id: an open transaction is aborted, a decided one is carried out."""
         for member in self.plan.crowd:
             if member.has_transactions:
                 line = SocketLine(self.broker.port)

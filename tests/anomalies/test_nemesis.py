@@ -1,4 +1,4 @@
-"""The nemesis on a stage that only notes: what it begins it ends, and a seed is a plan."""
+"""The nemesis on a stage that only notes: it ends each fault, and a seed is a plan."""
 
 from random import Random
 

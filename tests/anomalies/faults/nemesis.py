@@ -1,13 +1,12 @@
-"""What happens to processes: kills, pauses, zombies. Drawn from the seed, carried out in a heap of
-appointments that `run` keeps.
+"""Faults of processes: kills, pauses, zombies. They are drawn from the seed.
 
-    kill broker        -9, and a start on the same directory after a while
-    restart broker     a clean stop, and a start after a while
-    pause broker       SIGSTOP, SIGCONT
-    kill client        -9; a new incarnation takes over its transactional id
-    pause client       SIGSTOP, SIGCONT; some for longer than a transaction may last
-    zombie             a client is stopped, its successor begins, then the zombie goes on beside it
-    drop connections   some or all, at once
+kill broker        -9, and a start on the same directory after a while
+restart broker     a clean stop, and a start after a while
+pause broker       SIGSTOP, SIGCONT
+kill client        -9; a new incarnation takes over its transactional id
+pause client       SIGSTOP, SIGCONT; some for longer than a transaction may last
+zombie             a client is stopped, its successor begins, then the zombie goes on beside it
+drop connections   some or all, at once
 """
 
 import heapq
@@ -76,15 +75,15 @@ LONG_SHARE: Final = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NemesisPlan:
-    """How often, and what."""
+    """The kinds of faults, and how often they come."""
 
     between_s: tuple[float, float] = (0.3, 1.8)
-    """From one fault to the next, least and most."""
+    """The least and the longest time from one fault to the next."""
     weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
 
 
 class Nemesis:
-    """Draws from the seed what happens to which process when, and does it."""
+    """Draws faults from the seed, and carries out each of them and its end when they are due."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the roles need of a client, and the exceptions by which it reports failures.
+"""Clients as the roles use them, and the exceptions by which they report failures.
 
 Classes over client libraries have the same methods, but these block: `roles.Awaited` adapts them.
 """
@@ -11,7 +11,7 @@ Records = dict[str, list[tuple[int, str]]]
 """Key (`topic-partition`) to (offset, value), in the order of the answer."""
 
 PATIENCE_S: Final = 25.0
-"""How long a client tries before it gives up on a request."""
+"""The time after which a client gives up on a request."""
 REQUEST_TIMEOUT_MS: Final = 3000
 TRANSACTION_TIMEOUT_MS: Final = 8000
 

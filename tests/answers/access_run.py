@@ -1,4 +1,4 @@
-"""The comparison of access: each API as each client, and what Apache Kafka and this broker say."""
+"""The comparison of access: the answers of Apache Kafka and this broker to each client."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ from tests.fuzz.findings import error_codes
 K = ApiKey
 _SETUP_S: Final = 10.0
 BETWEEN: Final = {K.METADATA: (10,)}
-"""Versions that ask for something that neither the oldest nor the newest has."""
+"""Versions with a field that neither the oldest nor the newest has."""
 
 
 class AccessComparison:
@@ -48,7 +48,7 @@ class AccessComparison:
         self._owned: dict[tuple[ApiKey, int], list[list[Names]]] = {}
         self._number = 0
         self.denied = 0
-        """Facts that Kafka's answers had."""
+        """The number of facts in Kafka's answers."""
         self.record = AccessRecord()
 
     def prepare(self) -> None:
@@ -107,7 +107,7 @@ class AccessComparison:
         outcomes: tuple[Outcome, Outcome],
         about: list[list[Names]],
     ) -> None:
-        """What is denied, and what is told of, is never an accepted difference."""
+        """Compare the facts about access. No difference between them is accepted."""
         theirs, ours = (
             facts(one.answer, {n.topic_id: n.topic for n in names})
             if one.kind == "answer"
@@ -121,7 +121,7 @@ class AccessComparison:
         self.record.note(*place, theirs)
 
     def topics_made(self) -> tuple[set[str], set[str]]:
-        """The topics that are there at last: what clients could make and delete."""
+        """Return the topics that exist at the end: the result of all creations and deletions."""
 
         def names(side: Side) -> set[str]:
             answer = side.call(K.METADATA, 9, MetadataRequest(topics=None))
@@ -173,7 +173,7 @@ def _align(key: ApiKey, outcomes: tuple[Outcome, Outcome], about: list[list[Name
 
 
 def leave_out_others(key: ApiKey, answer: Any, about: list[Names]) -> None:
-    """Take from a listing what other cases have made."""
+    """Remove the things that other cases have made from a listing."""
     if key is K.LIST_GROUPS:
         answer.groups = [one for one in answer.groups if one.group_id[4:] == "g"]
     known = {one.topic for one in about} | {"__consumer_offsets", "__transaction_state"}
@@ -211,7 +211,7 @@ def compare_access(
     wanted: Callable[[ApiKey, GrantSet], bool] = lambda key, client: True,
     on_case: Callable[[], object] | None = None,
 ) -> AccessComparison:
-    """Ask everything that is `wanted` of both, as every client."""
+    """Send both brokers all `wanted` requests, as every client."""
     access = AccessComparison(pair, comparison)
     access.prepare()
     for key, version in access.versions():

@@ -1,7 +1,7 @@
-"""How long a Fetch takes: which answers come at once, and which after `max.wait` (S-READ-6).
+"""The time of a Fetch: some answers come at once, some after `max.wait` (S-READ-6).
 
-Single requests are compared by what is in their answers; here the time is compared as well: at
-once, or not. Most cases find less than `min.bytes`, so that both brokers could wait.
+Single requests are compared by their answers; here the time is compared as well: at once, or
+not. Most cases find less than `min.bytes`, so that both brokers could wait.
 """
 
 import time
@@ -44,7 +44,7 @@ class Wait:
     leader_epoch: int = -1
     last_fetched_epoch: int = -1
     beside: str | None = None
-    """Another topic that is asked for first, which does not exist."""
+    """Another topic, which comes first in the request and does not exist."""
     topic: str | None = _TOPIC
     appended: int = 0
     """A batch of this size is appended while the fetch waits."""
@@ -72,7 +72,7 @@ CASES: Final = (
 
 
 def compare_waits(pair: Pair, comparison: Comparison) -> None:
-    """Ask both, one after the other; `comparison` takes what was seen."""
+    """Send both brokers each case, one after the other; `comparison` takes the results."""
     for side in pair.sides:
         _fill(side)
     for case in CASES:

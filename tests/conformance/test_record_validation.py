@@ -1,8 +1,8 @@
 """Apache Kafka and this broker refuse batches whose headers contradict their records.
 
-Where Kafka answers UNKNOWN_SERVER_ERROR (its codecs and varints throw what its validator does not
-expect) INVALID_RECORD is answered here; where it stores a batch that would lead its consumers
-astray (wrong offset deltas in a plain batch) it is refused here (decision 20).
+This broker answers INVALID_RECORD where Kafka answers UNKNOWN_SERVER_ERROR (its codecs and varints
+throw errors that its validator does not expect), and refuses a batch that Kafka stores although its
+consumers cannot read it (wrong offset deltas in a plain batch, decision 20).
 """
 
 import struct
@@ -33,7 +33,7 @@ NOW = int(time.time() * 1000)
 INVALID = ErrorCode.INVALID_RECORD
 UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
 NOT_YET = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-"""What a broker says of a topic that was created a moment ago."""
+"""A broker's errors for a topic that was created a moment ago."""
 
 
 def record(delta: int, at: int = 0, value: bytes = b"value") -> bytes:

@@ -1,8 +1,8 @@
 """Throttled as by Apache Kafka 4.4.0: the same requests of fresh clients, the same times.
 
 A fresh client's first request is measured over exactly all windows but one, so its throttle time is
-known to the millisecond, if both count the same bytes. What comes later hangs on how fast each
-broker answers, and is compared to some hundred milliseconds.
+known to the millisecond, if both count the same bytes. Later times depend on the speed of each
+broker, and are compared to some hundred milliseconds.
 """
 
 import time
@@ -45,7 +45,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def set_quotas(side: Side, client_id: str, **values: float) -> None:
-    """They are in force when this returns."""
+    """Set quotas; return when they are in force."""
     request = alteration(entity(client_id=client_id), **values)
     answer = side.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)
     assert answer.entries[0].error_code == 0, answer
@@ -72,7 +72,7 @@ Scenario = Callable[[WireClient], list[Any]]
 
 
 def both(pair: Pair, client_id: str, scenario: Scenario, **quotas: float) -> list[list[Any]]:
-    """What a client of this id sees of Kafka and of this broker."""
+    """Return the results of a client with this id at Kafka and at this broker."""
     seen = []
     for side in pair.sides:
         set_quotas(side, client_id, **quotas)

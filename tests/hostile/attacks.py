@@ -1,7 +1,7 @@
 """Requests that are small to send and large to serve. Each returns when the broker has answered.
 
-What the answer has to say is asserted where Kafka's is known; otherwise any answer, and the end of
-the connection, will do.
+They assert the answer where Kafka's is known; otherwise any answer will do, and the end of the
+connection as well.
 """
 
 import socket
@@ -22,7 +22,7 @@ PATIENCE_S = 120
 
 
 def ask(port: int, key: ApiKey, version: int, request: Any) -> Any:
-    """The answer, or None when the broker closed the connection instead."""
+    """Return the answer, or None if the broker closed the connection instead."""
     with WireClient(port, timeout_s=PATIENCE_S) as client:
         try:
             return client.call(key, version, request)
@@ -38,7 +38,7 @@ def create_topic(
     missing_only: bool = False,
     validate_only: bool = False,
 ) -> ErrorCode:
-    """What the broker said to it."""
+    """Create a topic; return the error code of the answer."""
     request = creation(name, partitions=partitions, validate_only=validate_only)
     code = ErrorCode(ask(port, ApiKey.CREATE_TOPICS, 4, request).topics[0].error_code)
     if missing_only:
@@ -47,13 +47,13 @@ def create_topic(
 
 
 def more_partitions(port: int, name: str, count: int) -> ErrorCode:
-    """CreatePartitions; what the broker said."""
+    """Send CreatePartitions; return the error code of the answer."""
     answer = ask(port, ApiKey.CREATE_PARTITIONS, 1, growth(name, count))
     return ErrorCode(answer.results[0].error_code)
 
 
 def produce(port: int, topic: str, batch: bytes, *, version: int = 9) -> ErrorCode | None:
-    """One batch for partition 0; None when the broker closed the connection."""
+    """Produce a batch to partition 0; return the error code, None if the connection was closed."""
     answer = ask(port, ApiKey.PRODUCE, version, one_batch(topic, batch))
     if answer is None:
         return None
@@ -61,7 +61,7 @@ def produce(port: int, topic: str, batch: bytes, *, version: int = 9) -> ErrorCo
 
 
 def fetch(port: int, topic: str, *, version: int, offset: int = 0, size: int = 1 << 30) -> bytes:
-    """The records of one fetch from partition 0."""
+    """Return the records of one fetch from partition 0."""
     answer = ask(port, ApiKey.FETCH, version, one_fetch(topic, offset, size=size))
     (part,) = answer.responses[0].partitions
     assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
@@ -69,7 +69,7 @@ def fetch(port: int, topic: str, *, version: int, offset: int = 0, size: int = 1
 
 
 def offset_at(port: int, topic: str, timestamp: int) -> int:
-    """ListOffsets by time, of partition 0."""
+    """Return the offset for a time in partition 0."""
     answer = ask(port, ApiKey.LIST_OFFSETS, 5, one_lookup(topic, timestamp))
     (part,) = answer.topics[0].partitions
     assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
@@ -78,7 +78,7 @@ def offset_at(port: int, topic: str, timestamp: int) -> int:
 
 @contextmanager
 def idle_connections(port: int, count: int) -> Iterator[list[socket.socket]]:
-    """So many that say nothing; those that the broker refuses count as well."""
+    """Hold so many silent connections; those that the broker refuses count as well."""
     held: list[socket.socket] = []
     try:
         while len(held) < count:
@@ -91,7 +91,7 @@ def idle_connections(port: int, count: int) -> Iterator[list[socket.socket]]:
 
 
 def admitted(held: Sequence[socket.socket], *, most: int) -> list[socket.socket]:
-    """Those that the broker keeps, when it has refused all others: `most` of them at most.
+    """Return the connections that the broker keeps, once it has refused all but `most` of them.
 
     A connection waits in the backlog until the broker looks at it. As long as one does, a place
     that becomes free may be taken by it.
@@ -117,7 +117,7 @@ def admitted(held: Sequence[socket.socket], *, most: int) -> list[socket.socket]
 
 @contextmanager
 def half_frames(port: int, count: int, announced: int, sent: int) -> Iterator[None]:
-    """So many connections, each of which announces a frame and sends a part of it."""
+    """Hold so many connections, each of which announces a frame and sends a part of it."""
     with idle_connections(port, count) as held:
         piece = bytes(1 << 16)
         for one in held:

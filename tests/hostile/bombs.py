@@ -18,7 +18,7 @@ CHUNK = 1 << 20
 
 
 class _Plain:
-    """As a compressor, of nothing."""
+    """A compressor that changes nothing."""
 
     def compress(self, data: bytes) -> bytes:
         return data
@@ -74,7 +74,7 @@ def many_headers(count: int) -> bytes:
 def honest_records(
     count: int, value: bytes = b"", codec: CompressionType = CompressionType.ZSTD
 ) -> bytes:
-    """What the header says is there."""
+    """Records of which the header says the truth."""
     pieces = (
         b"".join(encode_record(i, 0, None, value) for i in range(at, min(at + 10_000, count)))
         for at in range(0, count, 10_000)

@@ -51,7 +51,7 @@ def _files(broker: BrokerProcess, suffix: str) -> list[Path]:
 
 
 def _read_from(port: int, offset: int, isolation: int = 0) -> list[tuple[int, bytes]]:
-    """What a consumer sees of one fetch: aborted transactions are left out as a client does it."""
+    """Return the records of one fetch, without aborted transactions, as a consumer does."""
     request = one_fetch(TOPIC, offset, size=2_000, isolation_level=isolation)
     (part,) = ask(port, ApiKey.FETCH, 11, request).responses[0].partitions
     assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name

@@ -1,5 +1,5 @@
-"""What all clients share, taken by many connections of one attacker: memory for requests, the child
-process that opens batches, the metrics' listener. The honest client comes from the same address."""
+"""One attacker with many connections takes the things that all clients share: memory for requests,
+the child process that opens batches, the metrics' listener. The honest client has its address."""
 
 import time
 import urllib.request
@@ -22,7 +22,7 @@ PATIENCE_S = 300
 
 
 def produce_s(client: WireClient, batch: bytes) -> float:
-    """How long it takes."""
+    """Produce a batch; return the seconds that it takes."""
     request = one_batch(TOPIC, batch)
     began = time.monotonic()
     answer = client.call(ApiKey.PRODUCE, 9, request)
@@ -36,13 +36,13 @@ def scrape(port: int) -> str:
 
 
 def metrics_port(broker: BrokerProcess) -> int:
-    """As the log says it."""
+    """Return the port that the log names."""
     (line,) = (line for line in broker.output().splitlines() if "Metrics on" in line)
     return int(line.partition(", port ")[2].split()[0])
 
 
 def test_thirty_that_announce_ninety_megabytes_and_trickle(tmp_path: Path) -> None:
-    """It was a minute and more for each batch."""
+    """Each batch once took more than a minute."""
     limit = 48 << 20
     settings = {"incomplete.request.max.bytes": str(limit), "metrics.http.listener": "127.0.0.1:0"}
     batches = [honest_records(count, b"v" * 1000, CompressionType.NONE) for count in (20, 900)]
@@ -65,7 +65,7 @@ def test_thirty_that_announce_ninety_megabytes_and_trickle(tmp_path: Path) -> No
 
 
 def test_eighty_bombs_of_eight_kilobytes(tmp_path: Path) -> None:
-    """It was the time of all of them, a minute and a half."""
+    """A produce once waited for all of them, a minute and a half."""
     bomb, honest = one_large_value(250_000_000), honest_records(600_000, b"v" * 30)
     assert len(bomb) < 8192
     settings = {"message.max.bytes": "8388608"}
@@ -90,7 +90,7 @@ def test_eighty_bombs_of_eight_kilobytes(tmp_path: Path) -> None:
 
 
 def test_two_hundred_readers_of_metrics_that_stop(tmp_path: Path) -> None:
-    """All others were refused."""
+    """The listener once refused all others."""
     settings = {"metrics.http.listener": "127.0.0.1:0"}
     with BrokerProcess(tmp_path, settings) as broker:
         port = metrics_port(broker)

@@ -25,37 +25,37 @@ from tests.simulation.wire import Network
 from tests.support.virtual_time import Timeline, VirtualClock
 
 _IN_VAIN: Final = 10
-"""Fetches without records, after which there are none up to the end."""
+"""The number of fetches without records after which there are none up to the end."""
 PATIENCE_S: Final = 120.0
-"""Virtual seconds in which anything must have come to its end when all faults are over."""
+"""The virtual seconds in which each step must end when all faults are over."""
 _CREATE: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of a run."""
+    """The outcome of a run."""
 
     plan: Plan
     report: Report
     problems: tuple[str, ...]
-    """What was wrong, besides the anomalies of the report."""
+    """The problems, beside the anomalies of the report."""
     digest: str
-    """Of the trace: two runs with the same one were the same run."""
+    """The digest of the trace: two runs with the same digest were the same run."""
     trace: tuple[str, ...] = ()
     lives: int = 0
 
     @property
     def is_clean(self) -> bool:
-        """Nothing was found."""
+        """Whether nothing was found."""
         return self.report.is_clean and not self.problems
 
     def text(self) -> str:
-        """For a person."""
+        """Return the result for a person to read."""
         return "\n".join((self.plan.text(), self.report.text(), *self.problems))
 
 
 def simulate(plan: Plan, *, keep_trace: bool = False) -> Result:
-    """Play a plan. Whatever the broker does wrong is in the result."""
+    """Play a plan. The result has all that the broker did wrong."""
     timeline = Timeline()
     trace = Trace(lambda: timeline.now, keep=keep_trace)
     problems: list[str] = []
@@ -71,7 +71,7 @@ def simulate(plan: Plan, *, keep_trace: bool = False) -> Result:
     with _in_one_order(plan.seed), bugs_told(bugs):
         try:
             trio.run(main, clock=timeline)
-        except Exception as error:  # noqa: BLE001 - any failure is the seed's, and is told
+        except Exception as error:  # noqa: BLE001 - any failure belongs to the seed
             problems.append(_told(error))
     (run,) = runs
     stage = run.stage
@@ -188,7 +188,7 @@ class _Run:
         wire.close()
 
     async def _up(self) -> None:
-        """The broker serves; started anew when it is not there."""
+        """Wait until the broker serves; start it if it does not run."""
         lives = self.lives
         while True:
             lives.start()
@@ -300,14 +300,14 @@ class _Run:
         await self._look_at_groups()
 
     async def _end_open_transaction(self, client: Client) -> None:
-        """A new owner: what is open is aborted, what is decided is carried out."""
+        """Take over the id: an open transaction is aborted, a decided one is carried out."""
         name = client.member.name
         wire = self._network.wire(f"{name}.last", self._clock, Random(0))
         await RawProducer(wire, name, version=client.member.version).open()
         wire.close()
 
     async def _look_at_groups(self) -> None:
-        """What members have committed is where their groups are."""
+        """Compare the groups' offsets with those that members have committed."""
         wire = self._network.wire("groups", self._clock, Random(0))
         groups = {m.group: m.keys for m in self.plan.crowd if m.subscribe and m.role == "poller"}
         for group, keys in groups.items():
@@ -325,11 +325,11 @@ class _Run:
         await self._up()
 
     async def _restart_and_forget(self) -> None:
-        """What was never synced may be gone, from some offset on.
+        """Restart: unsynced records may be lost, from some offset on.
 
-        Uncommitted reads are compared: the coordinator may forget as well, and decide once more.
-        Where topics are compacted, records of aborted transactions may go meanwhile, or be there
-        again; whatever is there is what it was.
+        Uncommitted reads are compared, because the coordinator may forget as well, and decide once
+        more. In compacted topics, records of aborted transactions may go meanwhile, or come back;
+        each record that is there has its old value.
         """
         before = await self._read_all(committed=False)
         await self._restart()
@@ -341,7 +341,7 @@ class _Run:
                 self.problems.append(f"read {pairs} of {key}, before the power loss {before[key]}")
 
     async def _read_everything(self) -> dict[str, Any]:
-        """What a read_committed reader finds: everything, up to the last stable offsets."""
+        """Return all that a read_committed reader finds, the last stable offsets, the log ends."""
         wire = self._network.wire("final", self._clock, Random(0))
         ends = await self._ends(wire, isolation=0)
         stable = await self._ends(wire, isolation=1)

@@ -1,5 +1,5 @@
-"""Workers who take their time: what they were given runs later than asked, and is heard of later
-still. So whatever happens on the loop meanwhile (a roll, a truncation, a deletion) is tried."""
+"""Workers that take their time: work begins late, and its result comes later still. So the loop may
+do anything meanwhile (a roll, a truncation, a deletion)."""
 
 from collections.abc import Callable
 from random import Random
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 SLOW_SHARE: Final = 0.03
 SLOWEST_S: Final = 1.5
-"""A disk that is busy elsewhere."""
+"""The longest delay, as of a busy disk."""
 
 
 class SlowWorkers(InlineWorkers):

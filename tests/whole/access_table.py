@@ -1,7 +1,7 @@
-"""The table of access, asked of a whole broker in memory: what it tells which client.
+"""The table of access, for a whole broker in memory: the facts of its answers to each client.
 
 The requests are those of the comparison with Apache Kafka (`tests/answers/access_requests.py`), the
-clients its grant sets; so the facts can be held against those that Kafka gave.
+clients have its grant sets; so the facts can be compared with those of Kafka's answers.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class AccessTable:
         return names_of(Names(topic="", topic_id=ZERO, directory=LOG_DIR), ids)
 
     async def _made(self, name: str) -> bytes:
-        """A topic with some records; return its id."""
+        """Make a topic with some records; return its id."""
         await self._admin.call(K.CREATE_TOPICS, 7, creation(name, partitions=2))
         topic = self._broker.server.components.image.topic(name)
         assert topic is not None
@@ -86,7 +86,7 @@ class AccessTable:
         return owned(about, owners)
 
     async def told(self, key: ApiKey, version: int, form: Form, client: int) -> list[list[str]]:
-        """The facts of each answer to a client."""
+        """Return the facts of each answer to a client."""
         self._number += 1
         about = await self._prepared(key, version)
         line = self._broker.client(host=host_of(client))

@@ -1,4 +1,4 @@
-"""Requests of each kind that takes some time: by name, what makes one."""
+"""Requests of each kind that takes some time: functions that make them, by name."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -20,7 +20,7 @@ _PRODUCE, _FETCH = 9, 11
 
 
 async def produced(client: MemoryClient, key: str, *values: str) -> int:
-    """One batch; the offset of its first record. Raises AssertionError when it is refused."""
+    """Produce a batch; return its first offset. Raises AssertionError if it is refused."""
     return await produced_pairs(client, key, *((None, value) for value in values))
 
 
@@ -31,7 +31,7 @@ async def produced_pairs(
     at_ms: int | None = None,
     codec: CompressionType = CompressionType.NONE,
 ) -> int:
-    """The same with keys, now or dated `at_ms`; a value of None is a tombstone."""
+    """As `produced`, with keys, dated now or `at_ms`; a value of None is a tombstone."""
     topic, partition = split(key)
     now = client.wall_ms() if at_ms is None else at_ms
     records = [(now, _raw(name), _raw(value), ()) for name, value in pairs]
@@ -48,7 +48,7 @@ def _raw(text: str | None) -> bytes | None:
 
 
 async def fetched(client: MemoryClient, key: str, start: int = 0, wait_ms: int = 0) -> list[str]:
-    """All values from `start` to the end, read_uncommitted."""
+    """Return all values from `start` to the end, read_uncommitted."""
     found = await fetched_records(client, key, start, wait_ms)
     return [bytes(record.value or b"").decode() for record in found]
 
@@ -56,7 +56,7 @@ async def fetched(client: MemoryClient, key: str, start: int = 0, wait_ms: int =
 async def fetched_records(
     client: MemoryClient, key: str, start: int = 0, wait_ms: int = 0
 ) -> list[Record]:
-    """All data records from `start` to the end, read_uncommitted."""
+    """Return all data records from `start` to the end, read_uncommitted."""
     topic, partition = split(key)
     found: list[Record] = []
     while True:

@@ -1,4 +1,4 @@
-"""A change of topics that has begun is finished, although its client has gone."""
+"""The broker finishes a change of topics whose client has gone meanwhile."""
 
 from contextlib import suppress
 from typing import Any

@@ -1,4 +1,4 @@
-"""A client that sends no more is served to the end: what it has sent, it has sent (S-NET-1).
+"""The broker serves all requests of a client that has sent the end of its stream (S-NET-1).
 
 Kafka reads a connection to its end. A client may write with acks=0 and close at once, or close its
 sending half and wait for the replies; only a reset says that nobody listens.
@@ -36,7 +36,7 @@ async def log_end(broker: WholeBroker) -> int:
 
 
 @pytest.mark.parametrize("acks", [0, 1])
-def test_what_was_sent_before_the_close_is_appended_while_the_broker_is_muted(acks: int) -> None:
+def test_batches_sent_before_a_close_are_appended_by_a_muted_broker(acks: int) -> None:
     """80 clients send at once more than `queued.max.request.bytes`, and close."""
 
     async def scenario(broker: WholeBroker) -> None:
@@ -61,7 +61,7 @@ def test_what_was_sent_before_the_close_is_appended_while_the_broker_is_muted(ac
     run_whole_broker(scenario, SlowWorkers(3), **limits)
 
 
-def test_a_heavy_batch_without_acknowledgement_and_what_is_behind_it_are_appended() -> None:
+def test_a_heavy_batch_without_acknowledgement_and_the_batches_behind_it_are_appended() -> None:
     async def scenario(broker: WholeBroker) -> None:
         await broker.create_topic("t")
         client = broker.client()

@@ -1,4 +1,4 @@
-"""Brokers of a cluster, whole, in virtual time: who leads, who follows, and who controls."""
+"""Whole brokers of a cluster in virtual time: leaders, followers and the controller."""
 
 from broker.cluster.image import MetadataImage
 from protocol.api_keys import ApiKey
@@ -25,7 +25,7 @@ def isr(image: MetadataImage, topic: str, index: int = 0) -> set[int]:
 
 
 @whole_cluster(3)
-async def test_a_topic_is_on_all_its_replicas_and_every_broker_tells_the_same(
+async def test_a_topic_is_on_all_its_replicas_and_every_broker_describes_it_alike(
     cluster: WholeCluster,
 ) -> None:
     assert await cluster.create_topic("t", [[1, 2, 3], [2, 3, 1]]) is ErrorCode.NONE
@@ -48,7 +48,7 @@ async def test_a_topic_is_on_all_its_replicas_and_every_broker_tells_the_same(
 
 
 @whole_cluster(3, min__insync__replicas="2")
-async def test_after_the_death_of_a_leader_another_one_has_all_that_was_acknowledged(
+async def test_after_the_death_of_a_leader_another_one_has_all_acknowledged_records(
     cluster: WholeCluster,
 ) -> None:
     await cluster.create_topic("t", [[2, 1, 3]])
@@ -65,7 +65,7 @@ async def test_after_the_death_of_a_leader_another_one_has_all_that_was_acknowle
 
 
 @whole_cluster(3)
-async def test_after_the_death_of_the_controller_another_one_goes_on(
+async def test_after_the_death_of_the_controller_another_one_takes_over(
     cluster: WholeCluster,
 ) -> None:
     await cluster.create_topic("t", [[1, 2, 3]])
@@ -84,7 +84,7 @@ async def test_after_the_death_of_the_controller_another_one_goes_on(
 
 
 @whole_cluster(3)
-async def test_who_stops_hands_over_before(cluster: WholeCluster) -> None:
+async def test_a_broker_that_stops_hands_its_partitions_over_first(cluster: WholeCluster) -> None:
     await cluster.create_topic("t", [[3, 1, 2]])
     before = cluster.clock.monotonic()
     await cluster.stop(3)
@@ -190,7 +190,7 @@ async def test_configs_that_were_set_through_one_broker_hold_on_all(cluster: Who
 
 @whole_cluster(2)
 async def test_configs_for_all_brokers_are_changed_through_each(cluster: WholeCluster) -> None:
-    """In one moment: neither change is lost, though neither broker has heard of the other's."""
+    """At the same moment: no change is lost, though neither broker knows the other's yet."""
     for broker, name in ((1, "num.io.threads"), (2, "background.threads")):
         configs = cluster[broker].server.components.configs
         await cluster[broker].server._driver.run(
@@ -203,7 +203,7 @@ async def test_configs_for_all_brokers_are_changed_through_each(cluster: WholeCl
 
 
 @whole_cluster(3, log__dirs="/d,/e", min__insync__replicas="2")
-async def test_what_lies_on_a_failed_disk_is_led_by_others_and_the_rest_goes_on(
+async def test_others_lead_the_partitions_of_a_failed_disk_and_the_rest_stay(
     cluster: WholeCluster,
 ) -> None:
     await cluster.create_topic("t", [[1, 2, 3], [1, 2, 3]])

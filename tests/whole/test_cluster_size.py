@@ -1,4 +1,4 @@
-"""A controller of Kafka tells of all partitions at once: 200,000 are taken, by turns."""
+"""Kafka's controller sends all partitions in one request: the broker takes 200,000 in turns."""
 
 from typing import Any
 
@@ -106,7 +106,7 @@ def test_200_000_partitions_in_one_request(topics: int, partitions: int) -> None
 
 @pytest.mark.slow
 @whole_cluster(1, **SECURE)
-async def test_who_may_not_act_for_the_cluster_has_no_more_than_others(
+async def test_a_client_that_may_not_act_for_the_cluster_has_the_usual_limits(
     cluster: WholeCluster,
 ) -> None:
     assert await longest_step(cluster[1], ApiKey.UPDATE_METADATA, 8, told(10, 10_000)) is None

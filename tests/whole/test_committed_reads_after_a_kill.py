@@ -1,4 +1,4 @@
-"""A broker that was killed answers its read_committed readers at once, and with the truth."""
+"""A broker that was killed answers read_committed readers at once, and correctly."""
 
 import logging
 
@@ -13,11 +13,11 @@ from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
 
 INDEX = f"{LOG_DIR}/t-0/{0:020d}.txnindex"
 READ = "Reading a log to know its aborted transactions"
-"""What the broker logs when a reader has to wait for that."""
+"""The log line of a broker whose reader has to wait for that."""
 
 
 async def committed(client: MemoryClient, wait_ms: int) -> list[str]:
-    """What a reader of t-0 finds who waits so long for each answer, up to an empty one."""
+    """Read t-0 up to an empty answer, and wait so long for each; return the committed values."""
     found: list[str] = []
     start = 0
     while True:
@@ -53,7 +53,7 @@ async def prepared(broker: WholeBroker) -> list[str]:
 
 
 @whole_broker(log__index__interval__bytes="50", log__index__size__max__bytes="4096")
-async def test_they_are_answered_at_once(
+async def test_committed_reads_after_a_kill_are_answered_at_once(
     broker: WholeBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -68,7 +68,7 @@ async def test_they_are_answered_at_once(
 
 @pytest.mark.parametrize("size", [0, 34, 90])
 @whole_broker(log__index__interval__bytes="50", log__index__size__max__bytes="4096")
-async def test_an_index_that_was_cut_meanwhile_shows_nothing_that_was_aborted(
+async def test_an_index_that_was_cut_meanwhile_shows_no_aborted_record(
     broker: WholeBroker, caplog: pytest.LogCaptureFixture, size: int
 ) -> None:
     caplog.set_level(logging.INFO)

@@ -1,4 +1,4 @@
-"""Compaction end to end, in virtual time: what clients see of it, and what stands against it."""
+"""Compaction end to end, in virtual time: its effect on clients, and its failures."""
 
 import errno
 from types import ModuleType
@@ -31,13 +31,13 @@ def latest(records: list[tuple[int, str, str | None]]) -> dict[str, str | None]:
 
 
 async def dirty(broker: WholeBroker, topic: str = "t", **configs: str) -> None:
-    """A compacted topic with ninety records of three keys."""
+    """Make a compacted topic with ninety records of three keys."""
     await broker.create_topic(topic, **{**COMPACTED, **configs})
     await overwritten(broker.client(), f"{topic}-0", 30)
 
 
 async def size(broker: WholeBroker, topic: str = "t") -> int:
-    """How many records are left of it."""
+    """Return the number of records that are left of a topic."""
     return len(await left(broker.client(), f"{topic}-0"))
 
 
@@ -55,7 +55,7 @@ def files(broker: WholeBroker, suffix: str) -> list[str]:
 
 
 @whole_broker()
-async def test_of_each_key_the_latest_value_stays_at_its_offset(broker: WholeBroker) -> None:
+async def test_the_latest_value_of_each_key_stays_at_its_offset(broker: WholeBroker) -> None:
     await dirty(broker)
     client = broker.client()
     before = await left(client, "t-0")
@@ -66,7 +66,7 @@ async def test_of_each_key_the_latest_value_stays_at_its_offset(broker: WholeBro
     assert len(before) == 90
     assert set(after) < set(before)
     assert latest(after) == latest(before)
-    # The active segment is as it was, and below it nothing is left that is said again below it.
+    # The active segment is unchanged, and below it each key is left once.
     assert [one for one in after if one[0] >= active] == [one for one in before if one[0] >= active]
     below = [key for offset, key, _ in after if offset < active]
     assert sorted(below) == sorted(set(below)) == ["k0", "k1", "k2"]
@@ -82,7 +82,7 @@ async def test_of_each_key_the_latest_value_stays_at_its_offset(broker: WholeBro
 
 @pytest.mark.parametrize("end", ["restart", "kill", "lose_power"])
 @whole_broker()
-async def test_what_was_cleaned_is_clean_after_a_start(broker: WholeBroker, end: str) -> None:
+async def test_a_cleaned_log_is_clean_after_a_start(broker: WholeBroker, end: str) -> None:
     await dirty(broker, flush__messages="1")
     await broker.clock.sleep(40)
     cleaned = await left(broker.client(), "t-0")
@@ -125,7 +125,9 @@ async def test_s_cmp_13_a_topic_may_be_compacted_and_deleted_from(broker: WholeB
 
 
 @whole_broker()
-async def test_s_cmp_13_only_compacted_nothing_goes_for_its_age(broker: WholeBroker) -> None:
+async def test_s_cmp_13_a_topic_that_is_only_compacted_keeps_old_records(
+    broker: WholeBroker,
+) -> None:
     await broker.create_topic("t", retention__ms="60000", **COMPACTED)
     await put(broker.client(), "t-0", once="x")
     await overwritten(broker.client(), "t-0", 30)
@@ -185,7 +187,7 @@ async def test_s_cmp_1_and_s_cmp_2_a_log_is_cleaned_when_its_lag_is_over(
 
 
 @whole_broker()
-async def test_s_cmp_12_the_throttle_is_told_of_all_that_is_read_and_written(
+async def test_s_cmp_12_the_throttle_counts_all_bytes_that_are_read_and_written(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[float] = []
@@ -245,7 +247,7 @@ async def test_s_cmp_12_a_throttled_cleaning_sleeps_for_a_second_or_two_at_a_tim
 
 
 @whole_broker()
-async def test_s_cmp_11_an_unexpected_error_gives_the_partition_up_and_the_thread_goes_on(
+async def test_s_cmp_11_an_unexpected_error_ends_the_cleaning_of_its_partition_only(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(state: object, budget: int) -> object:
@@ -305,7 +307,7 @@ async def test_a_cleaning_without_its_child_its_room_or_its_modules_is_tried_aga
     ],
 )
 @whole_broker()
-async def test_s_cmp_11_a_log_that_cannot_be_cleaned_is_given_up_and_told(
+async def test_s_cmp_11_a_log_that_cannot_be_cleaned_is_given_up_and_counted(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def refusing(state: object, budget: int) -> object:
@@ -324,7 +326,7 @@ async def test_s_cmp_11_a_log_that_cannot_be_cleaned_is_given_up_and_told(
 
 
 @whole_broker(log__dirs="/d,/e")
-async def test_a_disk_that_fails_under_a_cleaning_goes_offline_and_the_other_serves_on(
+async def test_a_disk_that_fails_under_a_cleaning_goes_offline_and_the_other_serves(
     broker: WholeBroker,
 ) -> None:
     for topic in ("t", "u"):
@@ -336,7 +338,7 @@ async def test_a_disk_that_fails_under_a_cleaning_goes_offline_and_the_other_ser
 
 
 @whole_broker()
-async def test_a_topic_that_is_deleted_while_it_is_cleaned_disturbs_nobody(
+async def test_a_topic_may_be_deleted_while_it_is_cleaned(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await dirty(broker)
@@ -445,7 +447,9 @@ async def test_aborted_records_go_and_committed_readers_see_the_same(broker: Who
 
 
 @whole_broker()
-async def test_an_open_transaction_holds_the_cleaner_back_and_is_told(broker: WholeBroker) -> None:
+async def test_an_open_transaction_holds_the_cleaner_back_and_is_the_reason(
+    broker: WholeBroker,
+) -> None:
     await broker.create_topic("t", **COMPACTED)
     client = broker.client()
     await overwritten(client, "t-0", 4)

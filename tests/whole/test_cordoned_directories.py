@@ -27,7 +27,7 @@ def directories(broker: WholeBroker, name: str) -> set[str | None]:
 
 
 @whole_broker(log__dirs="/a,/b", cordoned__log__dirs="/a")
-async def test_new_partitions_go_elsewhere(broker: WholeBroker) -> None:
+async def test_a_cordoned_directory_gets_no_new_partitions(broker: WholeBroker) -> None:
     await broker.create_topic("first", 4)
     assert directories(broker, "first") == {"/b"}
     assert await cordon(broker, "/b") == (0, "")
@@ -47,7 +47,9 @@ async def test_new_partitions_go_elsewhere(broker: WholeBroker) -> None:
 
 
 @whole_broker(log__dirs="/a,/b", cordoned__log__dirs="*")
-async def test_nothing_is_placed_where_all_are_cordoned(broker: WholeBroker) -> None:
+async def test_no_partition_is_placed_while_all_directories_are_cordoned(
+    broker: WholeBroker,
+) -> None:
     assert await created(broker, "t") == ErrorCode.INVALID_REPLICATION_FACTOR
     assert await cordon(broker, "/a") == (0, "")
     assert await created(broker, "t") == ErrorCode.NONE
@@ -55,7 +57,7 @@ async def test_nothing_is_placed_where_all_are_cordoned(broker: WholeBroker) -> 
 
 
 @whole_broker(log__dirs="/a,/b")
-async def test_bad_values_are_refused_while_it_runs(broker: WholeBroker) -> None:
+async def test_bad_values_are_refused_while_the_broker_runs(broker: WholeBroker) -> None:
     code, message = await cordon(broker, "/c")
     assert code == ErrorCode.INVALID_REQUEST
     assert "Missing entries : /c" in message

@@ -1,4 +1,4 @@
-"""A broker whose files were damaged: what it shows, what it refuses, and that it lives."""
+"""A broker with damaged files lives, and shows or refuses the right things."""
 
 import pytest
 import trio
@@ -20,7 +20,7 @@ from tests.whole.plain import fetched, produced
 
 
 async def commit(client: MemoryClient, group: str, offset: int) -> None:
-    """Offset of t-0, without a member."""
+    """Commit an offset of t-0, without a member."""
     find = FindCoordinatorRequest(key=group, key_type=0)
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     while code:
@@ -35,7 +35,7 @@ async def commit(client: MemoryClient, group: str, offset: int) -> None:
 
 
 async def committed(client: MemoryClient, group: str) -> int:
-    """The committed offset of t-0; -1 if there is none. Waits while the group is loaded."""
+    """Return the committed offset of t-0, -1 if there is none, once the group is loaded."""
     while True:
         request = OffsetFetchRequest(
             group_id=group, topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])]
@@ -47,7 +47,7 @@ async def committed(client: MemoryClient, group: str) -> int:
 
 
 def copied(broker: WholeBroker, source: str, target: str) -> dict[str, bytes]:
-    """A partition directory that the metadata does not know."""
+    """Copy a partition directory under a name that the metadata does not know."""
     broker.disk.make_dirs(f"{LOG_DIR}/{target}")
     files = {}
     for name in broker.disk.list_dir(f"{LOG_DIR}/{source}"):

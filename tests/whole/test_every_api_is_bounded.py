@@ -1,8 +1,8 @@
-"""No request stops the event loop, whatever it asks for: every API, every array of its requests.
+"""No request stops the event loop for long: every API, every array of its requests.
 
 The requests are made from the declarations (`tests.support.largest_requests`), so an API that is
-added is tried as well. Measured is processor time of single steps of the broker's tasks: how long
-others would have waited. (Time itself is virtual here, so a turn ends with its items only.)
+added is tried as well. The measure is the processor time of single steps of the broker's tasks, for
+which others would wait. (Time itself is virtual here, so a turn ends with its items only.)
 """
 
 import gc
@@ -67,7 +67,7 @@ class LongestStep(trio.abc.Instrument):
 
 
 async def longest_step(broker: WholeBroker, key: int, version: int, request: Any) -> Any:
-    """Send it; the answer, None when there was none. Asserts that no step was long."""
+    """Send a request; return the answer, None if there was none. Asserts that no step was long."""
     # A collection goes through what thousands of other tests have left, too: no broker has that.
     gc.collect()
     gc.freeze()
@@ -79,7 +79,7 @@ async def longest_step(broker: WholeBroker, key: int, version: int, request: Any
     try:
         answer = await client.call(key, version, request, patience_s=600)
     except OSError:
-        answer = None  # it cost the connection
+        answer = None  # the broker closed the connection
     finally:
         client.close()
         trio.lowlevel.remove_instrument(watch)
@@ -182,7 +182,7 @@ async def test_topics_beyond_the_limit_are_not_made(broker: WholeBroker) -> None
 
 @whole_broker()
 async def test_a_commit_of_many_partitions_and_all_of_them_fetched(broker: WholeBroker) -> None:
-    """More than are parsed, written or answered in one go; each is there afterwards."""
+    """More than are parsed, written or answered in one step; each is there afterwards."""
     partitions, times = 300, 5
     await broker.create_topic("t", partitions)
     await make_coordinators(broker)

@@ -15,7 +15,7 @@ from tests.whole.plain import fetched, produced_pairs
 
 
 def longest(table: ConfigTable) -> dict[str, str]:
-    """Each time of 64 bits that is read, at its most."""
+    """Return each time of 64 bits that is in use, with the greatest value."""
     return {
         key.name: str(LONG_MAX)
         for key in table
@@ -25,7 +25,7 @@ def longest(table: ConfigTable) -> dict[str, str]:
 
 BROKER, TOPIC = longest(BROKER_KEYS), longest(TOPIC_KEYS)
 AT_WORK = {"log.retention.check.interval.ms", "log.cleaner.backoff.ms"}
-"""How often retention and the cleaner look."""
+"""The intervals of retention and of the cleaner."""
 
 
 def test_the_table_has_such_times() -> None:

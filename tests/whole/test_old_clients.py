@@ -1,4 +1,4 @@
-"""Clients of Fetch v0-3 and searches in time, through a whole broker."""
+"""Clients of Fetch v0-3 and lookups by time, through a whole broker."""
 
 import pytest
 

@@ -32,7 +32,7 @@ from tests.whole.plain import set_quota
 RATE = 10_000
 """Bytes per second."""
 BURST_S = 10
-"""What a client may take at once after a pause, in seconds of its quota."""
+"""The burst that a client may take after a pause, in seconds of its quota."""
 BATCH = 200
 
 
@@ -46,7 +46,7 @@ def production(size: int = BATCH, acks: int = -1) -> ProduceRequest:
 
 
 async def produce(client: MemoryClient, size: int = BATCH) -> int:
-    """One batch; the throttle time that the answer tells."""
+    """Produce a batch; return the throttle time of the answer."""
     answer = await client.call(ApiKey.PRODUCE, 9, production(size))
     assert answer.responses[0].partition_responses[0].error_code == 0
     return int(answer.throttle_time_ms)
@@ -57,7 +57,7 @@ async def fetch(client: MemoryClient, offset: int = 0, **fields: Any) -> Any:
 
 
 def records(answer: Any) -> int:
-    """Bytes."""
+    """Return the bytes of records in an answer."""
     return sum(
         len(bytes(part.records or b"")) for topic in answer.responses for part in topic.partitions
     )
@@ -69,7 +69,7 @@ Take = Callable[[MemoryClient], Awaitable[int]]
 async def taken(
     broker: WholeBroker, take: Take, *, pause_s: float = 0.0, over_s: float = 30, count: int = 10
 ) -> list[float]:
-    """What each of `count` clients takes per second, over a time after the burst is spent.
+    """Return the rate of each of `count` clients, over a time after the burst is spent.
 
     They pause between two requests.
     """
@@ -138,7 +138,7 @@ async def test_s_qta_3_clients_that_take_what_they_can_are_held_at_their_rate_by
 async def test_s_qta_3_with_kafkas_windows_they_swing_and_are_held_over_minutes(
     broker: WholeBroker,
 ) -> None:
-    """Ten seconds' worth is taken at once, again when the windows have forgotten it."""
+    """Clients take ten seconds' worth at once, and again when the windows have forgotten it."""
     await make_topic(broker)
     await set_quota(broker, client_id=None, producer_byte_rate=RATE)
     rates = await taken(broker, partial(take_produced, size=1_500), over_s=220, count=2)
@@ -163,7 +163,7 @@ async def test_s_qta_3_a_producer_that_wants_no_answer_is_held_back_too(
     began = clock.monotonic()
     for _ in range(3):  # all are on their way before the first is handled
         await client.send_only(ApiKey.PRODUCE, 9, production(11 * RATE, acks=0))
-    client.close()  # what was sent before counts
+    client.close()  # batches that were sent before count
     watcher = broker.client("watcher")
     seen = []
     while clock.monotonic() < began + 60:
@@ -196,7 +196,7 @@ async def test_s_qta_3_a_throttled_fetch_has_no_data_and_leaves_its_session_alon
     assert 5_000 < empty.throttle_time_ms < 12_000
     again = await fetch(client, session_id=full.session_id, session_epoch=2)
     assert clock.monotonic() == pytest.approx(began + empty.throttle_time_ms / 1000, abs=0.002)
-    # What was refused was not counted.
+    # Refused bytes were not counted.
     assert records(again) == 0 or again.throttle_time_ms == 0
     assert again.throttle_time_ms < empty.throttle_time_ms
 
@@ -205,14 +205,14 @@ async def test_s_qta_3_a_throttled_fetch_has_no_data_and_leaves_its_session_alon
 async def test_s_qta_3_a_consumer_gets_no_more_than_its_quota_lets_through(
     broker: WholeBroker,
 ) -> None:
-    """Else it would be throttled each time, and get nothing for ever."""
+    """Otherwise it would be throttled each time, and never get a record."""
     await make_topic(broker)
     for _ in range(8):
         await produce(broker.client(), 20_000)
     await set_quota(broker, client_id="c", consumer_byte_rate=5_000)
     client = broker.client("c")
     answer = await fetch(client)
-    # What stands around the records counts, too: Kafka's client is told to wait some milliseconds.
+    # The bytes around the records count, too: Kafka throttles its client for some milliseconds.
     assert answer.throttle_time_ms < 20
     answer = await fetch(client)
     assert records(answer) == 5_000 * BURST_S
@@ -233,7 +233,7 @@ async def test_s_qta_6_a_change_holds_at_once_for_open_connections(broker: Whole
 
 
 @whole_broker()
-async def test_s_qta_8_quotas_are_kept(broker: WholeBroker) -> None:
+async def test_s_qta_8_quotas_survive_a_restart(broker: WholeBroker) -> None:
     await set_quota(
         broker, user="ann", client_id=None, producer_byte_rate=5, request_percentage=1.5
     )
@@ -305,7 +305,7 @@ async def test_s_qta_4_topics_are_not_made_by_metadata_when_the_bucket_is_overdr
     assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-# ---- what a throttled connection is
+# ---- throttled connections
 
 
 @whole_broker()
@@ -346,7 +346,7 @@ async def test_a_throttle_longer_than_the_idle_time_ends_the_connection_as_in_ka
 
 
 @whole_broker()
-async def test_a_stop_waits_for_nobody_who_is_throttled(broker: WholeBroker) -> None:
+async def test_a_stop_does_not_wait_for_throttled_clients(broker: WholeBroker) -> None:
     await make_topic(broker)
     await set_quota(broker, client_id="c", producer_byte_rate=RATE)
     client = broker.client("c")
@@ -358,11 +358,11 @@ async def test_a_stop_waits_for_nobody_who_is_throttled(broker: WholeBroker) -> 
     assert broker.clock.monotonic() < began + 5
 
 
-# ---- how fast connections are made
+# ---- the rate of new connections
 
 
 async def connected_after(broker: WholeBroker, count: int, host: str = "127.0.0.1") -> list[float]:
-    """Make connections at once; the seconds until each is answered, infinite if it is closed."""
+    """Make connections at once; return the seconds until each is answered, inf if it is closed."""
     began, answered = broker.clock.monotonic(), [math.inf] * count
     transport = MemoryTransport(broker.network)
     asked = request_frame(ApiKey.API_VERSIONS, 0)

@@ -1,4 +1,4 @@
-"""A whole broker with a listener that authenticates: what clients on raw frames see of it."""
+"""A whole broker with a listener that authenticates, and clients on raw frames."""
 
 import base64
 import contextlib
@@ -34,13 +34,13 @@ INVALID = "Authentication failed: Invalid username or password"
 
 
 def principals(broker: WholeBroker) -> set[str]:
-    """Of the connections that are open."""
+    """Return the principals of the open connections."""
     connections = broker.server.components.socket_server._connections
     return {connection.info.principal for connection in connections}
 
 
 def proof(client: SaslClient, message: bytes) -> bytes:
-    """A SaslAuthenticate as it is sent."""
+    """Return a SaslAuthenticate as it is sent."""
     request = SaslAuthenticateRequest(auth_bytes=message)
     return client.frame(ApiKey.SASL_AUTHENTICATE, 1, request)
 
@@ -57,7 +57,7 @@ async def closed_after(broker: WholeBroker, client: SaslClient, data: bytes) -> 
 
 
 @whole_broker(**SETTINGS)
-async def test_a_client_is_served_when_it_has_proved_who_it_is(broker: WholeBroker) -> None:
+async def test_a_client_is_served_when_it_has_authenticated(broker: WholeBroker) -> None:
     client = SaslClient(broker)
     versions = await client.call(ApiKey.API_VERSIONS, 3, NAMED)
     assert {17, 36} <= {api.api_key for api in versions.api_keys}
@@ -143,7 +143,7 @@ async def test_a_client_may_send_everything_at_once_or_byte_by_byte(broker: Whol
 
 @whole_broker(**{**SETTINGS, "socket.request.max.bytes": "1000000"})
 async def test_a_large_request_may_follow_the_proof_at_once(broker: WholeBroker) -> None:
-    """The limit of before holds for the requests of before only."""
+    """The smaller limit holds only for requests before the authentication."""
     client = SaslClient(broker)
     await client.shake()
     sent = proof(client, RIGHT)
@@ -154,7 +154,7 @@ async def test_a_large_request_may_follow_the_proof_at_once(broker: WholeBroker)
     assert await client.receive()
 
 
-# ---- what is refused
+# ---- refusals
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ async def test_a_second_handshake_during_the_exchange_is_illegal(broker: WholeBr
 
 
 @whole_broker(**SETTINGS)
-async def test_an_unknown_mechanism_is_told_which_there_are(broker: WholeBroker) -> None:
+async def test_the_answer_to_an_unknown_mechanism_lists_the_known_ones(broker: WholeBroker) -> None:
     for name in ("GSSAPI", "plain", "", "SCRAM-SHA-1"):
         client = SaslClient(broker)
         answer = await client.shake(name)
@@ -223,7 +223,9 @@ async def test_a_wrong_password_is_answered_late_and_ends_the_connection(
 
 
 @whole_broker(**{**SETTINGS, "connection.failed.authentication.delay.ms": "0"})
-async def test_or_at_once_if_there_is_no_delay(broker: WholeBroker) -> None:
+async def test_a_wrong_password_is_answered_at_once_if_there_is_no_delay(
+    broker: WholeBroker,
+) -> None:
     client = SaslClient(broker)
     await client.shake()
     began = broker.clock.monotonic()
@@ -275,7 +277,7 @@ async def test_a_message_has_the_size_that_is_set(
 
 
 @whole_broker(**SETTINGS)
-async def test_an_unknown_version_of_api_versions_is_told_the_known_ones(
+async def test_the_answer_to_an_unknown_version_of_api_versions_lists_the_known_ones(
     broker: WholeBroker,
 ) -> None:
     client = SaslClient(broker)
@@ -286,7 +288,7 @@ async def test_an_unknown_version_of_api_versions_is_told_the_known_ones(
 
 
 @whole_broker(**SETTINGS)
-async def test_where_nobody_authenticates_both_requests_are_illegal(broker: WholeBroker) -> None:
+async def test_both_requests_are_illegal_on_a_listener_without_sasl(broker: WholeBroker) -> None:
     client = SaslClient(broker, port=9092)
     for version in (0, 1):
         shaken = await client.shake(version=version)
@@ -444,7 +446,7 @@ CROWD = {
 
 
 @whole_broker(**CROWD)
-async def test_whoever_holds_connections_loses_them_to_who_wants_in(broker: WholeBroker) -> None:
+async def test_clients_that_hold_connections_lose_them_to_newcomers(broker: WholeBroker) -> None:
     crowd = [SaslClient(broker, host=f"10.0.1.{n % 4}") for n in range(200)]
     await broker.clock.sleep(0.1)
     server = broker.server.components.socket_server
@@ -487,7 +489,7 @@ async def test_a_good_client_is_served_throughout_a_flood(broker: WholeBroker) -
 
 @whole_broker(**SETTINGS)
 @pytest.mark.parametrize("resets", [True, False])
-async def test_who_leaves_before_its_refusal_leaves_nothing_behind(
+async def test_a_client_that_leaves_before_its_refusal_leaves_nothing_behind(
     broker: WholeBroker, resets: bool
 ) -> None:
     timers = broker.server.components.deadlines.statistics().active
@@ -522,7 +524,7 @@ async def test_a_broker_stops_while_refusals_wait(broker: WholeBroker) -> None:
 
 
 @whole_broker(**SETTINGS)
-async def test_s_qta_2_quotas_are_of_the_user_who_has_logged_in(broker: WholeBroker) -> None:
+async def test_s_qta_2_quotas_charge_the_user_that_has_logged_in(broker: WholeBroker) -> None:
     await set_quota(broker, user=None, request_percentage=50)
     charging = broker.server.components.quotas.charging
     assert charging is not None

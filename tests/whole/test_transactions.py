@@ -13,7 +13,7 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
 async def owner(broker: WholeBroker, version: int, timeout_ms: int = 8000) -> RawProducer:
-    """A new one of the transactional id."""
+    """Make a new owner of the transactional id."""
     line = broker.client("producer")
     return await RawProducer(line, "id", version=version, transaction_timeout_ms=timeout_ms).open()
 
@@ -24,7 +24,7 @@ async def committed(broker: WholeBroker) -> list[str]:
 
 
 async def sent(producer: RawProducer, *values: str) -> None:
-    """Begun and sent, not ended."""
+    """Begin a transaction and send values; do not end it."""
     await producer.begin()
     for number, value in enumerate(values):
         await producer.send(KEYS[number % 2], value)
@@ -33,7 +33,7 @@ async def sent(producer: RawProducer, *values: str) -> None:
 
 @VERSIONS
 @whole_broker()
-async def test_readers_see_what_was_committed_and_nothing_else(
+async def test_readers_see_committed_records_and_no_others(
     broker: WholeBroker, version: int
 ) -> None:
     await broker.create_topic("t", 2)
@@ -70,7 +70,7 @@ async def test_a_transaction_that_outlives_its_timeout_is_aborted(
 
 @VERSIONS
 @whole_broker()
-async def test_a_new_owner_fences_the_old_one_and_aborts_what_it_left(
+async def test_a_new_owner_fences_the_old_one_and_aborts_its_transaction(
     broker: WholeBroker, version: int
 ) -> None:
     await broker.create_topic("t", 2)
@@ -86,7 +86,7 @@ async def test_a_new_owner_fences_the_old_one_and_aborts_what_it_left(
 
 @VERSIONS
 @whole_broker()
-async def test_a_kill_in_the_middle_of_a_transaction_is_no_end_of_it(
+async def test_a_transaction_continues_after_a_kill_of_the_broker(
     broker: WholeBroker, version: int
 ) -> None:
     await broker.create_topic("t", 2)

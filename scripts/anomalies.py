@@ -125,7 +125,7 @@ def _play(console: Console, directory: Path, plan: RunPlan) -> RunResult:
                 task,
                 completed=plan.seconds - left_s,
                 faults=run.proxy.counts.total() + run.nemesis.counts.total(),
-                clients=run.incarnations,
+                clients=run.clients.incarnations,
             )
             return True
 

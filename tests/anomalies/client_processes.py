@@ -14,7 +14,7 @@ from tests.support.installation import ROOT
 
 TICK_S: Final = 0.05
 STOP_S: Final = 12.0
-"""How long clients may take to finish their last transaction."""
+"""The time that clients may take to finish their last transaction."""
 
 
 class _Client:
@@ -44,7 +44,7 @@ class ClientProcesses:
 
     @property
     def incarnations(self) -> int:
-        """How many processes there were so far."""
+        """The number of processes so far."""
         return len(self._all)
 
     @property
@@ -53,7 +53,7 @@ class ClientProcesses:
         return [each.member for each in self._clients.values() if each.member.has_transactions]
 
     def keep_alive(self) -> None:
-        """Who ended, by itself or not, gets a new incarnation."""
+        """Begin a new incarnation of each client whose process has ended, for whatever reason."""
         with self._lock:
             if self._is_over:
                 return
@@ -74,14 +74,14 @@ class ClientProcesses:
         return random.choice(names) if names else None
 
     def kill(self, name: str) -> None:
-        """-9; `keep_alive` sees to a new one."""
+        """Kill its process by SIGKILL; `keep_alive` begins a new one."""
         process = self._clients[name].process
         if process is not None:
             process.kill()
             process.wait()
 
     def pause(self, name: str) -> int | None:
-        """SIGSTOP; its process id."""
+        """Stop its process by SIGSTOP; return the process id, None if there is none."""
         client = self._clients[name]
         if client.process is None or client.process.poll() is not None:
             return None
@@ -90,7 +90,7 @@ class ClientProcesses:
         return client.process.pid
 
     def resume(self, pid: int) -> None:
-        """SIGCONT, zombie or not. A zombie goes on until it notices, or to the end of the run."""
+        """Continue a process by SIGCONT. A zombie works until it notices that it is fenced."""
         for process in self._all:
             if process.pid == pid and process.poll() is None:
                 process.send_signal(signal.SIGCONT)
@@ -99,7 +99,7 @@ class ClientProcesses:
                 client.is_paused = False
 
     def replace(self, name: str) -> None:
-        """A new incarnation while the last one is still there."""
+        """Begin a new incarnation while the last one still lives."""
         with self._lock:
             self._begin(self._clients[name])
 
@@ -115,7 +115,7 @@ class ClientProcesses:
         self.kill_all()
 
     def kill_all(self) -> None:
-        """None is left, and none begins again."""
+        """Kill all processes; none begins again."""
         with self._lock:
             self._is_over = True
         for process in self._all:

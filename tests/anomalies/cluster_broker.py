@@ -25,7 +25,7 @@ _SABOTAGE: Final = "--sabotage"
 
 
 def without_fencing(put: Put) -> None:
-    """Whoever was leader, or controller, still is."""
+    """A former leader or controller still counts as one."""
     from broker.controller import alterations
     from broker.controller.isr_changes import IsrVerdict
     from broker.membership.controller_fence import ControllerFence
@@ -47,7 +47,7 @@ def without_fencing(put: Put) -> None:
 
 
 def without_followers_in_the_watermark(put: Put) -> None:
-    """A record is acknowledged, and shown, before anybody else has it."""
+    """A leader acknowledges and shows a record before any follower has it."""
     from broker.replication.partition import Partition
 
     def to_the_end(self: Partition) -> bool:
@@ -57,7 +57,7 @@ def without_followers_in_the_watermark(put: Put) -> None:
 
 
 def without_truncation(put: Put) -> None:
-    """Who led once keeps what it wrote alone."""
+    """A former leader keeps the records that nobody else has."""
     from broker.replication import copying
     from broker.replication.partition import Partition
     from broker.replication.truncation import Truncation, TruncationReason
@@ -92,7 +92,7 @@ SABOTAGES: Final[Mapping[str, Callable[[Put], None]]] = {
 
 
 def command(sabotage: str | None = None) -> tuple[str, ...]:
-    """For `Member`."""
+    """Return the command of a `Member`."""
     return ("-m", "tests.anomalies.cluster_broker", *((_SABOTAGE, sabotage) if sabotage else ()))
 
 

@@ -39,18 +39,18 @@ _ANSWERED: Final = b'"f":"txn","type":"ok"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What came of it."""
+    """The outcome of a load."""
 
     report: Report
     differences: list[str]
-    """Between replicas of a partition."""
+    """A line for each difference between replicas of a partition."""
     batches: int
-    """How many were compared."""
+    """The number of batches that were compared."""
     directory: Path
 
     @property
     def is_clean(self) -> bool:
-        """No anomaly, no difference."""
+        """Whether there is no anomaly and no difference."""
         return self.report.is_clean and not self.differences
 
     @property
@@ -59,7 +59,7 @@ class Verdict:
         return self.report.counts["committed"]
 
     def text(self) -> str:
-        """For a person."""
+        """Return the verdict for a person to read."""
         return "\n".join(
             (
                 f"history in {self.directory / 'history'}",
@@ -106,7 +106,7 @@ class ClusterLoad:
         self.clients.close()
 
     def answered(self) -> int:
-        """How many transactions and records were acknowledged so far."""
+        """Return the number of transactions and records that were acknowledged so far."""
         return sum(path.read_bytes().count(_ANSWERED) for path in self._files())
 
     def wait_for_progress(self, count: int = 20, patience_s: float = PROGRESS_S) -> float:
@@ -122,11 +122,11 @@ class ClusterLoad:
         return time.monotonic() - began
 
     def output(self) -> str:
-        """The end of what clients printed."""
+        """Return the last lines that clients printed."""
         return (self.directory / "clients.out").read_text(errors="replace")[-2000:]
 
     def verdict(self) -> Verdict:
-        """End what is open, read everything, judge. All members must run."""
+        """End open transactions, read everything, judge. All members must run."""
         self._cluster.wait_until_whole()
         for member in self.clients.transactional:
             take_over(self._cluster.bootstrap, member.name)
@@ -141,9 +141,10 @@ class ClusterLoad:
         )
 
     def replica_differences(self, *, whole: bool = True) -> list[str]:
-        """Wait until replicas are the same, as they are soon when nobody writes; what is not.
+        """Wait until replicas are the same, as they are soon when nobody writes.
 
-        `whole=False`: up to the end that all have, for a look while clients write.
+        Returns a line for each difference that stays. `whole=False` compares replicas up to the end
+        that all have, for a look while clients write.
         """
         deadline = time.monotonic() + REST_S
         while True:
@@ -161,7 +162,7 @@ class ClusterLoad:
 
 
 def take_over(bootstrap: str, transactional_id: str) -> None:
-    """A new owner of the id: what is open is aborted, what is decided is carried out."""
+    """Take over the id: an open transaction is aborted, a decided one is carried out."""
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "log_level": 0}
     )

@@ -24,12 +24,12 @@ from tests.support.cluster.member import Kind
 OURS: Final = (Kind.OURS,) * 3
 KAFKA: Final = (Kind.KAFKA,) * 3
 CLIENT_FAULTS: Final[Mapping[str, float]] = {"nothing": 20, "kill client": 1, "zombie": 1}
-"""At each second."""
+"""The weight of each fault; one is drawn at each second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """What is to happen."""
+    """The plan of a run."""
 
     seed: int
     seconds: float
@@ -47,25 +47,25 @@ class ClusterPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterResult:
-    """What came of it."""
+    """The outcome of a run."""
 
     seed: int
     verdict: Verdict
     faults: Counter[str]
     findings: Sequence[str]
-    """What should have gone on while a fault lasted, and did not."""
+    """A line for each fault during which the other brokers acknowledged no write."""
     told: Sequence[str]
-    """What happened when."""
+    """A line for each event, with its time."""
     slowest_s: float
     """The longest time from the end of a fault to all replicas in sync."""
 
     @property
     def is_clean(self) -> bool:
-        """Nothing was found."""
+        """Whether nothing was found."""
         return self.verdict.is_clean and not self.findings
 
     def text(self) -> str:
-        """For a person."""
+        """Return the result for a person to read."""
         faults = ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
         return "\n".join(
             (

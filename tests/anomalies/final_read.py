@@ -1,4 +1,4 @@
-"""What a read_committed reader finds at the end: each partition, from first to last offset."""
+"""The read_committed read at the end: each partition, from its first to its last offset."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ PATIENCE_S = 20.0
 def read_everything(
     bootstrap: str, history: Path, *, resent: Mapping[str, Sequence[str]] | None = None
 ) -> None:
-    """Notes the `final` event. Raises AssertionError when the reader stops before the end."""
+    """Note the `final` event. Raises AssertionError if the reader stops before the end."""
     stable = _ends(bootstrap, IsolationLevel.READ_COMMITTED)
     ends = _ends(bootstrap, IsolationLevel.READ_UNCOMMITTED)
     found: dict[str, list[tuple[int, str]]] = {key: [] for key in stable}
@@ -56,7 +56,7 @@ def read_everything(
 
 
 def _ends(bootstrap: str, isolation: IsolationLevel) -> dict[str, int]:
-    """Key to the last offset that a reader of this isolation may reach, as its leader tells."""
+    """Return, by key, the last offset that a reader of this isolation level may reach."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     asked = {
         TopicPartition(topic, number): OffsetSpec.latest()

@@ -1,4 +1,4 @@
-"""What a checker finds: the anomalies by name, each with its evidence, and the report."""
+"""The findings of a checker: the anomalies by name, each with its evidence, and the report."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ SHOWN_LINES: Final = 6
 
 
 class Anomaly(Enum):
-    """Name, and what it means. None of them may happen to a read_committed reader of Kafka."""
+    """Each has a name and a meaning. A read_committed reader of Kafka may meet none of them."""
 
     ABORTED_READ = (
         "G1a aborted read",
@@ -63,26 +63,26 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What one history says."""
+    """The findings of one history."""
 
     findings: tuple[Finding, ...]
     counts: dict[str, int] = field(default_factory=dict)
     """Sizes of the history: transactions by outcome, values, polls, clients."""
     notes: tuple[str, ...] = ()
-    """What is worth knowing and no anomaly."""
+    """Lines that are worth knowing and name no anomaly."""
 
     @property
     def is_clean(self) -> bool:
-        """No anomaly."""
+        """Whether there is no anomaly."""
         return not self.findings
 
     @property
     def kinds(self) -> Counter[Anomaly]:
-        """How many of each."""
+        """The number of findings of each anomaly."""
         return Counter(finding.anomaly for finding in self.findings)
 
     def text(self, shown: int = SHOWN_PER_ANOMALY) -> str:
-        """For a person: sizes, then each anomaly with the evidence of its first findings."""
+        """Return sizes, then each anomaly with the evidence of its first findings, for a person."""
         lines = ["  ".join(f"{name}: {count}" for name, count in self.counts.items())]
         lines += [f"note: {note}" for note in self.notes]
         if self.is_clean:
@@ -99,5 +99,5 @@ class Report:
 
 
 def merged(parts: Iterable[Iterable[Finding]]) -> tuple[Finding, ...]:
-    """All findings in one row."""
+    """Return all findings in one row."""
     return tuple(finding for part in parts for finding in part)

@@ -1,4 +1,4 @@
-"""What clients did and saw: one JSON object per line, written before and after each step.
+"""The history of clients: a JSON object per line, written before and after each step.
 
 Every client process has a file of its own (a killed one leaves a history that just ends); a history
 is all of them, sorted by time. All run on one machine: `time` is its monotonic clock, nanoseconds.
@@ -14,19 +14,20 @@ A key is a partition: `topic-number`. A value is written once in a history. The 
     txn invoke      before the first send, with all that will be sent. `group`: the polls' offsets
                     are committed in the transaction. `plain`: a record of an idempotent producer
                     without transactions, whose records lie in the order in which they were sent
-    txn committing  before commit is asked for, with the offsets that sends were answered with
+    txn committing  before the client sends EndTxn to commit, with the offsets of its sends
     txn ok          committed. `acks` may follow here too
-    txn fail        known not to be committed: it was aborted, or refused before commit was asked
-    txn info        commit was asked for; nobody knows. The same as no end at all
+    txn fail        known not to be committed: it was aborted, or failed before the client tried to
+                    commit
+    txn info        the client tried to commit, and does not know the outcome: as if it had no end
     poll ok         `value`: {key: [[offset, value], …]} in the order of the answer, read_committed
-    assign ok       `value`: the keys the consumer reads from now on, anywhere: what it saw before
-                    says nothing about what comes next
+    assign ok       `value`: the keys the consumer reads from now on, anywhere: earlier polls
+                    say nothing about later ones
     crash info      the process is about to kill itself in the middle of a commit
     final ok        read_committed from the first to the last offset when all clients were done:
                     `value` as poll, `stable` and `ends`: {key: offset} of LSO and log end,
                     `resent`: {key: [value, …]} (`resent`)
 
-A transaction that was invoked and neither asked for commit nor ended was not committed.
+A transaction that was invoked and has neither `committing` nor an end was not committed.
 """
 
 import json
@@ -49,7 +50,7 @@ class Event:
     f: str
     type: str
     op: int = -1
-    """Which of the process's operations; -1 where nothing refers to it."""
+    """The number of the process's operation; -1 if no other event refers to it."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """The fields of this kind of event."""
 
@@ -68,7 +69,7 @@ class Recorder:
         self._ops = 0
 
     def note(self, f: str, kind: str, *, op: int = -1, **more: Any) -> None:
-        """One event, now."""
+        """Write an event, with the time of now."""
         line = {"time": time.monotonic_ns(), "process": self.process, "f": f, "type": kind}
         if op >= 0:
             line["op"] = op
@@ -76,17 +77,17 @@ class Recorder:
         os.write(self._fd, data)
 
     def next_op(self) -> int:
-        """A number for an operation of more than one event."""
+        """Return a number for an operation of more than one event."""
         self._ops += 1
         return self._ops
 
     def close(self) -> None:
-        """No more events."""
+        """Close the file."""
         os.close(self._fd)
 
 
 def parse_line(line: str) -> Event:
-    """Raises ValueError, KeyError, TypeError."""
+    """Parse a line. Raises ValueError, KeyError or TypeError."""
     fields = json.loads(line)
     known = {name: fields.pop(name) for name in ("time", "process", "f", "type")}
     return Event(**known, op=fields.pop("op", -1), more=fields)
@@ -106,11 +107,11 @@ def _events(path: Path) -> Iterator[Event]:
 
 
 def read_history(where: Path) -> list[Event]:
-    """All events of a file, or of the files of a directory, by time. Raises HistoryFormatError."""
+    """Read the events of a file, or of a directory's, by time. Raises HistoryFormatError."""
     paths = sorted(where.glob(f"*{SUFFIX}")) if where.is_dir() else [where]
     return in_order(event for path in paths for event in _events(path))
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
-    """By time; what one process noted stays in its order."""
+    """Sort events by time; those of one process stay in their order."""
     return sorted(events, key=lambda event: event.time)

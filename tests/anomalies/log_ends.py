@@ -1,4 +1,4 @@
-"""The question where the partitions of a workload end, as a request and its answer."""
+"""The ends of a workload's partitions: the request for them, and its answer."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,12 +11,12 @@ from protocol.messages.list_offsets import (
 from tests.anomalies.workload.clients import joined
 
 VERSION: Final = 7
-"""Of ListOffsets."""
+"""The version of ListOffsets."""
 _LATEST: Final = -1
 
 
 def question(*, isolation: int, topics: Mapping[str, int]) -> ListOffsetsRequest:
-    """The last offsets that a reader of this isolation may reach; `topics` are partition counts."""
+    """Ask for the last offsets that this isolation level shows; `topics` has partition counts."""
     return ListOffsetsRequest(
         replica_id=-1,
         isolation_level=isolation,
@@ -34,7 +34,7 @@ def question(*, isolation: int, topics: Mapping[str, int]) -> ListOffsetsRequest
 
 
 def found_in(answer: Any) -> dict[str, int]:
-    """Key to offset."""
+    """Return the offset by key."""
     return {
         joined(topic.name, part.partition_index): part.offset
         for topic in answer.topics

@@ -1,4 +1,4 @@
-"""Offsets: one value at each, each value at one, and in the order in which they were sent.
+"""Offsets: each has one value, each value has one, in the order in which values were sent.
 
     inconsistent offset     two values at one offset, by reads or by what producers were answered
     duplicate               one value at two offsets, likewise, unless its producer sent it again
@@ -50,7 +50,7 @@ def _writers(history: History, key: str, values: list[str]) -> tuple[str, ...]:
 
 
 def internal_sends(history: History) -> Iterator[Finding]:
-    """The order within each transaction, also within those that did not commit."""
+    """Sends of one transaction that lie in another order, also if it did not commit."""
     for one in history.transactions:
         last: dict[str, tuple[int, str]] = {}
         for write in one.writes:
@@ -69,7 +69,7 @@ def internal_sends(history: History) -> Iterator[Finding]:
 
 
 def plain_sends(history: History) -> Iterator[Finding]:
-    """The order of records that were sent without transactions, also of those that overlap."""
+    """Records without transactions that lie in another order, also if they overlap in time."""
     last: dict[tuple[str, str], tuple[int, str, Transaction]] = {}
     for one in history.transactions:  # In the order in which each process sent them.
         if not one.plain:
@@ -92,7 +92,7 @@ def plain_sends(history: History) -> Iterator[Finding]:
 def sends_against_time(history: History) -> Iterator[Finding]:
     """Committed writes that lie before what had been committed when they began."""
     for key, log in sorted(history.committed_log.items()):
-        earliest: Transaction | None = None  # Of those further on: who was over first.
+        earliest: Transaction | None = None  # The one that was over first, of those further on.
         for offset, value, writer in reversed(log):
             if earliest is not None and earliest.over_at < writer.invoked:
                 same = earliest.transactional_id == writer.transactional_id

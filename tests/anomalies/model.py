@@ -3,9 +3,9 @@
 Outcome, and what may be concluded from it:
 
     COMMITTED        commit was answered: its values must be read
-    ABORTED          aborted, or it never asked for commit: its values must never be read
-    INDETERMINATE    commit was asked for and not answered. Seeing one value proves the commit, and
-                     then it counts as committed (`is_committed`); seeing none proves nothing
+    ABORTED          aborted, or the client never tried to commit: its values must never be read
+    INDETERMINATE    the client tried to commit and got no answer. If a reader sees one value, the
+                     transaction counts as committed (`is_committed`); otherwise nothing is known
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ NEVER: Final = 1 << 62
 
 
 class Outcome(Enum):
-    """What became of a transaction, as far as its client can tell."""
+    """The outcome of a transaction, as far as its client knows."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -68,25 +68,25 @@ class Transaction:
     acks: dict[str, int] = field(default_factory=dict)
     """Value to offset, of the sends that were answered with one."""
     is_seen: bool = False
-    """A read_committed reader has seen one of its values."""
+    """Whether a read_committed reader has seen one of its values."""
 
     @property
     def is_committed(self) -> bool:
-        """Known to be committed."""
+        """Whether it is known to be committed."""
         return self.outcome is Outcome.COMMITTED or (
             self.outcome is Outcome.INDETERMINATE and self.is_seen
         )
 
     @property
     def over_at(self) -> int:
-        """When it had certainly taken effect; NEVER if that is not known."""
+        """The time at which it had certainly taken effect; NEVER if that is not known."""
         return self.ended if self.outcome is Outcome.COMMITTED and self.ended else NEVER
 
     def __str__(self) -> str:
         return f"{self.process}#{self.op}"
 
     def describe(self) -> str:
-        """One line of evidence."""
+        """Return a line of evidence."""
         sent = ", ".join(
             f"{write.key}@{self.acks.get(write.value, '?')}={write.value}" for write in self.writes
         )
@@ -99,7 +99,7 @@ class Transaction:
 
 
 def seconds(time: int | None) -> str:
-    """A time of the history for a person."""
+    """Return a time of the history for a person to read."""
     return "…" if time is None or time == NEVER else f"{time / 1e9:.3f}s"
 
 
@@ -119,14 +119,14 @@ class Poll:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalRead:
-    """Everything a read_committed reader finds when all is over."""
+    """All records that a read_committed reader finds at the end."""
 
     time: int
     values: dict[str, tuple[tuple[int, str], ...]]
     stable: dict[str, int]
     ends: dict[str, int]
     resent: frozenset[Write] = frozenset()
-    """What its producer has sent more than once (`tests.anomalies.resent`)."""
+    """The values that their producers have sent more than once (`tests.anomalies.resent`)."""
 
 
 @dataclass(eq=False)
@@ -139,17 +139,17 @@ class History:
     processes: int
 
     def is_resent(self, key: str, value: str) -> bool:
-        """Whether its producer is why it lies there more than once."""
+        """Whether its own producer has sent it more than once."""
         return self.final is not None and Write(key, value) in self.final.resent
 
     @cached_property
     def writer_of(self) -> dict[Write, Transaction]:
-        """Who sent what."""
+        """The transaction that sent each value."""
         return {write: one for one in self.transactions for write in one.writes}
 
     @cached_property
     def read_offsets(self) -> dict[str, dict[str, set[int]]]:
-        """Key, value, the offsets it was read at."""
+        """The offsets at which each value was read, by key and value."""
         found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         for key, offset, value in self._all_reads():
             found[key][value].add(offset)
@@ -157,7 +157,7 @@ class History:
 
     @cached_property
     def known_offsets(self) -> dict[str, dict[str, set[int]]]:
-        """As `read_offsets`, and what producers were answered."""
+        """The offsets of `read_offsets`, and those of answers to producers."""
         found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         for key, values in self.read_offsets.items():
             for value, offsets in values.items():
@@ -171,7 +171,7 @@ class History:
 
     @cached_property
     def committed_log(self) -> dict[str, list[tuple[int, str, Transaction]]]:
-        """Key to what is known to be committed in it, by offset (the first known one of each)."""
+        """The committed values of each key, in the order of the first known offset of each."""
         log: dict[str, list[tuple[int, str, Transaction]]] = {}
         for key, values in self.known_offsets.items():
             log[key] = sorted(
@@ -185,7 +185,7 @@ class History:
         return log
 
     def reads(self) -> Iterator[tuple[str, int, Read]]:
-        """(who, when, what) of every read, the final ones too."""
+        """Yield (reader, time, read) of every read, the final ones too."""
         for poll in self.polls:
             for key, pairs in poll.values.items():
                 for offset, value in pairs:
@@ -302,5 +302,5 @@ def _mark_seen(history: History) -> None:
 
 
 def committed(transactions: Iterable[Transaction]) -> list[Transaction]:
-    """Those that are known to be."""
+    """Return those that are known to be committed."""
     return [one for one in transactions if one.is_committed]

@@ -2,12 +2,11 @@
 
     result = Run(directory, RunPlan(seed=1, seconds=60)).play()
 
-Everything drawn is drawn from the seed. What the machine decides (which request comes first, how
-far a process was when it was killed) is not, so a seed repeats the faults and not the history; the
-history is kept in `directory/history`.
+All that is drawn is drawn from the seed. The machine decides which request comes first and how far
+a process was when it was killed, so a seed repeats the faults and not the history, which is kept in
+`directory/history`.
 """
 
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ from tests.anomalies.checker import check
 from tests.anomalies.client_processes import TICK_S, ClientProcesses
 from tests.anomalies.faults.nemesis import Nemesis, NemesisPlan
 from tests.anomalies.faults.plan import Fault, FaultPlan
-from tests.anomalies.faults.proxy import FaultProxy
+from tests.anomalies.faults.proxy import HOST, FaultProxy
 from tests.anomalies.faults.worn_ids import wear
 from tests.anomalies.final_read import read_everything
 from tests.anomalies.findings import Report
@@ -34,7 +33,7 @@ from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 
 LATE_S: Final = 12.0
-"""How long late requests may be on their way when the clients are done."""
+"""The time that late requests may still take when the clients are done."""
 SETTINGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "100",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
@@ -45,7 +44,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 OWN_SETTINGS: Final[Mapping[str, str]] = {
     "log.segment.bytes": "16384",  # Transactions that span segments, and their indexes.
 }
-"""What Apache Kafka does not allow."""
+"""Settings that Apache Kafka does not allow."""
 DEFAULT_FAULTS: Final = FaultPlan(
     chances={
         Fault.DROP_ANSWER: 0.01,
@@ -59,7 +58,7 @@ DEFAULT_FAULTS: Final = FaultPlan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """What is to happen."""
+    """The plan of a run."""
 
     seed: int
     seconds: float
@@ -69,7 +68,7 @@ class RunPlan:
     worn: bool = True
     """Transactional ids are near the end of their epochs (`worn_ids`)."""
     apache: bool = False
-    """On Apache Kafka: what it does not pass says nothing about this broker."""
+    """Whether the broker is Apache Kafka: a failure there says nothing about this broker."""
     broker_command: Sequence[str] | None = None
     """For brokers that lack something (`sabotage`)."""
     to_the_end: bool = True
@@ -78,19 +77,19 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What came of it."""
+    """The outcome of a run."""
 
     seed: int
     report: Report
     faults: Counter[str]
-    """Faults that were done, by kind."""
+    """The number of faults of each kind."""
     repeats: Counter[str]
-    """What the broker answered to late and repeated requests."""
+    """The broker's answers to late and repeated requests."""
     incarnations: int
     directory: Path
 
     def text(self) -> str:
-        """For a person."""
+        """Return the result for a person to read."""
         faults = ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
         repeats = ", ".join(f"{what} {count}" for what, count in sorted(self.repeats.items()))
         return "\n".join(
@@ -113,36 +112,21 @@ class Run:
         self.history = directory / "history"
         self.history.mkdir(parents=True)
         self.proxy = FaultProxy(Random(f"{plan.seed} proxy"))
-        self.broker: BrokerProcess | ApacheKafka | None = None
+        self._bootstrap = f"{HOST}:{self.proxy.port}"
+        self.broker = self._made_broker()
+        self.clients = ClientProcesses(
+            directory, self.history, plan.crowd, self._bootstrap, plan.seed
+        )
         self.nemesis = Nemesis(self, Random(f"{plan.seed} nemesis"), plan.nemesis)
-        self.clients: ClientProcesses | None = None
         self._worn: dict[str, int] = {}
 
     def play(self, watch: Callable[["Run", float], bool] = lambda run, left: True) -> RunResult:
         """The whole run. `watch` is called often, with the seconds left; False ends it early."""
         plan = self.plan
         with self.proxy:
-            settings = {
-                **SETTINGS,
-                "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.proxy.port}",
-            }
-            where = self.directory / "broker"
-            if plan.apache:
-                self.broker = ApacheKafka(where, settings)
-            else:
-                self.broker = BrokerProcess(
-                    where, settings | OWN_SETTINGS, command=plan.broker_command
-                )
             try:
                 self.start_broker()
                 self._make_topics()
-                self.clients = ClientProcesses(
-                    self.directory,
-                    self.history,
-                    plan.crowd,
-                    f"127.0.0.1:{self.proxy.port}",
-                    plan.seed,
-                )
                 if plan.worn:
                     self._wear_ids()
                 self.proxy.plan = plan.faults
@@ -154,115 +138,65 @@ class Run:
                 if plan.to_the_end:
                     self._calm_down()
                     self._end_open_transactions()
-                    read_everything(f"127.0.0.1:{self.broker.port}", self.history)
+                    read_everything(self.broker.bootstrap, self.history)
             finally:
-                if self.clients is not None:
-                    self.clients.close()
+                self.clients.close()
                 self.broker.kill()
         return RunResult(
             seed=plan.seed,
             report=check(read_history(self.history)),
             faults=self.proxy.counts + self.nemesis.counts,
             repeats=self.proxy.repeats_answered,
-            incarnations=self.incarnations,
+            incarnations=self.clients.incarnations,
             directory=self.directory,
         )
 
-    @property
-    def incarnations(self) -> int:
-        """How many client processes there were so far."""
-        return 0 if self.clients is None else self.clients.incarnations
-
     # ---- the broker
 
+    def _made_broker(self) -> BrokerProcess | ApacheKafka:
+        settings = {**SETTINGS, "advertised.listeners": f"PLAINTEXT://{self._bootstrap}"}
+        where = self.directory / "broker"
+        if self.plan.apache:
+            return ApacheKafka(where, settings)
+        return BrokerProcess(where, settings | OWN_SETTINGS, command=self.plan.broker_command)
+
     def start_broker(self) -> None:
-        """First or again."""
-        assert self.broker is not None
+        """Start it, for the first time or again."""
         self.broker.start()
         self.proxy.broker_port = self.broker.port
 
-    def kill_broker(self) -> None:
-        """-9."""
-        assert self.broker is not None
-        self.broker.kill()
-
-    def stop_broker(self) -> None:
-        """SIGTERM."""
-        assert self.broker is not None
-        self.broker.stop()
-
-    def pause_broker(self) -> None:
-        """SIGSTOP."""
-        assert self.broker is not None and self.broker.process is not None
-        self.broker.process.send_signal(signal.SIGSTOP)
-
-    def resume_broker(self) -> None:
-        """SIGCONT."""
-        assert self.broker is not None and self.broker.process is not None
-        self.broker.process.send_signal(signal.SIGCONT)
+    def drop_connections(self, share: float) -> None:
+        """Close this share of all connections through the proxy."""
+        self.proxy.hang_up(share)
 
     def _make_topics(self) -> None:
-        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{self.proxy.port}"})
+        admin = AdminClient({"bootstrap.servers": self._bootstrap})
         topics = [NewTopic(name, partitions, 1) for name, partitions in TOPICS.items()]
         for made in admin.create_topics(topics).values():
             made.result(30)
 
     def _wear_ids(self) -> None:
-        assert self.broker is not None
         self._worn = wear(
             self.broker.port,
             int(SETTINGS["transaction.state.log.num.partitions"]),
             {member.name: member.library for member in self.plan.crowd if member.has_transactions},
             Random(f"{self.plan.seed} worn"),
         )
-        self.stop_broker()
+        self.broker.stop()
         self.start_broker()
-
-    # ---- clients
-
-    def pick_client(self, random: Random, *, transactional: bool) -> str | None:
-        """One that runs; None if there is none."""
-        assert self.clients is not None
-        return self.clients.pick(random, transactional=transactional)
-
-    def kill_client(self, name: str) -> None:
-        """-9; a new one follows."""
-        assert self.clients is not None
-        self.clients.kill(name)
-
-    def pause_client(self, name: str) -> int | None:
-        """SIGSTOP; its process id."""
-        assert self.clients is not None
-        return self.clients.pause(name)
-
-    def resume_process(self, pid: int) -> None:
-        """SIGCONT, zombie or not."""
-        assert self.clients is not None
-        self.clients.resume(pid)
-
-    def replace_client(self, name: str) -> None:
-        """A new incarnation while the last one is still there."""
-        assert self.clients is not None
-        self.clients.replace(name)
-
-    def drop_connections(self, share: float) -> None:
-        """By the proxy."""
-        self.proxy.hang_up(share)
 
     # ---- the end
 
     def _calm_down(self) -> None:
         self.proxy.calm()
         self.nemesis.finish()
-        assert self.clients is not None
         self.clients.stop()
         deadline = time.monotonic() + LATE_S
         while self.proxy.has_late_requests and time.monotonic() < deadline:
             time.sleep(TICK_S)
 
     def _end_open_transactions(self) -> None:
-        """A new owner of each id: what is open is aborted, what is decided is carried out."""
-        assert self.broker is not None
+        """Take over each id: an open transaction is aborted, a decided one is carried out."""
         for member in self.plan.crowd:
             if member.has_transactions:
                 line = SocketLine(self.broker.port)

@@ -8,9 +8,9 @@ for any of this. The kinds:
     fencing      any epoch of a producer is as good as the newest, at the coordinator and in the log
     lso          read_committed reads up to the high watermark, aborted or not
     takeover     a new owner of a transactional id gets the epoch of the last one
-    aborted      read_committed ends at the last stable offset, but is not told what was aborted
-    reaching-in  nor, by another broker, what was aborted and began before the fetched offset
-    spanning     nor, by a third, what was aborted and ends in a later segment
+    aborted      read_committed ends at the last stable offset, but aborted ranges are not listed
+    reaching-in  aborted ranges that begin before the fetched offset are not listed
+    spanning     aborted ranges that end in a later segment are not listed
     offsets      the group coordinator takes each end of a transaction for a commit
     duplicates   sequence numbers are not looked at: a repeated batch is appended again
 """
@@ -26,7 +26,7 @@ Put = Callable[[Any, str, Any], None]
 
 
 def without_fencing(put: Put) -> None:
-    """Zombies are served."""
+    """The broker serves zombies."""
     from broker.coordinator.transaction import decisions, gate
     from storage.producers import analysis
 
@@ -80,7 +80,7 @@ def without_aborted_ranges(put: Put) -> None:
 
 
 def without_ranges_that_reach_in(put: Put) -> None:
-    """A reader that begins in the middle of an aborted transaction is not warned."""
+    """A reader that begins in the middle of an aborted transaction does not hear of it."""
     from storage.log.reading import LogReader
 
     all_of_them = LogReader.aborted
@@ -139,7 +139,7 @@ SABOTAGES: Final[Mapping[str, Callable[[Put], None]]] = {
 
 
 def command(kind: str) -> tuple[str, ...]:
-    """For `BrokerProcess`: always of this checkout, whose modules are the ones replaced here."""
+    """Return the command of a `BrokerProcess`: of this checkout, whose modules are replaced."""
     return ("-m", "tests.anomalies.sabotage", kind)
 
 
@@ -161,7 +161,7 @@ WANTED: Final[Mapping[str, frozenset[Anomaly]]] = {
     "offsets": frozenset((Anomaly.LOST_EFFECT,)),
     "duplicates": frozenset((Anomaly.DUPLICATE,)),
 }
-"""What a run on such a broker must show: one of these at least."""
+"""The anomalies of which a run on such a broker must show one at least."""
 
 
 if __name__ == "__main__":

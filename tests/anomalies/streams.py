@@ -1,4 +1,4 @@
-"""What one consumer saw in a row, between two changes of its place: no step back, nothing left out.
+"""The reads of one consumer between two changes of its place: no step back, nothing left out.
 
     non-monotonic poll   an offset at or below the one before it
     skipped poll         between two offsets lies a value that is known to be committed. A gap alone

@@ -21,7 +21,7 @@ Values = Mapping[str, list[tuple[int, str]]]
 
 
 class Script:
-    """A history as it is told: each call is later than the one before, unless it says when."""
+    """Writes a history: each event is later than the one before."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -411,7 +411,7 @@ def test_histories_of_several_processes_are_read_as_one(
     assert "G1A ABORTED READ × 1" in capsys.readouterr().out
 
 
-def test_a_broken_line_in_the_middle_is_told(tmp_path: Path) -> None:
+def test_a_broken_line_in_the_middle_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
     path.write_text('nonsense\n{"time":1,"process":"p","f":"assign","type":"ok","value":[]}\n')
     with pytest.raises(HistoryFormatError, match=r"h\.jsonl:1"):

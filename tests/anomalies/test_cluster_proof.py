@@ -1,8 +1,8 @@
 """The proof of the runs over a cluster: sabotaged brokers are found out, real ones are not.
 
-One or two faults of the right kind find `watermark` and `isr`. What a build without fencing loses
-needs a history that faults seldom make, and one without truncation may not become whole again after
-a random one, so here these are made.
+One or two faults of the right kind find `watermark` and `isr`. Faults seldom make a history in
+which a build without fencing loses records, and a cluster without truncation may not become whole
+again after a random fault, so the tests make those histories by hand.
 """
 
 from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ def test_an_isr_that_is_never_shrunk_stops_writes(tmp_path: Path) -> None:
 def test_a_former_leader_takes_the_isr_for_its_own_unless_it_is_fenced(
     tmp_path: Path, sabotage: str | None
 ) -> None:
-    """It asks for an ISR of itself before it hears of its successor, and then that one dies."""
+    """The former leader asks for an ISR of itself alone, and then its successor dies."""
     with orders(tmp_path, sabotage) as (cluster, network, wait_until_told):
         witness = cluster[CONTROLLER]
         network.isolate(FORMER, also_from_zookeeper=True)
@@ -94,7 +94,7 @@ def test_a_former_leader_takes_the_isr_for_its_own_unless_it_is_fenced(
 def test_a_former_leader_has_other_records_unless_it_truncates(
     tmp_path: Path, sabotage: str | None
 ) -> None:
-    """It wrote some that nobody else has, and its successor writes more than those."""
+    """The former leader has records that nobody else has, and its successor writes more."""
     with orders(tmp_path, sabotage) as (cluster, network, wait_until_told):
         network.isolate(FORMER, also_from_zookeeper=True)
         assert write(cluster[FORMER].bootstrap, RECORDS, acks=1) == RECORDS
@@ -127,10 +127,10 @@ def orders(
 def write(
     bootstrap: str, count: int, *, acks: int | str = "all", patience_s: float = PATIENCE_S
 ) -> int:
-    """Write records, each alone in its batch, to the leader that is known there: who was cut off
-    takes them for its own and acknowledges none.
+    """Write records, each alone in its batch, to the leader that this broker knows of.
 
-    Returns how many it acknowledged in time.
+    A leader that is cut off appends them and acknowledges none. Returns the number of records that
+    were acknowledged in time.
     """
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": bootstrap, "acks": acks, "batch.num.messages": 1, "log_level": 0}
@@ -141,7 +141,7 @@ def write(
 
 
 def end(bootstrap: str) -> int:
-    """The high watermark."""
+    """Return the high watermark."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(*ORDERS), PATIENCE_S)[1])

@@ -1,4 +1,4 @@
-"""The nemesis on a stage that only notes: what it begins it ends, and a seed is a plan."""
+"""The nemesis on a stage that only notes: it ends each fault, and a seed is a plan."""
 
 from random import Random
 
@@ -7,60 +7,75 @@ from tests.anomalies.faults.nemesis import DEFAULT_WEIGHTS, Nemesis, NemesisPlan
 CLIENTS = ("a", "b", "c")
 
 
-class NotedStage:
-    """A `Stage` of three clients; processes are numbers."""
+class NotedBroker:
+    """A `Broker` that is only a word."""
 
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-        self.broker = "runs"
+    def __init__(self, calls: list[str]) -> None:
+        self.state = "runs"
+        self._calls = calls
+
+    def start(self) -> None:
+        self._become("runs", "dead", "start")
+
+    def kill(self) -> None:
+        self._become("dead", "runs", "kill")
+
+    def stop(self) -> None:
+        self.kill()
+
+    def pause(self) -> None:
+        self._become("paused", "runs", "pause")
+
+    def resume(self) -> None:
+        self._become("runs", "paused", "resume")
+
+    def _become(self, state: str, before: str, call: str) -> None:
+        assert self.state == before
+        self.state = state
+        self._calls.append(f"{call} broker")
+
+
+class NotedClients:
+    """Three `Clients`; processes are numbers."""
+
+    def __init__(self, calls: list[str]) -> None:
         self.paused: set[int] = set()
         self.pids = dict(zip(CLIENTS, range(3), strict=True))
         self._last_pid = 2
+        self._calls = calls
 
-    def kill_broker(self) -> None:
-        assert self.broker == "runs"
-        self.broker = "dead"
-        self.calls.append("kill broker")
-
-    def stop_broker(self) -> None:
-        self.kill_broker()
-
-    def start_broker(self) -> None:
-        assert self.broker == "dead"
-        self.broker = "runs"
-        self.calls.append("start broker")
-
-    def pause_broker(self) -> None:
-        assert self.broker == "runs"
-        self.broker = "paused"
-        self.calls.append("pause broker")
-
-    def resume_broker(self) -> None:
-        assert self.broker == "paused"
-        self.broker = "runs"
-        self.calls.append("resume broker")
-
-    def pick_client(self, random: Random, *, transactional: bool) -> str | None:
+    def pick(self, random: Random, *, transactional: bool) -> str | None:
         running = [name for name in CLIENTS if self.pids[name] not in self.paused]
         return random.choice(running) if running else None
 
-    def kill_client(self, name: str) -> None:
-        self.calls.append(f"kill {name}")
-        self.replace_client(name)
+    def kill(self, name: str) -> None:
+        self._calls.append(f"kill {name}")
+        self.replace(name)
 
-    def pause_client(self, name: str) -> int | None:
+    def pause(self, name: str) -> int | None:
         self.paused.add(self.pids[name])
-        self.calls.append(f"pause {name}")
+        self._calls.append(f"pause {name}")
         return self.pids[name]
 
-    def resume_process(self, pid: int) -> None:
+    def resume(self, pid: int) -> None:
         self.paused.remove(pid)
-        self.calls.append(f"resume {pid}")
+        self._calls.append(f"resume {pid}")
 
-    def replace_client(self, name: str) -> None:
+    def replace(self, name: str) -> None:
         self._last_pid += 1
         self.pids[name] = self._last_pid
-        self.calls.append(f"replace {name}")
+        self._calls.append(f"replace {name}")
+
+
+class NotedStage:
+    """A `Stage` that notes each call."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.broker, self.clients = NotedBroker(self.calls), NotedClients(self.calls)
+
+    def start_broker(self) -> None:
+        self.broker.start()
 
     def drop_connections(self, share: float) -> None:
         self.calls.append(f"drop {share}")
@@ -79,7 +94,7 @@ def test_every_kind_happens_and_nobody_stays_dead_or_paused() -> None:
     nemesis, stage = play(1, 300, NemesisPlan())
     assert set(nemesis.counts) == set(DEFAULT_WEIGHTS)
     nemesis.finish()
-    assert stage.broker == "runs" and not stage.paused
+    assert stage.broker.state == "runs" and not stage.clients.paused
 
 
 def test_a_zombie_meets_its_successor() -> None:

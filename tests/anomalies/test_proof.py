@@ -28,7 +28,7 @@ from tests.anomalies.workload.crowd import (
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 FOUND_WITHIN_S = 120
-"""An end for a broker that hides what it lacks."""
+"""The end of a run that finds nothing."""
 _LOOK_EVERY_S = 1.0
 _UNSETTLED_NS = 300_000_000
 """Events of the last moment may not all be written yet."""
@@ -46,7 +46,7 @@ REPEATED_ENDS = FaultPlan(
 
 
 class UntilFound:
-    """Looks at the history from time to time; ends the run when it has what is wanted."""
+    """Checks the history from time to time; ends the run when a wanted anomaly is found."""
 
     def __init__(self, wanted: frozenset[Anomaly]) -> None:
         self._wanted = wanted
@@ -66,7 +66,7 @@ class UntilFound:
 
     @property
     def is_satisfied(self) -> bool:
-        """What is wanted was found."""
+        """Whether a wanted anomaly was found."""
         return bool(self.found & self._wanted)
 
 
@@ -129,7 +129,7 @@ def test_the_same_runs_on_the_real_broker_show_nothing(
 
 
 def test_a_repeated_end_of_an_older_transaction_ends_the_next_one(tmp_path: Path) -> None:
-    """Why KIP-890 is: what the older protocol does not promise is broken, here as in Kafka."""
+    """The older protocol does not prevent it, here as in Kafka: the reason for KIP-890."""
     watch = UntilFound(frozenset((Anomaly.ABORTED_READ, Anomaly.UNCOMMITTED_READ)))
     plan = RunPlan(
         seed=1,
@@ -148,6 +148,6 @@ def test_a_repeated_end_of_a_version_2_transaction_is_fenced(tmp_path: Path) -> 
     plan = RunPlan(seed=1, seconds=6, crowd=MODERN_SENDERS, faults=REPEATED_ENDS, nemesis=QUIET)
     result = Run(tmp_path, plan).play()
     assert result.report.is_clean, result.text()
-    # A repetition that comes before the next transaction begins is told what was decided (NONE).
+    # A repetition that comes before the next transaction begins is answered with NONE.
     fenced = result.repeats["END_TXN v5: PRODUCER_FENCED"]
     assert fenced > 30 and fenced > result.repeats.total() / 2, result.text()

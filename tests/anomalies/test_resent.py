@@ -1,4 +1,4 @@
-"""Which copies are a client's own doing: each in another producer epoch, without a transaction."""
+"""Copies that a client itself made: each in another producer epoch, without a transaction."""
 
 from pathlib import Path
 

@@ -1,10 +1,10 @@
-"""What readers saw of transactions: nothing of the aborted, nothing early, all of the committed.
+"""Reads of transactions: nothing of the aborted, nothing early, all of the committed.
 
 G1a aborted read   a value of an ABORTED transaction in any poll
-uncommitted read   a value in a poll that was over before its transaction asked for commit;
+uncommitted read   a value in a poll that was over before the client sent EndTxn to commit;
                    Jepsen's precommitted read (of one's own writes) is a case of it
-lost write         a committed value that is not in the final read; without a final read: that
-                   nobody read although somebody read that key at a higher offset
+lost write         a committed value that is not in the final read; without a final read: one
+                   that nobody read although somebody read that key at a higher offset
 torn transaction   the same, of a transaction whose commit is known only because another of its
                    values was seen: atomicity is broken, whoever is right
 phantom            a value without a writer, or in another partition than it was sent to
@@ -51,7 +51,7 @@ def _place(read: Read) -> str:
 
 
 def lost_writes(history: History) -> Iterator[Finding]:
-    """Committed values that are gone."""
+    """Committed values that are lost."""
     highest = {
         key: max(offset for offsets in values.values() for offset in offsets)
         for key, values in history.read_offsets.items()

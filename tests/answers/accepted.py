@@ -24,26 +24,26 @@ WALL_MS: Final = 1_750_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What both were asked, and how they answered."""
+    """A request to both brokers, and their answers."""
 
     key: ApiKey
     version: int
     request: Any
-    """As this broker was asked."""
+    """The request to this broker."""
     mistakes: int
-    """How many fields were mutated."""
+    """The number of fields that were mutated."""
     theirs: Outcome
     ours: Outcome
 
     @property
     def refused_here(self) -> bool:
-        """This broker named an error, and not the unknown one."""
+        """Whether this broker refused: by an error other than the unknown one, or by hanging up."""
         codes = self.ours.codes - {0}
         return self.ours.kind == "closed" or (bool(codes) and UNKNOWN_ERROR not in codes)
 
     @property
     def repeats(self) -> bool:
-        """An array of the request has an element twice, or one without partitions."""
+        """Whether an array of the request has an element twice, or one without partitions."""
         return _repeats(self.request)
 
 
@@ -51,7 +51,7 @@ Rule = Callable[[Difference, Asked], bool]
 
 
 def accepted_reason(difference: Difference, asked: Asked) -> str | None:
-    """Why the difference is accepted; None when it is not."""
+    """Return the reason to accept the difference; None if there is none."""
     return next((why for why, rule in RULES.items() if rule(difference, asked)), None)
 
 

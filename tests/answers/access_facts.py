@@ -1,4 +1,4 @@
-"""What an answer says about access: what is told of, and what is refused with which code.
+"""The facts of an answer about access: the things that it names, and the codes of refusals.
 
 Two brokers must agree in this whatever else may differ. The facts that Apache Kafka 4.4.0 gave are
 kept in tests/golden/access.json (`scripts/compare-answers --access --record`), so that the default
@@ -14,7 +14,7 @@ from protocol.messages.metadata import MetadataResponse
 from protocol.schema.values import Value
 
 TOLD: Final = frozenset((3, 29, 30, 31, 53, 55, 65, 100))
-"""Codes that say what may be known: of the authorization, and what is unknown or not attempted."""
+"""Codes about access: those of the authorization, and those of unknown or skipped things."""
 _NAMES: Final = ("name", "topic", "group_id", "transactional_id", "resource_name", "key")
 _OPERATIONS: Final = (
     "authorized_operations",
@@ -26,7 +26,7 @@ _NUMBERED: Final = re.compile(r"(?<=may-|not-)\d+|-\d+(?=')")
 
 
 def facts(answer: Any, topics: Mapping[bytes, str]) -> list[str]:
-    """The facts of an answer, in order; `topics` are names by id.
+    """Return the facts of an answer, in order; `topics` are names by id.
 
     Things have the same names in each: numbers that make a name one case's own are left out.
     """

@@ -1,4 +1,4 @@
-"""Who may do what, for the comparison of access with Apache Kafka.
+"""The grants of clients, for the comparison of access with Apache Kafka.
 
 Clients of a PLAINTEXT listener are all `User:ANONYMOUS`, so rules tell them apart by address: each
 set of grants has an address of its own, and all rules are made at once. Names of things that a
@@ -38,18 +38,18 @@ Grant = Question
 
 @dataclass(frozen=True, slots=True)
 class GrantSet:
-    """What one client may do."""
+    """The grants of one client."""
 
     name: str
     granted: tuple[Grant, ...] = ()
-    """On things whose name begins with `may-`, or on the cluster."""
+    """Allowed on things whose name begins with `may-`, or on the cluster."""
     denied: tuple[Grant, ...] = ()
-    """On things whose name begins with `not-`, or on the cluster; all else is allowed."""
+    """Denied on things whose name begins with `not-`, or on the cluster; all else is allowed."""
     apis: frozenset[ApiKey] | None = None
-    """The APIs that are tried with it; None: all."""
+    """The APIs that are tried with these grants; None: all."""
 
     def rules(self, host: str) -> Iterator[Rule]:
-        """The rules that grant it to clients from `host`."""
+        """Yield the rules that give these grants to clients from `host`."""
         for kind, operation in self.granted:
             yield _rule(kind, MAY, host, operation, PermissionType.ALLOW)
         if self.denied:
@@ -80,7 +80,7 @@ KINDS: Final = (
 
 
 def grant_sets() -> list[GrantSet]:
-    """Nothing; each operation alone, granted and denied; what each API needs, whole and but one."""
+    """No grant; each operation alone, allowed and denied; each API's needs, whole and but one."""
     single = [Grant(kind, op) for kind in KINDS for op in (*SUPPORTED[kind], Operation.ALL)]
     sets = [GrantSet("nothing")]
     sets += [GrantSet(f"only {one}", (one,)) for one in single]
@@ -106,12 +106,12 @@ def grant_sets() -> list[GrantSet]:
 
 
 def host_of(number: int) -> str:
-    """The address of the client with one set of grants."""
+    """Return the address of the client with one set of grants."""
     return f"127.0.{1 + number // 250}.{1 + number % 250}"
 
 
 def all_rules(sets: list[GrantSet]) -> list[Rule]:
-    """The administrator's rules first, the one about the cluster before all others."""
+    """Return all rules: the administrator's first, of these the one about the cluster first."""
     allow = Operation.ALL, PermissionType.ALLOW
     rules = [
         Rule(
@@ -130,7 +130,7 @@ def all_rules(sets: list[GrantSet]) -> list[Rule]:
 
 
 def creation(rules: list[Rule]) -> CreateAclsRequest:
-    """The request that makes rules."""
+    """Return the request that makes rules."""
     return CreateAclsRequest(
         creations=[
             AclCreation(

@@ -1,9 +1,9 @@
-"""The facts that one broker told each client, by request: tests/golden/access.json.
+"""The facts in one broker's answers to each client, by request: tests/golden/access.json.
 
     {"clients": ["nothing", "only TOPIC/READ", …],
      "METADATA v13 plain": {"<facts>": "0 3 5", …}, …}
 
-Clients with the same facts share an entry; a request that is asked in several parts has as many
+Clients with the same facts share an entry; a request that is sent in several parts has as many
 lists of facts.
 """
 
@@ -25,7 +25,7 @@ class AccessRecord:
         self._told: dict[str, dict[int, list[list[str]]]] = {}
 
     def note(self, key: ApiKey, version: int, form: str, client: int, told: list[str]) -> None:
-        """What one answer told."""
+        """Add the facts of one answer."""
         by_client = self._told.setdefault(f"{key.name} v{version} {form}", {})
         by_client.setdefault(client, []).append(told)
 
@@ -47,7 +47,7 @@ class AccessRecord:
 
     @classmethod
     def read(cls) -> tuple["AccessRecord", list[str]]:
-        """The record in the file, and the names of its clients."""
+        """Return the record in the file, and the names of its clients."""
         content = json.loads(GOLDEN.read_text())
         record, clients = cls(), content.pop(_CLIENTS)
         for request, alike in content.items():

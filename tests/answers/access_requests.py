@@ -1,7 +1,8 @@
-"""Requests about what a client has grants for and what it has none for, at once.
+"""Requests that name things with and without a grant of the client, at once.
 
 The valid requests of an API about several topics, groups and transactional ids are merged into one
-where its form allows: so one answer is denied in part. What names one group only is asked twice.
+where its form allows: so one answer is denied in part. A request that names only one group is sent
+twice.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,11 +26,11 @@ Change = Callable[[Any, Names], None]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A way to ask an API."""
+    """One form of an API's request."""
 
     name: str
     change: Change
-    """Of each valid request, before they are merged."""
+    """Changes each valid request, before they are merged."""
     since: int = 0
     until: int = 1_000
 
@@ -136,7 +137,7 @@ FORMS: Final[dict[ApiKey, tuple[Form, ...]]] = {
         Form("one of them", _set(cursor=None, response_partition_limit=1)),
     ),
 }
-"""Beside the plain one."""
+"""The forms of each API beside the plain one."""
 
 
 def _timestamps(request: Any, timestamp: int) -> None:
@@ -149,14 +150,14 @@ PLAIN: Final = Form("plain", lambda request, names: None)
 
 
 def forms_of(key: ApiKey, version: int) -> Iterator[Form]:
-    """The ways to ask an API in a version."""
+    """Yield the forms of an API's request in a version."""
     for form in (PLAIN, *FORMS.get(key, ())):
         if form.since <= version <= form.until:
             yield form
 
 
 def merged_requests(key: ApiKey, version: int, form: Form, about: list[Names]) -> list[Any]:
-    """As few requests as name everything that `about` is about."""
+    """Return the fewest requests that name all things of `about`."""
     requests: list[Any] = []
     for names in about:
         request = valid_request(key, version, names)

@@ -1,4 +1,4 @@
-"""The comparison of access: each API as each client, and what Apache Kafka and this broker say."""
+"""The comparison of access: the answers of Apache Kafka and this broker to each client."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,56 +6,34 @@ from typing import Any, Final
 
 from broker.registry import ADVERTISED
 from protocol.api_keys import ApiKey
-from protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-)
 from protocol.messages.metadata import MetadataRequest
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from protocol.schema.values import Value
 from tests.answers.accepted import Asked
 from tests.answers.access_facts import facts
-from tests.answers.access_grants import (
-    MAY,
-    NOT,
-    GrantSet,
-    all_rules,
-    creation,
-    grant_sets,
-    host_of,
+from tests.answers.access_grants import GrantSet, all_rules, creation, grant_sets, host_of
+from tests.answers.access_names import (
+    EXISTING,
+    OWN_TRANSACTIONS,
+    TRANSACTIONS,
+    commits,
+    names_of,
+    of_one_case,
+    own_topics,
+    owned,
 )
 from tests.answers.access_record import AccessRecord
-from tests.answers.access_requests import TOPICS, ZERO, forms_of, merged_requests
+from tests.answers.access_requests import ZERO, forms_of, merged_requests
 from tests.answers.cases import common_versions
 from tests.answers.differences import Difference
-from tests.answers.pair import Outcome, Pair, Side, ask_both, eventually
+from tests.answers.pair import Outcome, Pair, Side, ask_both
 from tests.answers.run import Comparison, Finding
 from tests.frames.valid import Names, valid_request
+from tests.fuzz.findings import error_codes
 
 K = ApiKey
-EXISTING: Final = TOPICS[:2]
 _SETUP_S: Final = 10.0
-UNKNOWN_IDS: Final = {name: bytes(15) + bytes([n + 1]) for n, name in enumerate(TOPICS)}
-
 BETWEEN: Final = {K.METADATA: (10,)}
-"""Versions that ask for something that neither the oldest nor the newest has."""
-OWN_GROUPS: Final = frozenset(
-    (K.JOIN_GROUP, K.SYNC_GROUP, K.HEARTBEAT, K.LEAVE_GROUP, K.DELETE_GROUPS)
-)
-OWN_TOPICS: Final = frozenset((K.DELETE_TOPICS,))
-OWN_TRANSACTIONS: Final = frozenset((K.END_TXN, K.WRITE_TXN_MARKERS))
-"""They end what the next case would find."""
-TRANSACTIONS: Final = frozenset(
-    (
-        *(K.PRODUCE, K.ADD_PARTITIONS_TO_TXN, K.ADD_OFFSETS_TO_TXN, K.END_TXN),
-        *(K.TXN_OFFSET_COMMIT, K.DESCRIBE_TRANSACTIONS, K.LIST_TRANSACTIONS),
-        K.WRITE_TXN_MARKERS,
-    )
-)
+"""Versions with a field that neither the oldest nor the newest has."""
 
 
 class AccessComparison:
@@ -70,89 +48,20 @@ class AccessComparison:
         self._owned: dict[tuple[ApiKey, int], list[list[Names]]] = {}
         self._number = 0
         self.denied = 0
-        """Facts that Kafka's answers had."""
+        """The number of facts in Kafka's answers."""
         self.record = AccessRecord()
 
     def prepare(self) -> None:
         """Make topics, groups, transactions and all rules."""
         for side in self.pair.sides:
-            side.make_topics(EXISTING)
-            self._about.append(self._names(side, EXISTING))
-            self._commit(side)
+            self._about.append(_made(side, EXISTING))
+            for request in commits():
+                answer = side.call(K.OFFSET_COMMIT, 8, request)
+                assert error_codes(answer) == {0}, answer
             for rules in _portions(all_rules(self.sets), 500):
                 made = side.call(K.CREATE_ACLS, 3, creation(rules))
                 assert {one.error_code for one in made.results} == {0}
         time.sleep(1)  # Kafka's broker learns of them from its controller
-
-    def _names(self, side: Side, existing: Sequence[str]) -> list[Names]:
-        found = {name: side.names_about(name) for name in existing}
-        some = next(iter(found.values()))
-        names = []
-        for prefix in (MAY, NOT):
-            for topic in (*existing, *TOPICS[2:]):
-                known = found.get(topic, some).about(
-                    topic=topic, topic_id=UNKNOWN_IDS.get(topic, ZERO)
-                )
-                if topic in found:
-                    known = known.about(topic_id=found[topic].topic_id)
-                names.append(
-                    known.about(
-                        group=f"{prefix}g",
-                        transactional_id=f"{prefix}t",
-                        new_topic=f"{topic[:4]}new",
-                    )
-                )
-        return names
-
-    def _commit(self, side: Side) -> None:
-        for prefix in (MAY, NOT):
-            topics = [
-                OffsetCommitRequestTopic(
-                    name=name,
-                    partitions=[
-                        OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
-                    ],
-                )
-                for name in EXISTING
-            ]
-            request = OffsetCommitRequest(
-                group_id=f"{prefix}g", generation_id_or_member_epoch=-1, topics=topics
-            )
-            answer = side.call(K.OFFSET_COMMIT, 8, request)
-            codes = {p.error_code for t in answer.topics for p in t.partitions}
-            assert codes == {0}, answer
-
-    def _own(self, side: Side, about: list[Names]) -> list[Names]:
-        """Both transactional ids have an open transaction with both topics."""
-        owned = {}
-        for prefix in (MAY, NOT):
-            one = next(n for n in about if n.transactional_id == f"{prefix}t")
-            names = side.own(one)
-            topics = [AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in EXISTING]
-            request = AddPartitionsToTxnRequest(
-                v3_and_below_transactional_id=names.transactional_id,
-                v3_and_below_producer_id=names.producer_id,
-                v3_and_below_producer_epoch=names.producer_epoch,
-                v3_and_below_topics=topics,
-            )
-
-            def added(request: Any = request) -> bool:
-                answer = side.call(K.ADD_PARTITIONS_TO_TXN, 3, request)
-                return all(
-                    p.partition_error_code == 0
-                    for t in answer.results_by_topic_v3_and_below
-                    for p in t.results_by_partition
-                )
-
-            eventually(added)
-            owned[names.transactional_id] = names
-        return [
-            one.about(
-                producer_id=owned[one.transactional_id].producer_id,
-                producer_epoch=owned[one.transactional_id].producer_epoch,
-            )
-            for one in about
-        ]
 
     def versions(self) -> list[tuple[ApiKey, int]]:
         """The oldest and the newest version of each API that both serve, and what is in between."""
@@ -198,7 +107,7 @@ class AccessComparison:
         outcomes: tuple[Outcome, Outcome],
         about: list[list[Names]],
     ) -> None:
-        """What is denied, and what is told of, is never an accepted difference."""
+        """Compare the facts about access. No difference between them is accepted."""
         theirs, ours = (
             facts(one.answer, {n.topic_id: n.topic for n in names})
             if one.kind == "answer"
@@ -212,7 +121,7 @@ class AccessComparison:
         self.record.note(*place, theirs)
 
     def topics_made(self) -> tuple[set[str], set[str]]:
-        """The topics that are there at last: what clients could make and delete."""
+        """Return the topics that exist at the end: the result of all creations and deletions."""
 
         def names(side: Side) -> set[str]:
             answer = side.call(K.METADATA, 9, MetadataRequest(topics=None))
@@ -225,37 +134,34 @@ class AccessComparison:
         return theirs, ours
 
     def _prepared(self, key: ApiKey, version: int) -> list[list[Names]]:
-        about = self._about
-        if key in OWN_TOPICS:
-            existing = tuple(f"{p}{self._number}" for p in (MAY, NOT))
-            about = []
-            for side in self.pair.sides:
-                side.make_topics(existing)
-                about.append(self._names(side, existing))
+        about, sides = self._about, self.pair.sides
+        if key is K.DELETE_TOPICS:
+            about = [_made(side, own_topics(self._number)) for side in sides]
         if key in TRANSACTIONS:
             if key in OWN_TRANSACTIONS or (key, version) not in self._owned:
-                owned = [self._own(s, n) for s, n in zip(self.pair.sides, about, strict=True)]
-                self._owned[key, version] = owned
+                both = [_begun(side, some) for side, some in zip(sides, about, strict=True)]
+                self._owned[key, version] = both
             about = self._owned[key, version]
-        if key in OWN_GROUPS:
-            about = [[n.about(group=f"{n.group}-{self._number}") for n in some] for some in about]
-        if key is K.METADATA:
-            about = [
-                [
-                    n if n.topic in EXISTING else n.about(topic=f"{n.topic}-{self._number}")
-                    for n in some
-                ]
-                for some in about
-            ]
         if key is K.DELETE_ACLS:
-            for side, some in zip(self.pair.sides, about, strict=True):
+            for side, some in zip(sides, about, strict=True):
                 for names in some:
                     side.call(K.CREATE_ACLS, 3, valid_request(K.CREATE_ACLS, 3, names))
-        if key is K.CREATE_TOPICS:
-            about = [
-                [n.about(new_topic=f"{n.new_topic}-{self._number}") for n in some] for some in about
-            ]
-        return about
+        return [of_one_case(key, some, self._number) for some in about]
+
+
+def _made(side: Side, topics: Sequence[str]) -> list[Names]:
+    """Make topics; return the things of a case with them."""
+    side.make_topics(topics)
+    found = [side.names_about(topic) for topic in topics]
+    return names_of(found[0], {one.topic: one.topic_id for one in found})
+
+
+def _begun(side: Side, about: list[Names]) -> list[Names]:
+    """Open a transaction with both topics for both transactional ids."""
+    owners = [side.own(one) for one in {names.transactional_id: names for names in about}.values()]
+    for owner in owners:
+        side.add_to_transaction(owner, *EXISTING)
+    return owned(about, owners)
 
 
 def _align(key: ApiKey, outcomes: tuple[Outcome, Outcome], about: list[list[Names]]) -> None:
@@ -267,7 +173,7 @@ def _align(key: ApiKey, outcomes: tuple[Outcome, Outcome], about: list[list[Name
 
 
 def leave_out_others(key: ApiKey, answer: Any, about: list[Names]) -> None:
-    """Take from a listing what other cases have made."""
+    """Remove the things that other cases have made from a listing."""
     if key is K.LIST_GROUPS:
         answer.groups = [one for one in answer.groups if one.group_id[4:] == "g"]
     known = {one.topic for one in about} | {"__consumer_offsets", "__transaction_state"}
@@ -305,7 +211,7 @@ def compare_access(
     wanted: Callable[[ApiKey, GrantSet], bool] = lambda key, client: True,
     on_case: Callable[[], object] | None = None,
 ) -> AccessComparison:
-    """Ask everything that is `wanted` of both, as every client."""
+    """Send both brokers all `wanted` requests, as every client."""
     access = AccessComparison(pair, comparison)
     access.prepare()
     for key, version in access.versions():

@@ -1,4 +1,4 @@
-"""Which requests: each advertised API and version, every field of a valid request mutated, once.
+"""The requests: each advertised API and version, every field of a valid request mutated, once.
 
 A case is the same for both brokers although they have given things ids of their own: it is named
 by the place of the field and the number of the odd value, and made for each from its own valid
@@ -25,7 +25,7 @@ class Case:
     """(number of the place, number of the odd value), inner places first."""
 
     def request(self, names: Names) -> Any:
-        """The message, about things of one of the brokers."""
+        """Return the message, about things of one of the brokers."""
         request = valid_request(self.key, self.version, names)
         places = list(all_places(tree_of(self.key, self.version), request))
         values = [every_odd_value(places[at], request)[number] for at, number in self.changes]
@@ -34,7 +34,7 @@ class Case:
         return request
 
     def text(self, names: Names) -> str:
-        """For people."""
+        """Return the case for a person to read."""
         request = valid_request(self.key, self.version, names)
         places = list(all_places(tree_of(self.key, self.version), request))
         changed = [
@@ -47,7 +47,7 @@ class Case:
 def common_versions(
     ours: Mapping[ApiKey, tuple[int, int]], theirs: Mapping[int, tuple[int, int]]
 ) -> Iterator[tuple[ApiKey, int]]:
-    """What both serve."""
+    """Yield each API and version that both brokers serve."""
     for key, (first, last) in sorted(ours.items()):
         if key in theirs:
             low, high = theirs[key]
@@ -56,7 +56,7 @@ def common_versions(
 
 
 def cases_of(key: ApiKey, version: int, names: Names) -> list[Case]:
-    """The valid request, and every field of it at every odd value."""
+    """Return the valid request, and every field of it at every odd value."""
     request = valid_request(key, version, names)
     cases = [Case(key, version)]
     for at, place in enumerate(all_places(tree_of(key, version), request)):
@@ -68,7 +68,7 @@ def cases_of(key: ApiKey, version: int, names: Names) -> list[Case]:
 
 
 def pairs_of(key: ApiKey, version: int, names: Names, rng: Random, count: int) -> list[Case]:
-    """Two fields at once, some of all pairs."""
+    """Return requests with two odd values, for some of all pairs."""
     request = valid_request(key, version, names)
     places = [
         (at, len(every_odd_value(place, request)), len(place.path))

@@ -14,11 +14,11 @@ VOLATILE: Final = frozenset(
         *("transaction_start_time_ms", "last_timestamp", "finalized_features_epoch"),
     )
 )
-"""What is a matter of the machine, the moment or the broker."""
+"""Fields that depend on the machine, the moment or the broker."""
 SHAPE: Final = frozenset(
     ("topic_id", "member_id", "leader", "session_id", "producer_id", "current_txn_start_offset")
 )
-"""Chosen by each broker: compared by whether they are there at all."""
+"""Fields whose value each broker chooses: compared by whether they have one."""
 IDENTITY: Final = (
     *("name", "topic", "topic_name", "topic_id", "group_id", "transactional_id", "resource_type"),
     *("resource_name", "partition_index", "partition", "index", "node_id", "broker_id", "api_key"),
@@ -39,7 +39,7 @@ class Difference:
 
 
 def differences(theirs: Outcome, ours: Outcome) -> list[Difference]:
-    """All of them; none when the brokers agree."""
+    """Return all differences; none if the brokers agree."""
     if theirs.kind != "answer" or ours.kind != "answer":
         if theirs.kind == ours.kind:
             return []
@@ -84,7 +84,7 @@ def _identity(element: Any) -> Any:
 
 
 def sorted_text(value: Any) -> str:
-    """All that it holds, whatever the order of its arrays."""
+    """Return the whole value as text, in which its arrays are sorted."""
     if isinstance(value, Value):
         return repr([sorted_text(getattr(value, name)) for name in value._defaults])
     if isinstance(value, list | tuple):
@@ -120,7 +120,7 @@ def _same(name: str, theirs: Any, ours: Any) -> bool:
 
 
 def _coarse(name: str, value: Any) -> Any:
-    """What is compared of a value."""
+    """Return the part of a value that is compared."""
     if name not in SHAPE or value is None:
         return value
     if isinstance(value, bytes | memoryview):

@@ -12,7 +12,10 @@ from typing import Any, Final
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -23,6 +26,7 @@ from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import SHORT_LIVED
 from tests.support.produce_requests import one_batch
+from tests.support.topic_requests import creation
 from tests.support.wire_client import read_response, request_frame
 
 SETTINGS: Final = {
@@ -35,7 +39,7 @@ SETTINGS: Final = {
 }
 PATIENCE_S: Final = 0.5
 LONG_PATIENCE_S: Final = 10.0
-"""For the one that is silent while the other has answered."""
+"""The patience with a broker that is silent while the other has answered."""
 _SETUP_S: Final = 60.0
 _LATER: Final = frozenset(
     (
@@ -45,20 +49,20 @@ _LATER: Final = frozenset(
         ErrorCode.CONCURRENT_TRANSACTIONS,
     )
 )
-"""What Kafka says while another of its threads is busy; here all is done with the answer."""
+"""Kafka's errors while another of its threads is busy; here all is done with the answer."""
 _RETRIES: Final = 40
 _RETRY_PAUSE_S: Final = 0.025
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one request."""
+    """The outcome of one request."""
 
     kind: str
     """answer, closed, silent, unreadable."""
     answer: Any = None
     waited: bool = False
-    """Whether it came when the request's own time was over, where that is measured."""
+    """Whether it came after the request's own waiting time, where that is measured."""
 
     @property
     def codes(self) -> set[int]:
@@ -70,7 +74,7 @@ class Side:
     """One broker, one connection that is made anew when it broke."""
 
     def __init__(self, port: int, directory: str, source: str = "127.0.0.1") -> None:
-        """`source`: the address from which it is asked."""
+        """`source`: the address of the client."""
         self.port = port
         self.directory = directory
         self.source = source
@@ -78,7 +82,7 @@ class Side:
         self._received = bytearray()
 
     def send(self, key: ApiKey, version: int, request: Any) -> bool:
-        """Whether it could be sent."""
+        """Send a request; return whether that went well."""
         try:
             if self._socket is None:
                 self._socket = socket.create_connection(
@@ -91,7 +95,7 @@ class Side:
         return True
 
     def receive(self, key: ApiKey, version: int, patience_s: float = PATIENCE_S) -> Outcome:
-        """The answer to what was sent; it may still come after a silence."""
+        """Return the answer to the last request; after `silent` it may still come."""
         if self._socket is None:
             return Outcome("closed")
         self._socket.settimeout(patience_s)
@@ -112,14 +116,14 @@ class Side:
             return Outcome("unreadable", str(error))
 
     def call(self, key: ApiKey, version: int, request: Any) -> Any:
-        """The answer of a request that is known to be good. Raises AssertionError."""
+        """Return the answer to a request that must have one. Raises AssertionError."""
         self.send(key, version, request)
         outcome = self.receive(key, version, _SETUP_S)
         assert outcome.kind == "answer", (key, version, outcome)
         return outcome.answer
 
     def hang_up(self) -> None:
-        """The next request comes on another connection."""
+        """Close the connection; the next request opens another one."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -136,19 +140,15 @@ class Side:
     # ---- what requests are about
 
     def make_topics(self, names: Sequence[str]) -> None:
-        """Those that are missing, with two partitions each, ready to be written to."""
-        topics = [
-            CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names
-        ]
-        request = CreateTopicsRequest(topics=topics, timeout_ms=60_000)
-        made = self.call(ApiKey.CREATE_TOPICS, 5, request)
+        """Make the missing topics, with two partitions each; wait until they can be written to."""
+        made = self.call(ApiKey.CREATE_TOPICS, 5, creation(*names, partitions=2))
         assert error_codes(made) <= {0, ErrorCode.TOPIC_ALREADY_EXISTS}, made
         time.sleep(0.05)  # Kafka's brokers learn of a deletion when it has been answered.
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
         eventually(lambda: error_codes(self.call(ApiKey.METADATA, 9, asked)) == {0})
 
     def names_about(self, topic: str) -> Names:
-        """The names of requests about a topic that was made; some records are in it."""
+        """Return the names for requests about this topic, which gets some records."""
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
         metadata = self.call(ApiKey.METADATA, 12, asked)
         described = metadata.topics[0]
@@ -166,20 +166,25 @@ class Side:
         return names
 
     def write(self, names: Names) -> Any:
-        """A batch into partition 0."""
+        """Append a batch to partition 0."""
         request = one_batch(names.topic, records(names))
         return eventually(lambda: _fine(self.call(ApiKey.PRODUCE, 9, request)))
 
     def own(self, names: Names) -> Names:
-        """The transactional id gets its first, or its next, owner."""
+        """Give the transactional id its first, or its next, owner."""
         request = InitProducerIdRequest(
             transactional_id=names.transactional_id, transaction_timeout_ms=900_000
         )
         answer = eventually(lambda: _fine(self.call(ApiKey.INIT_PRODUCER_ID, 4, request)))
         return names.about(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
 
+    def add_to_transaction(self, owner: Names, *topics: str) -> None:
+        """Add partition 0 of each topic to the owner's transaction."""
+        request = adding(owner, *topics)
+        eventually(lambda: _fine(self.call(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)))
+
     def wait_settled(self, transactional_id: str) -> None:
-        """Until all markers of the last transaction are written."""
+        """Wait until all markers of the last transaction are written."""
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
 
         def attempt() -> Any:
@@ -190,7 +195,7 @@ class Side:
         eventually(attempt)
 
     def find_coordinators(self) -> None:
-        """So that the internal topics are there."""
+        """Have the broker make the internal topics."""
         for key_type in (0, 1):
             request = FindCoordinatorRequest(key="any", key_type=key_type)
             eventually(
@@ -242,11 +247,11 @@ class Pair:
         return self.theirs, self.ours
 
     def ask(self, key: ApiKey, version: int, requests: tuple[Any, Any]) -> tuple[Outcome, Outcome]:
-        """One request to each."""
+        """Send one request to each."""
         return ask_both(self.sides, key, version, requests)
 
     def from_source(self, source: str) -> tuple[Side, Side]:
-        """Both, asked from another address of this machine; the caller hangs up."""
+        """Return both for a client with another address of this machine; the caller hangs up."""
         theirs, ours = self.sides
         return (
             Side(theirs.port, theirs.directory, source),
@@ -254,7 +259,7 @@ class Pair:
         )
 
     def output(self) -> str:
-        """What this broker printed."""
+        """Return the output of this broker."""
         return self._broker.output_file.read_text(errors="replace")
 
 
@@ -266,11 +271,11 @@ def ask_both(
     *,
     is_answered: bool = False,
 ) -> tuple[Outcome, Outcome]:
-    """One request to each of Apache Kafka and this broker; it `is_answered` also when refused."""
+    """Send one request to each broker. `is_answered`: Kafka answers it also if it refuses it."""
     for side, request in zip(sides, requests, strict=True):
         side.send(key, version, request)
     theirs, ours = (side.receive(key, version) for side in sides)
-    # One of the two is slow, or the machine is. What is refused here Kafka may never answer.
+    # One of the two is slow, or the machine is. Kafka may never answer what this broker refuses.
     if ours.kind == "silent" and theirs.kind != "silent":
         ours = sides[1].receive(key, version, LONG_PATIENCE_S)
     elif theirs.kind == "silent" and ours.kind != "silent" and (is_answered or ours.codes <= {0}):
@@ -308,8 +313,18 @@ def _quotas(outcome: Outcome) -> list[tuple[list[str], list[str]]]:
     )
 
 
+def adding(owner: Names, *topics: str) -> AddPartitionsToTxnRequest:
+    """Return the request of `Side.add_to_transaction`."""
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=owner.transactional_id,
+        v3_and_below_producer_id=owner.producer_id,
+        v3_and_below_producer_epoch=owner.producer_epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in topics],
+    )
+
+
 def eventually(attempt: Callable[[], Any]) -> Any:
-    """What is true at last. Raises AssertionError."""
+    """Return the first true result of `attempt`. Raises AssertionError if none comes in time."""
     deadline = time.monotonic() + _SETUP_S
     while time.monotonic() < deadline:
         result = attempt()

@@ -1,6 +1,6 @@
-"""A walk through quotas: entities, keys and values are altered, and told by filters of all kinds.
+"""A walk through quotas: it alters entities, keys and values, and describes them by any filter.
 
-Values are far above what anybody takes, so that nobody is throttled by a walk.
+Values are far above any use, so that no walk throttles a client.
 """
 
 from collections.abc import Iterator

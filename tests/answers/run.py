@@ -1,4 +1,4 @@
-"""A comparison: cases in the order of a seed, and what came of them."""
+"""A comparison: cases in the order of a seed, and their results."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ GROUPS_OF_THEIR_OWN = frozenset(
         *(ApiKey.DELETE_GROUPS, ApiKey.DESCRIBE_GROUPS),
     )
 )
-"""What one case leaves of its group must not be what the next one finds."""
+"""APIs whose cases have groups of their own, because a case would disturb the next one."""
 OWNERS = frozenset(
     (
         *(ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN),
@@ -42,7 +42,7 @@ class Finding:
     ours: Outcome
 
     def text(self) -> str:
-        """In a line."""
+        """Return the finding in a line."""
         d = self.difference
         return (
             f"{self.case}: {d.path or 'all of it'}: Kafka {_short(d.theirs)}, here {_short(d.ours)}"
@@ -51,16 +51,16 @@ class Finding:
 
 @dataclass(slots=True)
 class Comparison:
-    """What was seen."""
+    """The results of a comparison."""
 
     cases: int = 0
     same: int = 0
     accepted: Counter[str] = field(default_factory=Counter)
-    """Cases with accepted differences only, by the first reason."""
+    """The number of cases with accepted differences only, by the first reason."""
     findings: list[Finding] = field(default_factory=list)
 
     def note(self, case: str, asked: Asked) -> bool:
-        """One case's answers; whether they were the same."""
+        """Compare the answers of one case; return whether they were the same."""
         self.cases += 1
         reasons = []
         found = differences(asked.theirs, asked.ours)
@@ -77,7 +77,7 @@ class Comparison:
         return not reasons
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the results for a person to read."""
         lines = [
             f"{self.cases} requests: {self.same} answered the same, "
             f"{sum(self.accepted.values())} with accepted differences, "
@@ -88,7 +88,7 @@ class Comparison:
 
 
 def plan(versions: Sequence[tuple[ApiKey, int]], seed: int, count: int | None) -> list[Case]:
-    """All single mutations and some pairs; or `count` of them, drawn from the seed."""
+    """Return all single mutations and some pairs; or `count` of them, drawn from the seed."""
     rng = Random(seed)
     cases: list[Case] = []
     for key, version in versions:
@@ -103,7 +103,7 @@ def plan(versions: Sequence[tuple[ApiKey, int]], seed: int, count: int | None) -
 
 
 def versions_of(pair: Pair) -> list[tuple[ApiKey, int]]:
-    """What both brokers serve."""
+    """Return each API and version that both brokers serve."""
     answer = pair.theirs.call(ApiKey.API_VERSIONS, 0, None)
     theirs = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
     return list(common_versions(ADVERTISED, theirs))
@@ -116,7 +116,7 @@ def compare(
     *,
     on_case: Callable[[], object] | None = None,
 ) -> None:
-    """Ask both, case by case; `comparison` takes what was seen."""
+    """Send both brokers each case; `comparison` takes the results."""
     for key, version, group in _by_version(cases):
         topic = f"{key.name.lower().replace('_', '-')}-v{version}"
         names = _named(pair, topic)

@@ -1,4 +1,4 @@
-"""What the comparison with Kafka sees, and what it does not accept. Needs no Kafka."""
+"""The comparison with Kafka sees differences, and accepts some. These tests need no Kafka."""
 
 from random import Random
 from typing import Any

@@ -1,7 +1,7 @@
-"""How long a Fetch takes: which answers come at once, and which after `max.wait` (S-READ-6).
+"""The time of a Fetch: some answers come at once, some after `max.wait` (S-READ-6).
 
-Single requests are compared by what is in their answers; here the time is compared as well: at
-once, or not. Most cases find less than `min.bytes`, so that both brokers could wait.
+Single requests are compared by their answers; here the time is compared as well: at once, or
+not. Most cases find less than `min.bytes`, so that both brokers could wait.
 """
 
 import time
@@ -9,15 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from protocol.api_keys import ApiKey
-from protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-)
-from protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.builder import build_batch
 from tests.answers.accepted import Asked
@@ -26,6 +17,7 @@ from tests.answers.run import Comparison
 from tests.frames.valid import Names
 from tests.fuzz.findings import error_codes
 from tests.support.produce_requests import one_batch
+from tests.support.topic_requests import creation
 
 MAX_WAIT_S: Final = 1.0
 AT_ONCE_S: Final = 0.7
@@ -52,7 +44,7 @@ class Wait:
     leader_epoch: int = -1
     last_fetched_epoch: int = -1
     beside: str | None = None
-    """Another topic that is asked for first, which does not exist."""
+    """Another topic, which comes first in the request and does not exist."""
     topic: str | None = _TOPIC
     appended: int = 0
     """A batch of this size is appended while the fetch waits."""
@@ -80,7 +72,7 @@ CASES: Final = (
 
 
 def compare_waits(pair: Pair, comparison: Comparison) -> None:
-    """Ask both, one after the other; `comparison` takes what was seen."""
+    """Send both brokers each case, one after the other; `comparison` takes the results."""
     for side in pair.sides:
         _fill(side)
     for case in CASES:
@@ -121,39 +113,25 @@ def _request(case: Wait) -> FetchRequest:
 
 
 def _fill(side: Side) -> None:
-    configs = [
-        CreatableTopicConfig(name="segment.bytes", value=str(_SEGMENT)),
-        CreatableTopicConfig(name="max.message.bytes", value=str(2 * _SEGMENT)),
-    ]
-    topic = CreatableTopic(name=_TOPIC, num_partitions=1, replication_factor=1, configs=configs)
-    made = side.call(
-        ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
-    )
+    configs = {"segment.bytes": str(_SEGMENT), "max.message.bytes": str(2 * _SEGMENT)}
+    made = side.call(ApiKey.CREATE_TOPICS, 5, creation(_TOPIC, configs=configs))
     assert error_codes(made) <= {0}, made
     names = Names(topic=_TOPIC, topic_id=bytes(16), directory="/", transactional_id="of-waits")
     owner = side.own(names)
     for number in range(_BATCHES):
-        transactional = number == _OPEN
-        producer: dict[str, Any] = {}
-        if transactional:
-            producer = {
-                "producer_id": owner.producer_id,
-                "producer_epoch": owner.producer_epoch,
-                "base_sequence": 0,
-                "transactional": True,
-            }
-            _add_to_transaction(side, owner)
-        _append(side, _BATCH, owner.transactional_id if transactional else None, **producer)
-
-
-def _add_to_transaction(side: Side, owner: Names) -> None:
-    request = AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id=owner.transactional_id,
-        v3_and_below_producer_id=owner.producer_id,
-        v3_and_below_producer_epoch=owner.producer_epoch,
-        v3_and_below_topics=[AddPartitionsToTxnTopic(name=_TOPIC, partitions=[0])],
-    )
-    eventually(lambda: error_codes(side.call(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)) <= {0})
+        if number != _OPEN:
+            _append(side, _BATCH)
+            continue
+        side.add_to_transaction(owner, _TOPIC)
+        _append(
+            side,
+            _BATCH,
+            owner.transactional_id,
+            producer_id=owner.producer_id,
+            producer_epoch=owner.producer_epoch,
+            base_sequence=0,
+            transactional=True,
+        )
 
 
 def _append(side: Side, size: int, transactional_id: str | None = None, **producer: Any) -> None:

@@ -1,4 +1,4 @@
-"""All walks, and how one is gone."""
+"""All walks, and the way to take one with both brokers."""
 
 from collections.abc import Callable
 from random import Random
@@ -35,7 +35,7 @@ def walk(
     *,
     on_step: Callable[[], object] | None = None,
 ) -> None:
-    """One walk of both brokers. It ends where they disagree: what follows would, too."""
+    """Walk with both brokers. The walk ends at a difference, because all later answers differ."""
     rng = Random(f"{name}/{seed}")
     topic = f"walk-{name}-{seed}"
     for side in pair.sides:

@@ -1,7 +1,7 @@
-"""Walks: states that single requests do not reach, and at each step what each broker says.
+"""Walks: they reach states that single requests do not reach, and compare the answers of each step.
 
-A walk is a list of steps drawn from a seed. A step is made for each broker from what that broker
-has told before (session ids, member ids, producers), so that both are asked the same thing.
+A walk is a list of steps drawn from a seed. The request of a step is made for each broker from that
+broker's earlier answers (session ids, member ids, producers), so that both get the same request.
 """
 
 from collections.abc import Callable, Iterator
@@ -58,12 +58,12 @@ from tests.frames.valid import Names
 
 @dataclass(slots=True)
 class State:
-    """What one broker has told so far."""
+    """The values of one broker's answers so far."""
 
     names: Names
     session: int = 0
     epoch: int = 0
-    """Of the fetch session: what comes next."""
+    """The next epoch of the fetch session."""
     member: str = ""
     generation: int = -1
     producer: tuple[int, int] = (-1, -1)
@@ -71,7 +71,7 @@ class State:
     """The producer before the last InitProducerId."""
     sequence: dict[int, int] = field(default_factory=dict)
     page: tuple[str, int] | None = None
-    """Where the next page of topics begins."""
+    """The begin of the next page of topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def produce_step(rng: Random, *, transactional: bool = False) -> Step:
     partition = rng.choice((0, 0, 0, 1))
     count = rng.choice((1, 1, 2, 5))
     late = rng.choice((0, 0, 0, -5_000, 7_000, 1_000_000))
-    # Which sequence: the next one, a repeated one, one that leaves a hole.
+    # The sequence is the next one, a repeated one, or one that leaves a hole.
     off = rng.choice((0, 0, 0, 0, 0, -1, 3)) if transactional else 0
     old_epoch = transactional and rng.random() < 0.1
     version = rng.choice((9, 11) if transactional else (9, 11, 13))

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.conformance
 
 AUDIT = re.compile(r"(Principal = .*?)(?: \(kafka\.authorizer\.logger\))?\n")
 OF_NO_TOPIC = "Topic:LITERAL: for request"
-"""Kafka asks about the empty name where a request has an id that no topic has."""
+"""Kafka's authorizer gets the empty name if a request has an id that no topic has."""
 LISTING = "for request = DescribeTopicPartitions "
-"""Kafka tells of each topic that a listing leaves out (decision 99)."""
+"""Kafka logs each topic that a listing leaves out (decision 99)."""
 
 
 @pytest.fixture(scope="module", params=["some", "all"])
@@ -72,5 +72,5 @@ def test_s_acl_8_the_audit_logs_have_the_same(
 
 
 def lines(output: str) -> Counter[str]:
-    """What was denied to others than the administrator, whose brokers Kafka's are, too."""
+    """Return the denials, without those of the address of the administrator and of Kafka."""
     return Counter(line for line in AUDIT.findall(output) if "host = 127.0.0.1 " not in line)

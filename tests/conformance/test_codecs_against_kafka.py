@@ -6,7 +6,6 @@ version is known to us alone.
 
 import base64
 import json
-import subprocess
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -19,7 +18,7 @@ from protocol.schema import Api
 from protocol.schema.constructs import ArrayOf, Blob, Fields
 from protocol.types import uuid_to_text
 from tests.property.test_codecs_against_kio import FIRST_VERSIONS, members
-from tests.support.kafka_jars import KAFKA_VERSION, LOGGING, kafka_jars
+from tests.support.kafka_jars import KAFKA_VERSION, java
 from tests.support.message_values import all_codecs, codec_id, random_value
 
 pytestmark = pytest.mark.conformance
@@ -79,14 +78,8 @@ def answers() -> dict[tuple[str, int], list[tuple[Case, str]]]:
     found: dict[tuple[str, int], list[tuple[Case, str]]] = {}
     for release in (KAFKA_VERSION, OLD_KAFKA):
         asked = [case for case in cases() if kafka_for(case.api, case.version) == release]
-        result = subprocess.run(
-            ["java", *LOGGING, "-cp", kafka_jars(release), str(ORACLE)],
-            input="\n".join(question(case) for case in asked),
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=True,
-        )
+        questions = "\n".join(question(case) for case in asked)
+        result = java(str(ORACLE), version=release, stdin=questions, timeout=300)
         for case, answer in zip(asked, result.stdout.splitlines(), strict=True):
             found.setdefault((case.api.name, case.version), []).append((case, answer))
     return found

@@ -8,7 +8,6 @@ checkpoint (S-CMP-14), so that neither begins again at the start.
 import random
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import KAFKA_VERSION, ROOT, SHORT_LIVED
 from tests.support.shared_directory import SharedDirectory
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.conformance
 
@@ -153,17 +153,10 @@ def active_base(log_dir: Path) -> int:
     return max(int(path.stem) for path in (log_dir / f"{TOPIC}-0").glob("*.log"))
 
 
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
-
-
 def wait_until_clean(log_dir: Path) -> None:
     """Wait until everything below the active segment is cleaned."""
     base = active_base(log_dir)
-    wait_until(lambda: checkpoint(log_dir) >= base, f"cleaned up to {checkpoint(log_dir)}")
+    wait_until(lambda: checkpoint(log_dir) >= base, 60)
 
 
 def one_turn(broker: Broker, writer: Writer, mark: str, log_dir: Path) -> list[Row]:

@@ -1,13 +1,12 @@
 """Apache Kafka reads every form of compressed batch, and accepts those that the table says."""
 
-import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.support.compressed_forms import FORMS, Form, batch_of, some_values
-from tests.support.kafka_jars import LOGGING, kafka_jars
+from tests.support.kafka_jars import java
 
 pytestmark = pytest.mark.conformance
 
@@ -18,14 +17,8 @@ ORACLE = Path(__file__).with_name("DecompressionOracle.java")
 def answers() -> dict[str, list[str]]:
     """Kafka's verdict on each form, a line for each of `some_values`."""
     asked = [(form.name, batch_of(form, values)) for form in FORMS for values in some_values()]
-    result = subprocess.run(
-        ["java", *LOGGING, "-cp", kafka_jars(), str(ORACLE)],
-        input="\n".join(batch.hex() for _, batch in asked),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
+    batches = "\n".join(batch.hex() for _, batch in asked)
+    result = java(str(ORACLE), stdin=batches, timeout=300)
     found: dict[str, list[str]] = {}
     for (name, _), line in zip(asked, result.stdout.splitlines(), strict=True):
         found.setdefault(name, []).append(line)

@@ -1,8 +1,6 @@
 """`storage.reader` reads a directory that Apache Kafka uses as Kafka's consumers read it."""
 
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -14,6 +12,7 @@ from storage.reader.scan import IsolationLevel, ScanRequest, plan
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.kafka_jars import SHORT_LIVED
 from tests.support.scanning import ScannedRow, scanned
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.conformance
 
@@ -23,6 +22,7 @@ SETTINGS = {
     "log.segment.delete.delay.ms": "100",
 }
 SMALL = {"segment.bytes": "1048576", "retention.ms": "-1"}
+PATIENCE_S = 90
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -51,13 +51,6 @@ def consumed(bootstrap: str, topic: str, end: int, isolation: str) -> list[Scann
                 message.key(), message.value(), topic, 0, message.offset(), stamp, kind - 1, headers
             )
         )
-
-
-def wait_until(is_so: Any, seconds: float = 90) -> None:
-    limit = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < limit
-        time.sleep(0.1)
 
 
 def test_a_directory_of_apache_kafka(tmp_path: Path) -> None:
@@ -121,10 +114,10 @@ def test_a_directory_of_apache_kafka(tmp_path: Path) -> None:
             return found.end_offset == ends[topic]
 
         for topic in ends:
-            wait_until(lambda topic=topic: is_written(topic))
+            wait_until(lambda topic=topic: is_written(topic), PATIENCE_S)  # type: ignore[misc]
         cleaned = kafka.log_dir / "cleaner-offset-checkpoint"
-        wait_until(lambda: cleaned.exists() and "compacted" in cleaned.read_text())
-        wait_until(lambda: not [*(kafka.log_dir / "compacted-0").glob("*.deleted")])
+        wait_until(lambda: cleaned.exists() and "compacted" in cleaned.read_text(), PATIENCE_S)
+        wait_until(lambda: not [*(kafka.log_dir / "compacted-0").glob("*.deleted")], PATIENCE_S)
         expected = {}
         for topic, end in ends.items():
             for isolation in ("read_uncommitted", "read_committed"):

@@ -20,13 +20,7 @@ from config.broker_config import BrokerConfig
 from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -39,6 +33,8 @@ from protocol.records.builder import build_batch
 from protocol.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.produce_requests import one_batch
+from tests.support.read_requests import one_lookup
+from tests.support.topic_requests import creation
 
 pytestmark = pytest.mark.conformance
 
@@ -94,18 +90,16 @@ def test_kafka_answers_what_brokers_ask_each_other(kafka: ApacheKafka) -> None:
             await _create(client)
             for _ in range(BATCHES):
                 await _produce(client, batch)
-            await _check_metadata(client)
+            topic_id = await _check_metadata(client)
             await _check_offsets(client)
-            await _check_fetch(client, batch)
+            await _check_fetch(client, topic_id, batch)
             nursery.cancel_scope.cancel()
 
     trio.run(main)
 
 
 async def _create(client: Client) -> None:
-    topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-    created = await client.ask(ApiKey.CREATE_TOPICS, request)
+    created = await client.ask(ApiKey.CREATE_TOPICS, creation(TOPIC))
     assert created.topics[0].error_code == ErrorCode.NONE
 
 
@@ -124,22 +118,20 @@ async def _append(client: Client, request: ProduceRequest) -> int:
     return code
 
 
-async def _check_metadata(client: Client) -> None:
+async def _check_metadata(client: Client) -> bytes:
+    """Return the id of the topic."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
     metadata = await client.ask(ApiKey.METADATA, request)
     assert [broker.node_id for broker in metadata.brokers] == [1]
     [topic] = metadata.topics
     assert topic.partitions[0].leader_id == 1
+    topic_id: bytes = topic.topic_id
+    return topic_id
 
 
 async def _check_offsets(client: Client) -> None:
     for timestamp, offset in ((EARLIEST_TIMESTAMP, 0), (LATEST_TIMESTAMP, BATCHES)):
-        asked = ListOffsetsPartition(
-            partition_index=0, current_leader_epoch=-1, timestamp=timestamp
-        )
-        topic = ListOffsetsTopic(name=TOPIC, partitions=[asked])
-        request = ListOffsetsRequest(replica_id=-1, topics=[topic])
-        answer = await client.ask(ApiKey.LIST_OFFSETS, request)
+        answer = await client.ask(ApiKey.LIST_OFFSETS, one_lookup(TOPIC, timestamp))
         assert answer.topics[0].partitions[0].offset == offset
     epoch = OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
     ends = await client.ask(
@@ -151,12 +143,9 @@ async def _check_offsets(client: Client) -> None:
     assert ends.topics[0].partitions[0].end_offset == BATCHES
 
 
-async def _check_fetch(client: Client, batch: bytes) -> None:
-    metadata = await client.ask(
-        ApiKey.METADATA, MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
-    )
+async def _check_fetch(client: Client, topic_id: bytes, batch: bytes) -> None:
     asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=20 << 20)
-    topic = FetchTopic(topic_id=metadata.topics[0].topic_id, partitions=[asked])
+    topic = FetchTopic(topic_id=topic_id, partitions=[asked])
     request = FetchRequest(
         max_wait_ms=500, min_bytes=1, max_bytes=20 << 20, session_epoch=-1, topics=[topic]
     )

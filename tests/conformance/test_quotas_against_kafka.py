@@ -1,10 +1,10 @@
 """The rates, buckets and the precedence of quotas are Apache Kafka's: its managers are the oracle.
 
-Random quotas are set, and random clients spend, take back and change topics at random times. Who
-has no quota is not recorded here but is there; so after a change of who has one all is forgotten.
+Random quotas are set, and random clients spend, take back and change topics at random times. Kafka
+records clients without a quota, this broker does not; so time passes until all is forgotten before
+a quota comes or goes.
 """
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -17,7 +17,7 @@ from broker.quotas.mutation_quota import MutationQuota
 from broker.quotas.rate import Windows
 from broker.quotas.sanitizer import desanitized, sanitized
 from protocol.errors import KafkaError
-from tests.support.kafka_jars import kafka_jars
+from tests.support.kafka_jars import java
 
 pytestmark = pytest.mark.conformance
 
@@ -29,7 +29,7 @@ STEPS = 3_000
 
 
 class Ours:
-    """Answers the lines that the oracle is asked."""
+    """Answers the lines of the oracle's input."""
 
     def __init__(self, windows: Windows) -> None:
         self.now = 0
@@ -84,7 +84,7 @@ def scenario(rng: Random) -> Iterator[str]:
             removed = pair in known and rng.random() < 0.4
             bound = "none" if removed else rng.choice(("1", "10", "500", "1048576", "0.5"))
             if removed or pair not in known:
-                now += 20_000  # who has a quota changes: nothing is remembered that matters
+                now += 20_000  # so that both have forgotten who spent what
                 (known.remove if removed else known.add)(pair)
             yield f"set {pair[0]} {pair[1]} {bound}"
         now += rng.choice(
@@ -104,15 +104,8 @@ def scenario(rng: Random) -> Iterator[str]:
 
 
 def ask(windows: Windows, lines: list[str]) -> list[str]:
-    result = subprocess.run(
-        ["java", "-cp", kafka_jars(), str(ORACLE)],
-        input="\n".join((f"{windows.samples} {windows.window_ms // 1000}", *lines, "")),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return result.stdout.splitlines()
+    asked = "\n".join((f"{windows.samples} {windows.window_ms // 1000}", *lines, ""))
+    return java(str(ORACLE), stdin=asked).stdout.splitlines()
 
 
 @pytest.mark.parametrize("windows", [Windows(), Windows(2, 3_000), Windows(1, 1_000)])

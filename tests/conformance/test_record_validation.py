@@ -1,8 +1,8 @@
 """Apache Kafka and this broker refuse batches whose headers contradict their records.
 
-Where Kafka answers UNKNOWN_SERVER_ERROR (its codecs and varints throw what its validator does not
-expect) INVALID_RECORD is answered here; where it stores a batch that would lead its consumers
-astray (wrong offset deltas in a plain batch) it is refused here (decision 20).
+This broker answers INVALID_RECORD where Kafka answers UNKNOWN_SERVER_ERROR (its codecs and varints
+throw errors that its validator does not expect), and refuses a batch that Kafka stores although its
+consumers cannot read it (wrong offset deltas in a plain batch, decision 20).
 """
 
 import struct
@@ -15,12 +15,6 @@ import pytest
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.batch import crc_of, read_header
 from protocol.records.builder import assemble_batch, encode_record
 from protocol.records.compression import CompressionType, compress
@@ -29,7 +23,9 @@ from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import SHORT_LIVED
 from tests.support.produce_requests import one_batch
-from tests.support.wire_client import WireClient, read_response, request_frame
+from tests.support.read_requests import one_fetch
+from tests.support.topic_requests import creation
+from tests.support.wire_client import WireClient
 
 pytestmark = pytest.mark.conformance
 
@@ -37,7 +33,7 @@ NOW = int(time.time() * 1000)
 INVALID = ErrorCode.INVALID_RECORD
 UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
 NOT_YET = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-"""What a broker says of a topic that was created a moment ago."""
+"""A broker's errors for a topic that was created a moment ago."""
 
 
 def record(delta: int, at: int = 0, value: bytes = b"value") -> bytes:
@@ -91,68 +87,24 @@ class Answers:
 
     def __init__(self, port: int, **configs: str) -> None:
         self.client = WireClient(port, timeout_s=60)
-        self.ask(
-            ApiKey.CREATE_TOPICS,
-            4,
-            CreateTopicsRequest(
-                timeout_ms=30_000,
-                topics=[
-                    CreatableTopic(
-                        name="t",
-                        num_partitions=1,
-                        replication_factor=1,
-                        configs=[
-                            CreatableTopicConfig(name=name.replace("_", "."), value=value)
-                            for name, value in configs.items()
-                        ],
-                    )
-                ],
-            ),
-        )
-        self.offset = 0
-
-    def ask(self, key: int, version: int, message: object) -> object:
-        self.client.send(request_frame(key, version, message))
-        return read_response(key, version, self.client.receive_frame())[1]
+        dotted = {name.replace("_", "."): value for name, value in configs.items()}
+        self.client.call(ApiKey.CREATE_TOPICS, 4, creation("t", configs=dotted))
 
     def produce(self, records: bytes) -> tuple[ErrorCode, int | None]:
         """Produce a batch; return the error, and the max timestamp of the batch as stored."""
         deadline = time.monotonic() + 30
         while True:
-            reply = self.ask(ApiKey.PRODUCE, 9, one_batch("t", records))
-            found = reply.responses[0].partition_responses[0]  # type: ignore[attr-defined]
+            reply = self.client.call(ApiKey.PRODUCE, 9, one_batch("t", records))
+            found = reply.responses[0].partition_responses[0]
             code = ErrorCode(found.error_code)
             if code not in NOT_YET or time.monotonic() > deadline:
                 break
             time.sleep(0.1)
         if code is not ErrorCode.NONE:
             return code, None
-        reply = self.ask(
-            ApiKey.FETCH,
-            11,
-            FetchRequest(
-                replica_id=-1,
-                max_wait_ms=500,
-                min_bytes=1,
-                max_bytes=1 << 20,
-                session_id=0,
-                session_epoch=-1,
-                topics=[
-                    FetchTopic(
-                        topic="t",
-                        partitions=[
-                            FetchPartition(
-                                partition=0,
-                                current_leader_epoch=-1,
-                                fetch_offset=found.base_offset,
-                                partition_max_bytes=1 << 20,
-                            )
-                        ],
-                    )
-                ],
-            ),
-        )
-        stored = bytes(reply.responses[0].partitions[0].records)  # type: ignore[attr-defined]
+        fetch = one_fetch("t", found.base_offset, max_wait_ms=500, max_bytes=1 << 20)
+        reply = self.client.call(ApiKey.FETCH, 11, fetch)
+        stored = bytes(reply.responses[0].partitions[0].records)
         header = read_header(stored)
         assert struct.unpack_from(">I", stored, 17)[0] == crc_of(stored, 0, header.size)
         return code, header.max_timestamp

@@ -2,7 +2,6 @@
 
 import json
 import random
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from protocol.records.errors import InvalidRecord
 from protocol.records.message_set import build_message_set
 from protocol.records.record import Record, iter_records
 from protocol.records.record_validation import RecordRules, check_batch
-from tests.support.kafka_jars import kafka_jars
+from tests.support.kafka_jars import java
 from tests.support.message_sets import up_converted
 
 pytestmark = pytest.mark.conformance
@@ -40,15 +39,9 @@ SOURCE = Path(__file__).resolve().parents[1] / "golden" / "records" / "RecordsOr
 
 def ask(question: str, batches: list[bytes]) -> list[Any]:
     """Return the oracle's answer for each batch."""
-    result = subprocess.run(
-        ["java", "-cp", kafka_jars(), str(SOURCE), question],
-        input="".join(batch.hex() + "\n" for batch in batches),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    asked = "".join(batch.hex() + "\n" for batch in batches)
+    answers = java(str(SOURCE), question, stdin=asked).stdout
+    return [json.loads(line) for line in answers.splitlines()]
 
 
 def some_rows(seed: int, count: int) -> list[NewRecord]:

@@ -1,7 +1,7 @@
 """Clients of every kind at a listener that authenticates: Apache Kafka and this broker see them.
 
-Each case is said to both, on connections of its own, and what comes back is compared field by
-field, but for times and what each draws. Where the two differ, `DIFFERENCES` says how.
+Each case runs against both brokers, on connections of its own. Their answers are compared field by
+field, without times and random values. `DIFFERENCES` lists the cases in which the two differ.
 """
 
 import base64
@@ -66,7 +66,7 @@ UNNAMED = ApiVersionsRequest(client_software_name="", client_software_version=""
 
 @dataclass
 class Talk:
-    """What a case does with one broker, and what it saw there."""
+    """The clients of a case with one broker, and their answers."""
 
     plain_port: int
     sasl_port: int
@@ -80,7 +80,7 @@ class Talk:
         return probe
 
     def saw(self, *seen: Seen) -> None:
-        """Compare this."""
+        """Add answers that are to be compared."""
         self.seen += seen
 
     def let_in(self, version: int = 1) -> Probe:
@@ -90,12 +90,12 @@ class Talk:
         return client
 
     def served(self, client: Probe) -> None:
-        """Whether the client's requests are answered."""
+        """Add whether the client's requests are answered."""
         answer = client.call(METADATA, 12)
         self.saw(answer if isinstance(answer, str) else "served")
 
     def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         for probe in self._probes:
             probe.close()
 
@@ -521,7 +521,7 @@ def made(talk: Talk, client: Probe, **fields: Any) -> Any:
 
 
 def await_token(talk: Talk, token: Any, *, gone: bool = False) -> None:
-    """Until Kafka's broker knows what its controller wrote."""
+    """Wait until Kafka's broker has read the token from its controller, or its end if `gone`."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         client = talk.client()
@@ -596,7 +596,7 @@ def _(talk: Talk) -> None:
 # ---- the two brokers
 
 Ports = tuple[int, int]
-"""Of the PLAINTEXT listener, and of the one that authenticates."""
+"""The ports of the PLAINTEXT listener and of the one that authenticates."""
 
 
 @pytest.fixture(scope="module")

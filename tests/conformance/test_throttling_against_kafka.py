@@ -1,8 +1,8 @@
 """Throttled as by Apache Kafka 4.4.0: the same requests of fresh clients, the same times.
 
 A fresh client's first request is measured over exactly all windows but one, so its throttle time is
-known to the millisecond, if both count the same bytes. What comes later hangs on how fast each
-broker answers, and is compared to some hundred milliseconds.
+known to the millisecond, if both count the same bytes. Later times depend on the speed of each
+broker, and are compared to some hundred milliseconds.
 """
 
 import time
@@ -13,10 +13,8 @@ import pytest
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.fetch import FetchRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.produce import ProduceRequest
@@ -24,6 +22,8 @@ from protocol.records.builder import build_batch
 from tests.answers.pair import Pair, Side, eventually
 from tests.support.produce_requests import one_batch
 from tests.support.quota_calls import alteration, described, description, entity
+from tests.support.read_requests import one_fetch
+from tests.support.topic_requests import creation, growth
 from tests.support.wire_client import WireClient, request_frame
 
 pytestmark = pytest.mark.conformance
@@ -45,7 +45,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def set_quotas(side: Side, client_id: str, **values: float) -> None:
-    """They are in force when this returns."""
+    """Set quotas; return when they are in force."""
     request = alteration(entity(client_id=client_id), **values)
     answer = side.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)
     assert answer.entries[0].error_code == 0, answer
@@ -65,16 +65,14 @@ def production(size: int, acks: int = -1, topic: str = TOPIC) -> ProduceRequest:
 
 
 def fetching(max_bytes: int, **fields: Any) -> FetchRequest:
-    asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes)
-    topics = [FetchTopic(topic=TOPIC, partitions=[asked])]
-    return FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=max_bytes, topics=topics, **fields)
+    return one_fetch(TOPIC, size=max_bytes, max_bytes=max_bytes, **fields)
 
 
 Scenario = Callable[[WireClient], list[Any]]
 
 
 def both(pair: Pair, client_id: str, scenario: Scenario, **quotas: float) -> list[list[Any]]:
-    """What a client of this id sees of Kafka and of this broker."""
+    """Return the results of a client with this id at Kafka and at this broker."""
     seen = []
     for side in pair.sides:
         set_quotas(side, client_id, **quotas)
@@ -209,42 +207,32 @@ def test_s_qta_3_time_is_charged_and_throttles_for_a_window_at_most(pair: Pair) 
 # ---- changes of topics
 
 
-def creation(name: str, partitions: int, *, validate_only: bool = False) -> CreateTopicsRequest:
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    return CreateTopicsRequest(topics=[topic], timeout_ms=20_000, validate_only=validate_only)
-
-
-def growth(name: str, count: int, *, validate_only: bool = False) -> CreatePartitionsRequest:
-    topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
-    return CreatePartitionsRequest(topics=[topic], timeout_ms=20_000, validate_only=validate_only)
-
-
 CHANGES: dict[str, list[tuple[ApiKey, int, Any]]] = {
     "strict": [
-        (ApiKey.CREATE_TOPICS, 6, creation("strict-1", 13)),
-        (ApiKey.CREATE_TOPICS, 6, creation("strict-2", 30)),
-        (ApiKey.CREATE_TOPICS, 6, creation("strict-3", 1)),
+        (ApiKey.CREATE_TOPICS, 6, creation("strict-1", partitions=13)),
+        (ApiKey.CREATE_TOPICS, 6, creation("strict-2", partitions=30)),
+        (ApiKey.CREATE_TOPICS, 6, creation("strict-3", partitions=1)),
     ],
     "old": [
-        (ApiKey.CREATE_TOPICS, 5, creation("old-1", 13)),
-        (ApiKey.CREATE_TOPICS, 5, creation("old-2", 3)),
+        (ApiKey.CREATE_TOPICS, 5, creation("old-1", partitions=13)),
+        (ApiKey.CREATE_TOPICS, 5, creation("old-2", partitions=3)),
         (ApiKey.DELETE_TOPICS, 4, DeleteTopicsRequest(topic_names=["old-1"], timeout_ms=20_000)),
         (ApiKey.CREATE_PARTITIONS, 2, growth("old-2", 5)),
     ],
     "tried": [
-        (ApiKey.CREATE_TOPICS, 7, creation("tried-1", 14, validate_only=True)),
-        (ApiKey.CREATE_TOPICS, 7, creation("tried-2", 14, validate_only=True)),
-        (ApiKey.CREATE_TOPICS, 7, creation("tried-3", 14, validate_only=True)),
+        (ApiKey.CREATE_TOPICS, 7, creation("tried-1", partitions=14, validate_only=True)),
+        (ApiKey.CREATE_TOPICS, 7, creation("tried-2", partitions=14, validate_only=True)),
+        (ApiKey.CREATE_TOPICS, 7, creation("tried-3", partitions=14, validate_only=True)),
     ],
     "refused": [
-        (ApiKey.CREATE_TOPICS, 7, creation(TOPIC, 900)),
-        (ApiKey.CREATE_TOPICS, 7, creation("refused-1", 0)),
+        (ApiKey.CREATE_TOPICS, 7, creation(TOPIC, partitions=900)),
+        (ApiKey.CREATE_TOPICS, 7, creation("refused-1", partitions=0)),
         (ApiKey.CREATE_PARTITIONS, 3, growth(TOPIC, 1)),
         (ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["refused-1"], timeout_ms=9_000)),
-        (ApiKey.CREATE_TOPICS, 7, creation("refused-2", 13)),
+        (ApiKey.CREATE_TOPICS, 7, creation("refused-2", partitions=13)),
     ],
     "grown": [
-        (ApiKey.CREATE_TOPICS, 7, creation("grown-1", 2)),
+        (ApiKey.CREATE_TOPICS, 7, creation("grown-1", partitions=2)),
         (ApiKey.CREATE_PARTITIONS, 3, growth("grown-1", 22, validate_only=True)),
         (ApiKey.CREATE_PARTITIONS, 3, growth("grown-1", 22)),
         (ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["grown-1"], timeout_ms=20_000)),
@@ -293,7 +281,7 @@ def test_s_qta_4_topics_of_metadata_are_charged_as_by_kafka(pair: Pair) -> None:
         return False
 
     def scenario(client: WireClient) -> list[Any]:
-        big = client.call(ApiKey.CREATE_TOPICS, 6, creation("auto-big", 60))
+        big = client.call(ApiKey.CREATE_TOPICS, 6, creation("auto-big", partitions=60))
         return [big.topics[0].error_code, made(client, "auto-1")]
 
     theirs, ours = both(pair, "auto", scenario, controller_mutation_rate=4)

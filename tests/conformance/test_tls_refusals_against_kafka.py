@@ -1,4 +1,4 @@
-"""Who is not let in over TLS by Apache Kafka is not let in here, and the other way round."""
+"""Apache Kafka and this broker refuse the same clients over TLS."""
 
 import socket
 import ssl

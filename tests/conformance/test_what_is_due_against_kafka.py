@@ -1,4 +1,4 @@
-"""Of the same log, the same part is due for Apache Kafka's LogCleanerManager and for this planner.
+"""Apache Kafka's LogCleanerManager and this planner find the same part of a log due.
 
 Checkpoints are right, absent, below the log start or above its end; transactions are open; there
 are compaction lags.
@@ -48,8 +48,8 @@ def ask(kafka: KafkaCleaner, history: CompactionHistory, directory: Path, now_ms
         directory, history.config, now_ms=now_ms, checkpoint=checkpoint, log_start=start
     )
     log = history.load(directory, now_ms, log_start_offset=start)
-    # A transaction that began below the log start keeps the log unstable. Where the log start
-    # lies in a hole, Kafka names the next offset that there is instead.
+    # A transaction that began below the log start keeps the log unstable. If the log start lies in
+    # a hole, Kafka returns the next offset that exists.
     assert log.last_stable_offset in (answer["lastStableOffset"], start)
     facts = facts_of(log, checkpoint, now_ms, answer["lastStableOffset"])
     extent, verdict = at_once(cleanable_extent(facts)), at_once(judge(facts))

@@ -1,7 +1,7 @@
 """Requests that are small to send and large to serve. Each returns when the broker has answered.
 
-What the answer has to say is asserted where Kafka's is known; otherwise any answer, and the end of
-the connection, will do.
+They assert the answer where Kafka's is known; otherwise any answer will do, and the end of the
+connection as well.
 """
 
 import socket
@@ -12,28 +12,17 @@ from typing import Any
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from tests.support.produce_requests import one_batch
+from tests.support.read_requests import one_fetch, one_lookup
+from tests.support.topic_requests import creation, growth
 from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient
 
 PATIENCE_S = 120
-BROKER = 4
-"""The resource type of DescribeConfigs."""
 
 
 def ask(port: int, key: ApiKey, version: int, request: Any) -> Any:
-    """The answer, or None when the broker closed the connection instead."""
+    """Return the answer, or None if the broker closed the connection instead."""
     with WireClient(port, timeout_s=PATIENCE_S) as client:
         try:
             return client.call(key, version, request)
@@ -49,9 +38,8 @@ def create_topic(
     missing_only: bool = False,
     validate_only: bool = False,
 ) -> ErrorCode:
-    """What the broker said to it."""
-    wish = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    request = CreateTopicsRequest(topics=[wish], validate_only=validate_only)
+    """Create a topic; return the error code of the answer."""
+    request = creation(name, partitions=partitions, validate_only=validate_only)
     code = ErrorCode(ask(port, ApiKey.CREATE_TOPICS, 4, request).topics[0].error_code)
     if missing_only:
         assert code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS), code.name
@@ -59,38 +47,13 @@ def create_topic(
 
 
 def more_partitions(port: int, name: str, count: int) -> ErrorCode:
-    """CreatePartitions; what the broker said."""
-    wish = CreatePartitionsTopic(name=name, count=count, assignments=None)
-    request = CreatePartitionsRequest(topics=[wish], timeout_ms=60_000)
-    answer = ask(port, ApiKey.CREATE_PARTITIONS, 1, request)
+    """Send CreatePartitions; return the error code of the answer."""
+    answer = ask(port, ApiKey.CREATE_PARTITIONS, 1, growth(name, count))
     return ErrorCode(answer.results[0].error_code)
 
 
-def describe_one_broker(port: int, times: int, broker_id: str = "1") -> None:
-    """DescribeConfigs that names one broker again and again."""
-    resource = DescribeConfigsResource(
-        resource_type=BROKER, resource_name=broker_id, configuration_keys=None
-    )
-    request = DescribeConfigsRequest(resources=[resource] * times)
-    ask(port, ApiKey.DESCRIBE_CONFIGS, 2, request)
-
-
-def metadata(port: int, names: Sequence[str], *, auto_create: bool = False) -> Any:
-    """Metadata of topics that are not there."""
-    topics = [MetadataRequestTopic(name=name) for name in names]
-    request = MetadataRequest(topics=topics, allow_auto_topic_creation=auto_create)
-    return ask(port, ApiKey.METADATA, 5, request)
-
-
-def offsets_of(port: int, group: str, topic: str, partitions: int) -> None:
-    """OffsetFetch of so many partitions."""
-    wanted = OffsetFetchRequestTopic(name=topic, partition_indexes=list(range(partitions)))
-    request = OffsetFetchRequest(group_id=group, topics=[wanted])
-    ask(port, ApiKey.OFFSET_FETCH, 5, request)
-
-
 def produce(port: int, topic: str, batch: bytes, *, version: int = 9) -> ErrorCode | None:
-    """One batch for partition 0; None when the broker closed the connection."""
+    """Produce a batch to partition 0; return the error code, None if the connection was closed."""
     answer = ask(port, ApiKey.PRODUCE, version, one_batch(topic, batch))
     if answer is None:
         return None
@@ -98,28 +61,16 @@ def produce(port: int, topic: str, batch: bytes, *, version: int = 9) -> ErrorCo
 
 
 def fetch(port: int, topic: str, *, version: int, offset: int = 0, size: int = 1 << 30) -> bytes:
-    """The records of one fetch from partition 0."""
-    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=size)
-    request = FetchRequest(
-        replica_id=-1,
-        max_wait_ms=0,
-        min_bytes=1,
-        max_bytes=2**31 - 1,
-        topics=[FetchTopic(topic=topic, partitions=[wanted])],
-    )
-    answer = ask(port, ApiKey.FETCH, version, request)
+    """Return the records of one fetch from partition 0."""
+    answer = ask(port, ApiKey.FETCH, version, one_fetch(topic, offset, size=size))
     (part,) = answer.responses[0].partitions
     assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
     return bytes(part.records or b"")
 
 
 def offset_at(port: int, topic: str, timestamp: int) -> int:
-    """ListOffsets by time, of partition 0."""
-    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    request = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
-    )
-    answer = ask(port, ApiKey.LIST_OFFSETS, 5, request)
+    """Return the offset for a time in partition 0."""
+    answer = ask(port, ApiKey.LIST_OFFSETS, 5, one_lookup(topic, timestamp))
     (part,) = answer.topics[0].partitions
     assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
     return int(part.offset)
@@ -127,7 +78,7 @@ def offset_at(port: int, topic: str, timestamp: int) -> int:
 
 @contextmanager
 def idle_connections(port: int, count: int) -> Iterator[list[socket.socket]]:
-    """So many that say nothing; those that the broker refuses count as well."""
+    """Hold so many silent connections; those that the broker refuses count as well."""
     held: list[socket.socket] = []
     try:
         while len(held) < count:
@@ -140,7 +91,7 @@ def idle_connections(port: int, count: int) -> Iterator[list[socket.socket]]:
 
 
 def admitted(held: Sequence[socket.socket], *, most: int) -> list[socket.socket]:
-    """Those that the broker keeps, when it has refused all others: `most` of them at most.
+    """Return the connections that the broker keeps, once it has refused all but `most` of them.
 
     A connection waits in the backlog until the broker looks at it. As long as one does, a place
     that becomes free may be taken by it.
@@ -166,7 +117,7 @@ def admitted(held: Sequence[socket.socket], *, most: int) -> list[socket.socket]
 
 @contextmanager
 def half_frames(port: int, count: int, announced: int, sent: int) -> Iterator[None]:
-    """So many connections, each of which announces a frame and sends a part of it."""
+    """Hold so many connections, each of which announces a frame and sends a part of it."""
     with idle_connections(port, count) as held:
         piece = bytes(1 << 16)
         for one in held:

@@ -1,6 +1,8 @@
 """Batches that are small on the wire and large, or untrue, when they are opened."""
 
 import zlib
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import zstandard
@@ -16,7 +18,7 @@ CHUNK = 1 << 20
 
 
 class _Plain:
-    """As a compressor, of nothing."""
+    """A compressor that changes nothing."""
 
     def compress(self, data: bytes) -> bytes:
         return data
@@ -32,14 +34,17 @@ _COMPRESSORS: dict[CompressionType, Any] = {
 }
 
 
-def _zstd(pattern: bytes, times: int) -> bytes:
-    """`pattern` so many times, compressed without ever being whole."""
-    compressor = zstandard.ZstdCompressor(level=3).compressobj()
+def _packed(pieces: Iterable[bytes], codec: CompressionType = CompressionType.ZSTD) -> bytes:
+    """Return the pieces compressed as one, without ever having them whole."""
+    compressor = _COMPRESSORS[codec]()
+    return b"".join((*map(compressor.compress, pieces), compressor.flush()))
+
+
+def _repeated(pattern: bytes, times: int) -> Iterator[bytes]:
+    """Yield `pattern` so many times, in pieces."""
     at_once = max(CHUNK // len(pattern), 1)
-    pieces = [compressor.compress(pattern * at_once) for _ in range(times // at_once)]
-    pieces.append(compressor.compress(pattern * (times % at_once)))
-    pieces.append(compressor.flush())
-    return b"".join(pieces)
+    for begin in range(0, times, at_once):
+        yield pattern * min(at_once, times - begin)
 
 
 def _batch(payload: bytes, count: int, codec: CompressionType = CompressionType.ZSTD) -> bytes:
@@ -56,47 +61,37 @@ def _batch(payload: bytes, count: int, codec: CompressionType = CompressionType.
 
 def equal_records(count: int) -> bytes:
     """All of them claim to be the first of the batch: 30,000,000 are 19 KB of zstd."""
-    return _batch(_zstd(encode_record(0, 0, None, b""), count), count)
+    return _batch(_packed(_repeated(encode_record(0, 0, None, b""), count)), count)
 
 
 def many_headers(count: int) -> bytes:
     """One honest record with so many headers of no name and no value: 10,000,000 are 1.9 KB."""
     body = b"\x00\x00\x00\x01\x01" + encode_varint(count)
-    length = len(body) + 2 * count
-    compressor = zstandard.ZstdCompressor(level=3).compressobj()
-    pieces = [compressor.compress(encode_varint(length) + body)]
-    at_once = CHUNK // 2
-    pieces += [compressor.compress(b"\x00\x01" * at_once) for _ in range(count // at_once)]
-    pieces += [compressor.compress(b"\x00\x01" * (count % at_once)), compressor.flush()]
-    return _batch(b"".join(pieces), 1)
+    head = encode_varint(len(body) + 2 * count) + body
+    return _batch(_packed(chain([head], _repeated(b"\x00\x01", count))), 1)
 
 
 def honest_records(
     count: int, value: bytes = b"", codec: CompressionType = CompressionType.ZSTD
 ) -> bytes:
-    """What the header says is there."""
-    compressor = _COMPRESSORS[codec]()
-    pieces = []
-    for begin in range(0, count, 10_000):
-        rows = range(begin, min(begin + 10_000, count))
-        pieces.append(compressor.compress(b"".join(encode_record(i, 0, None, value) for i in rows)))
-    pieces.append(compressor.flush())
-    return _batch(b"".join(pieces), count, codec)
+    """Records of which the header says the truth."""
+    pieces = (
+        b"".join(encode_record(i, 0, None, value) for i in range(at, min(at + 10_000, count)))
+        for at in range(0, count, 10_000)
+    )
+    return _batch(_packed(pieces, codec), count, codec)
 
 
 def one_large_value(size: int) -> bytes:
     """One honest record whose value is so many zeros."""
     body = b"\x00\x00\x00\x01" + encode_varint(size)
-    compressor = zstandard.ZstdCompressor(level=3).compressobj()
-    pieces = [compressor.compress(encode_varint(len(body) + size + 1) + body)]
-    pieces += [compressor.compress(bytes(CHUNK)) for _ in range(size // CHUNK)]
-    pieces += [compressor.compress(bytes(size % CHUNK) + b"\x00"), compressor.flush()]
-    return _batch(b"".join(pieces), 1)
+    head = encode_varint(len(body) + size + 1) + body
+    return _batch(_packed(chain([head], _repeated(b"\x00", size + 1))), 1)
 
 
 def lying_compressed(claimed: int) -> bytes:
     """One record that claims to be `claimed` of them."""
-    return _batch(_zstd(encode_record(0, 0, None, b"x"), 1), claimed)
+    return _batch(_packed([encode_record(0, 0, None, b"x")]), claimed)
 
 
 def lying_plain(claimed: int, records: int) -> bytes:
@@ -109,8 +104,5 @@ def lying_plain(claimed: int, records: int) -> bytes:
 def old_messages(count: int) -> bytes:
     """A gzip wrapper of magic 1 around so many empty messages."""
     inner = encode_message(1, 0, NOW_MS, None, b"", CompressionType.NONE)
-    compressor = zlib.compressobj(9, zlib.DEFLATED, 31)
-    at_once = CHUNK // len(inner)
-    pieces = [compressor.compress(inner * at_once) for _ in range(count // at_once)]
-    pieces += [compressor.compress(inner * (count % at_once)), compressor.flush()]
-    return encode_message(1, count - 1, NOW_MS, None, b"".join(pieces), CompressionType.GZIP)
+    packed = _packed(_repeated(inner, count), CompressionType.GZIP)
+    return encode_message(1, count - 1, NOW_MS, None, packed, CompressionType.GZIP)

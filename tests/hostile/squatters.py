@@ -1,4 +1,4 @@
-"""Clients that take their part of what all share and keep it, in threads beside the test.
+"""Clients that take a part of a shared thing and keep it, in threads beside the test.
 
 Each comes back at once when the broker closes its connection, with a new one.
 """
@@ -17,7 +17,7 @@ PAUSE_S = 0.1
 
 @contextlib.contextmanager
 def squatting(count: int, one: Callable[[threading.Event], None]) -> Iterator[None]:
-    """`one`, again and again, in so many threads."""
+    """Call `one` again and again, in so many threads, while the block runs."""
     stop = threading.Event()
 
     def again() -> None:

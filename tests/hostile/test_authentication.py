@@ -1,4 +1,4 @@
-"""Those who guess, and those who never say who they are, beside a client that logs in."""
+"""Clients that guess passwords or never authenticate, beside a client that logs in."""
 
 import contextlib
 import socket
@@ -20,7 +20,7 @@ from tests.support.sasl_broker import PASSWORD, USER, SaslBroker, bearer_token, 
 from tests.support.sasl_probe import Probe
 
 HERE = "127.0.0.66"
-"""Where the hostile come from; the good client comes from 127.0.0.1."""
+"""The address of the hostile clients; the good client has 127.0.0.1."""
 ATTACK_S = 5.0
 LONGEST_LOGIN_S = 1.0
 """The good client shares its process with the attackers."""
@@ -47,7 +47,7 @@ def connected(port: int) -> socket.socket:
 
 
 def guesser(port: int, mechanism: str, message: bytes) -> Callable[[threading.Event], None]:
-    """Says something wrong and waits for the end."""
+    """Sends a wrong message and waits until the broker closes the connection."""
 
     def one(stop: threading.Event) -> None:
         with connected(port) as client:
@@ -59,7 +59,7 @@ def guesser(port: int, mechanism: str, message: bytes) -> Callable[[threading.Ev
 
 
 def silent(port: int) -> Callable[[threading.Event], None]:
-    """Holds a hundred connections, and says nothing on them."""
+    """Holds a hundred silent connections."""
 
     def one(stop: threading.Event) -> None:
         with contextlib.ExitStack() as held:
@@ -71,7 +71,7 @@ def silent(port: int) -> Callable[[threading.Event], None]:
 
 
 def half(port: int) -> Callable[[threading.Event], None]:
-    """Half a message of the greatest size, on twenty connections."""
+    """Sends half a message of the greatest size on each of twenty connections."""
 
     def one(stop: threading.Event) -> None:
         with contextlib.ExitStack() as held:

@@ -10,7 +10,6 @@ import pytest
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
 from protocol.records.record import iter_records
@@ -18,6 +17,7 @@ from tests.hostile.attacks import ask, create_topic, produce
 from tests.hostile.watch import watched
 from tests.support.broker_process import BrokerProcess
 from tests.support.raw_transactions import RawTransaction
+from tests.support.read_requests import one_fetch
 
 TOPIC = "victim"
 RECORDS = 600
@@ -51,14 +51,8 @@ def _files(broker: BrokerProcess, suffix: str) -> list[Path]:
 
 
 def _read_from(port: int, offset: int, isolation: int = 0) -> list[tuple[int, bytes]]:
-    """What a consumer sees of one fetch: aborted transactions are left out as a client does it."""
-    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=2_000)
-    request = FetchRequest(
-        max_wait_ms=0,
-        min_bytes=1,
-        isolation_level=isolation,
-        topics=[FetchTopic(topic=TOPIC, partitions=[wanted])],
-    )
+    """Return the records of one fetch, without aborted transactions, as a consumer does."""
+    request = one_fetch(TOPIC, offset, size=2_000, isolation_level=isolation)
     (part,) = ask(port, ApiKey.FETCH, 11, request).responses[0].partitions
     assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
     aborted = {txn.producer_id for txn in part.aborted_transactions or ()}

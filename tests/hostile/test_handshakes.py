@@ -2,9 +2,9 @@
 
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,23 +21,18 @@ SECONDS = 5
 def flood(port: int, act: Callable[[socket.socket], None]) -> int:
     """So many threads that connect and do that, again and again; how often it was done."""
     until = time.monotonic() + SECONDS
-    counts = []
 
-    def run() -> None:
+    def run(_: int) -> int:
         count = 0
         while time.monotonic() < until:
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), 10) as link:
                 link.settimeout(5)
                 act(link)
             count += 1
-        counts.append(count)
+        return count
 
-    threads = [threading.Thread(target=run) for _ in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sum(counts)
+    with ThreadPoolExecutor(THREADS) as threads:
+        return sum(threads.map(run, range(THREADS)))
 
 
 def client_context() -> ssl.SSLContext:

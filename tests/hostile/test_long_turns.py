@@ -1,4 +1,4 @@
-"""What comes due for many at once: transactions, producers, groups."""
+"""Many things that become due at once: transactions, and snapshots of producers."""
 
 import struct
 from collections.abc import Iterator

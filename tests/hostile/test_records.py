@@ -30,17 +30,9 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 def _from_several(port: int, batch: bytes, *, version: int = 9) -> list[ErrorCode | None]:
     """The same batch on four connections at once; the answers."""
-    answers: list[ErrorCode | None] = []
-
-    def one() -> None:
-        answers.append(produce(port, TOPIC, batch, version=version))
-
-    threads = [threading.Thread(target=one) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return answers
+    with ThreadPoolExecutor(4) as clients:
+        sent = [clients.submit(produce, port, TOPIC, batch, version=version) for _ in range(4)]
+    return [one.result() for one in sent]
 
 
 def test_thirty_million_records_that_are_all_the_first(broker: BrokerProcess) -> None:

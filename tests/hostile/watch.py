@@ -1,8 +1,8 @@
-"""What a broker and a good client beside it went through while something hostile was done.
+"""Measures of a broker, and of a good client beside it, during a hostile act.
 
 with watched(broker) as watch:
     ...                            # the attack
-print(watch)                       # what it cost; the four questions were asked at the end
+print(watch)                       # its cost; at the end the four questions are answered
 """
 
 import json
@@ -22,9 +22,9 @@ from tests.support.installation import CHECKOUT
 LONGEST_WAIT_MS = 250
 MOST_GROWTH = 300 << 20
 KEPT_GROWTH = 100 << 20
-"""What may stay: the allocator's, and the page tables of a file that was read."""
+"""Memory that may stay: the allocator's, and the page tables of a file that was read."""
 RETURN_S = 20
-"""For memory to come back."""
+"""The time in which memory must come back."""
 TOPIC = "good"
 
 
@@ -40,7 +40,7 @@ class Watch:
 
     @property
     def longest_wait_ms(self) -> float:
-        """Of the good client."""
+        """The longest wait of the good client."""
         return self.slowest[0][0]
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Watch:
 
 @contextmanager
 def watched(broker: BrokerProcess, *, kept: int = KEPT_GROWTH) -> Iterator[Watch]:
-    """A good client works while the block runs. Raises AssertionError for what it went through.
+    """Let a good client work while the block runs. Raises AssertionError if it was harmed.
 
     `kept`: bytes of memory that may stay, because the broker has to remember what was done.
     """

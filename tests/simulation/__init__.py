@@ -2,15 +2,15 @@
 seed.
 
     run.py        one run: the broker's lives, the clients, the faults, the last read, the checks
-    plan.py       what a seed stands for: settings, clients, faults, each as data
+    plan.py       the plan of a seed: settings, clients, faults, each as data
     lives.py      the broker: started, stopped, killed, paused, without power, on a broken disk
     disk.py       its disk, which forgets what was not synced
     workers.py    its workers, which take their time
     wire.py       requests on their way: late, repeated, cut off, unanswered
     readers.py    consumers: assigned ones, and members of groups
-    clients.py    who takes part; what they do is `tests.anomalies.workload.roles`
-    offsets.py    what is checked beside `tests.anomalies.checker`: committed offsets and members
-    trace.py      everything that happened, a line each: the same for the same seed, byte for byte
+    clients.py    the clients, in the roles of `tests.anomalies.workload.roles`
+    offsets.py    checks beside `tests.anomalies.checker`: committed offsets and members
+    trace.py      a line for each event: the same for the same seed, byte for byte
     shrink.py     the smallest plan that still fails
     sabotage.py   brokers that lack one guarantee, which the simulation must find
 

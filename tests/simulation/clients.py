@@ -1,5 +1,7 @@
-"""Who takes part in a simulated run: clients with clocks of their own, one incarnation after the
-other; killed, paused, or left behind as zombies while a successor has begun."""
+"""The clients of a simulated run, each with a clock of its own: one incarnation after the other.
+
+They may be killed, paused, or left behind as zombies while a successor has begun.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
@@ -21,12 +23,12 @@ from tests.support.virtual_time import Timeline, VirtualClock
 CRASH_WITHIN_S: Final = 0.004
 SESSION_MS: Final = 1500
 HANGS: Final = 0.15
-"""Of its commits: a member of a group comes too late with them (`MemberReader`)."""
+"""The share of its commits with which a member of a group may come late (`MemberReader`)."""
 _AGAIN_S: Final = 0.1
 
 
 class Stage:
-    """What clients share. `history` is in order: each event is a moment later than the last."""
+    """The things that clients share. In `history` each event is a moment later than the last."""
 
     def __init__(
         self, plan: Plan, timeline: Timeline, network: Network, trace: Trace, nursery: trio.Nursery
@@ -46,20 +48,20 @@ class Stage:
     def note(
         self, process: str, f: str, kind: str, op: int = -1, more: Mapping[str, Any] | None = None
     ) -> None:
-        """An event of the history, now."""
+        """Add an event to the history, with the time of now."""
         self._last_time = max(self._last_time + 1, int(self.timeline.now * 1e9))
         event = Event(time=self._last_time, process=process, f=f, type=kind, op=op, more=more or {})
         self.history.append(event)
         self.trace.note(process, f"{f} {kind} {op if op >= 0 else ''} {dict(event.more)}")
 
     def fail(self, error: BaseException) -> None:
-        """The run has found something."""
+        """Note a failure, which ends the run."""
         self.failures.append(error)
         self.failed.set()
 
 
 class Notes:
-    """Where one incarnation writes down what it does; a `roles.Notes`."""
+    """The notes of one incarnation; a `roles.Notes`."""
 
     def __init__(self, stage: Stage, process: str) -> None:
         self._stage = stage
@@ -68,7 +70,7 @@ class Notes:
 
     def note(self, f: str, kind: str, *, op: int = -1, **more: Any) -> None:
         """See `roles.Notes`."""
-        # What is noted now must not change later.
+        # The client changes its `acks` later, the note must not change.
         copied = {name: dict(value) if name == "acks" else value for name, value in more.items()}
         self._stage.note(self._process, f, kind, op, copied)
 
@@ -94,30 +96,30 @@ class Incarnation:
         self._stretch = stage.plan.pace / 12
 
     async def run(self) -> None:
-        """Until it is told to end, gives up, or dies."""
+        """Play its role until the run ends, or until it gives up or dies."""
         try:
             with self._scope:
                 await self._play()
         except (GivenUp, MustAbort) as why:
             self._stage.trace.note(self.name, f"gave up: {why}")
-        except Exception as error:  # noqa: BLE001 - told by the run, with its seed
+        except Exception as error:  # noqa: BLE001 - the run reports it, with its seed
             self._stage.fail(error)
         finally:
             self.is_over = True
             self._wire.close()
 
     def kill(self) -> None:
-        """At once: its connection is reset, it notes nothing any more."""
+        """Kill it at once: reset its connection; it notes nothing any more."""
         self._scope.cancel()
         self._wire.abort()
 
     def pause(self) -> None:
-        """As SIGSTOP: it stays where it is."""
+        """Stop it as SIGSTOP does."""
         self.is_paused = True
         self.clock.stop()
 
     def resume(self) -> None:
-        """As SIGCONT."""
+        """Continue it as SIGCONT does."""
         self.is_paused = False
         self.clock.go_on()
 
@@ -170,7 +172,7 @@ class Incarnation:
         *,
         commits: bool,
     ) -> MemberReader:
-        """`commits` False: its offsets are sent in transactions."""
+        """`commits` False: it sends its offsets in transactions."""
         return MemberReader(
             wire,
             self._random,
@@ -249,18 +251,18 @@ class Client:
 
     @property
     def current(self) -> Incarnation | None:
-        """The one that began last, if it lives."""
+        """The last incarnation, if it lives."""
         last = self.incarnations[-1] if self.incarnations else None
         return None if last is None or last.is_over else last
 
     def begin(self) -> None:
-        """Another incarnation, whatever became of the last one."""
+        """Begin another incarnation, whether or not the last one lives."""
         incarnation = Incarnation(self._stage, self.member, len(self.incarnations) + 1)
         self.incarnations.append(incarnation)
         self._stage.nursery.start_soon(self._live, incarnation)
 
     async def _live(self, incarnation: Incarnation) -> None:
-        """To its end; then another one begins, unless one has or the run is over."""
+        """Run it to its end; then begin another one, unless one lives or the run is over."""
         await incarnation.run()
         await self._stage.network.clock.sleep(_AGAIN_S)
         if self._stage.is_going and self.current is None:

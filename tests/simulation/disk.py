@@ -2,8 +2,8 @@
 
 Between two syncs of a file it remembers what was done to it, and of a directory which names came
 and went: `after_power_loss` draws one of the legal states from that (`tests.support.torn_content`).
-`after_kill` is the same disk, still owing what it owed, in other hands: whoever holds the old
-object (a task of the dead broker) can do nothing with it any more.
+`after_kill` is the same disk, with the same unsynced writes, as another object: the old one refuses
+all operations of the dead broker's tasks.
 """
 
 import errno
@@ -22,11 +22,11 @@ CHANGES: Final = frozenset(
 """Operations between which a crash makes a difference."""
 
 Failure = Callable[[str, str], OSError | None]
-"""(operation, path) -> what it is to raise."""
+"""(operation, path) -> the error to raise."""
 
 
 class Stopped(OSError):
-    """The machine stopped at this very operation; whoever sees this does not live any more."""
+    """The machine stopped at this very operation; the broker that gets this error is dead."""
 
     def __init__(self, path: str) -> None:
         super().__init__(errno.ESHUTDOWN, os.strerror(errno.ESHUTDOWN), path)
@@ -34,12 +34,12 @@ class Stopped(OSError):
 
 @dataclass(slots=True)
 class Strike:
-    """The machine is going to stop in the middle of its work."""
+    """A stop of the machine that is to come in the middle of its work."""
 
     left: int
-    """Of `CHANGES` that still go through."""
+    """The number of `CHANGES` that still go through."""
     suffix: str
-    """Of the files that count."""
+    """The suffix of the files that count."""
     happen: Callable[[], None]
 
 
@@ -50,7 +50,7 @@ class SimulatedDisk(FaultyFileSystem):
         super().__init__(now_ms)
         self.random = random
         self.failure: Failure | None = None
-        """Asked ahead of every operation that changes something, or reads."""
+        """Called before every operation that changes or reads something."""
         self.strike: Strike | None = None
 
     def _before(self, operation: str, path: str) -> None:
@@ -72,10 +72,10 @@ class SimulatedDisk(FaultyFileSystem):
             return size
         return None if error.errno == errno.ESHUTDOWN else self.random.randint(0, size)
 
-    # --- what becomes of it
+    # --- after the end of a broker
 
     def after_kill(self) -> "SimulatedDisk":
-        """The process died: everything is there, and what was not synced may still be lost."""
+        """Return the disk after a kill: all writes are there, unsynced ones may still be lost."""
         after = SimulatedDisk(self._now_ms, self.random)
         after._directories, after._tree = self._directories, self._tree
         for _, inode in self._files():
@@ -86,7 +86,7 @@ class SimulatedDisk(FaultyFileSystem):
         return after
 
     def after_power_loss(self, random: Random) -> "SimulatedDisk":
-        """Some legal state: all that was synced is there, and any part of the rest."""
+        """Return a legal state: all that was synced, and any part of the rest."""
         after = SimulatedDisk(self._now_ms, self.random)
         after._fill("/", self._tree["/"], Chance(random, hollow=0.7))
         self.failure = is_dead
@@ -114,8 +114,5 @@ def is_dead(operation: str, path: str) -> OSError:
 
 
 def disk_error(code: int, path: str) -> OSError:
-    """As the operating system says it."""
+    """Return the error as the operating system raises it."""
     return OSError(code, os.strerror(code), path)
-
-
-FULL, BROKEN = errno.ENOSPC, errno.EIO

@@ -121,11 +121,6 @@ class Lives:
 
     # ---- life and death
 
-    @property
-    def is_up(self) -> bool:
-        """Whether a process exists; it may be starting, or paused."""
-        return self.current is not None
-
     def start(self) -> None:
         """Start the broker, unless it runs."""
         if self.current is None:

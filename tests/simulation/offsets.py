@@ -1,11 +1,11 @@
-"""What must hold of groups, beside what `tests.anomalies.checker` looks at.
+"""The promises to groups, beside those that `tests.anomalies.checker` checks.
 
-lost commit        an offset fetched for a group lies below one whose commit was acknowledged
-                   before the fetch was asked for. (Members go on where they were told, so what
-                   is acknowledged for a partition rises)
-shared partition   two members of one generation were given the same partition
-old generation     a commit was acknowledged to a member of a generation, although a later one had
-                   been heard of before the commit was sent
+lost commit        OffsetFetch returns an offset below one whose commit was acknowledged before the
+                   request was sent. (Members begin at the committed offsets, so the acknowledged
+                   offsets of a partition rise)
+shared partition   two members of one generation have the same partition
+old generation     a commit of a member was acknowledged, although some member had joined a later
+                   generation before the commit was sent
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass
 class GroupLedger:
-    """What groups were told, by everybody."""
+    """The broker's answers to all members of all groups."""
 
     findings: list[str] = field(default_factory=list)
     _acknowledged: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -23,13 +23,13 @@ class GroupLedger:
     _generations: dict[str, int] = field(default_factory=dict)
 
     def generation(self, group: str) -> int:
-        """The latest that any member has heard of."""
+        """Return the latest generation that any member has joined; -1 if there is none."""
         return self._generations.get(group, -1)
 
     def commit_acknowledged(
         self, who: str, group: str, offsets: Mapping[str, int], generation: int, latest: int
     ) -> None:
-        """A member's commit was answered with NONE; `latest` generation as when it was sent."""
+        """Note that a commit succeeded; `latest` was the latest generation when it was sent."""
         if generation < latest:
             self.findings.append(
                 f"old generation: {who} of generation {generation} of group {group} committed "
@@ -40,11 +40,11 @@ class GroupLedger:
             self._acknowledged[place] = max(offset, self._acknowledged.get(place, -1))
 
     def floor(self, group: str, key: str) -> int:
-        """Below this no offset may be fetched by who asks now."""
+        """Return the offset below which an OffsetFetch that is sent now may return none."""
         return self._acknowledged.get((group, key), -1)
 
     def fetched(self, who: str, group: str, key: str, offset: int, floor: int) -> None:
-        """An offset was answered; `floor` as it was when it was asked for."""
+        """Note the offset of an answer; `floor` is that of the moment of the request."""
         if offset < floor:
             self.findings.append(
                 f"lost commit: {who} was told {offset} for {key} of group {group}, where {floor} "
@@ -52,7 +52,7 @@ class GroupLedger:
             )
 
     def assigned(self, who: str, group: str, generation: int, keys: Any) -> None:
-        """A member heard what it has."""
+        """Note the partitions of a member."""
         self._generations[group] = max(generation, self.generation(group))
         for key in keys:
             owner = self._owners.setdefault((group, generation, key), who)

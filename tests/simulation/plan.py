@@ -1,4 +1,4 @@
-"""What a seed stands for, as data: it can be printed, compared and made smaller."""
+"""The plan of a seed, as data: it can be printed, compared and made smaller."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,29 +23,29 @@ ALL: Final = T + IN + OUT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A client; what roles do is in `tests.anomalies.workload.roles`."""
+    """A client; `tests.anomalies.workload.roles` has the roles."""
 
     role: str
     """sender, mixer, copier or poller."""
     name: str
     keys: tuple[str, ...]
-    """Where it writes; a poller: what it reads."""
+    """The partitions that it writes to; for a poller: those that it reads."""
     inputs: tuple[str, ...] = ()
     version: int = 2
-    """Of its transactions."""
+    """The version of its transactions."""
     timeout_ms: int = 8000
-    """Of its transactions."""
+    """The timeout of its transactions."""
     group: str = ""
     subscribe: bool = False
 
     @property
     def has_transactions(self) -> bool:
-        """Its name is a transactional id."""
+        """Whether its name is a transactional id."""
         return self.role != "poller"
 
 
 class Kind(Enum):
-    """What may befall broker, clients, network, disk and time."""
+    """The events that may meet broker, clients, network, disk and time."""
 
     KILL_BROKER = "kill broker"
     RESTART_BROKER = "restart broker"
@@ -62,13 +62,13 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One of them. Times are virtual seconds."""
+    """One event. Times are virtual seconds."""
 
     at: float
     kind: Kind
     lasts: float
     pick: float
-    """From 0 to 1: which client, directory or share."""
+    """A number from 0 to 1, which picks a client, a directory or a share."""
 
     def __str__(self) -> str:
         return f"{self.at:7.3f} {self.kind.value} for {self.lasts:.3f} s, pick {self.pick:.3f}"
@@ -84,31 +84,31 @@ class Plan:
     events: tuple[Event, ...]
     chances: Mapping[Fault, float]
     pace: float
-    """By how much clients pause longer than in real runs: virtual time costs nothing, requests
-    do. A leisurely run outlasts sessions and timeouts."""
+    """The factor by which clients pause longer than in real runs: virtual time costs nothing,
+    requests do. A leisurely run outlasts sessions and timeouts."""
     is_durable: bool
-    """Every append is synced: what was acknowledged survives a power loss."""
+    """Whether every append is synced, so that acknowledged records survive a power loss."""
     settings: Mapping[str, str] = field(default_factory=dict)
     last_restart: Kind | None = None
-    """What is read at the end is read again after this."""
+    """The kind of the last restart, after which everything is read once more; None: no restart."""
 
     @property
     def may_forget(self) -> bool:
-        """The last restart may take what was acknowledged: it is a power loss, nothing synced."""
+        """Whether the last restart may lose acknowledged records: a power loss, nothing synced."""
         return self.last_restart is Kind.LOSE_POWER and not self.is_durable
 
     @property
     def is_compacted(self) -> bool:
-        """The topics of clients are."""
+        """Whether the topics of clients are compacted."""
         return self.settings.get("log.cleanup.policy") == "compact"
 
     @property
     def network(self) -> FaultPlan:
-        """How requests travel."""
+        """The faults of the network."""
         return FaultPlan(chances=self.chances)
 
     def text(self) -> str:
-        """For a person."""
+        """Return the plan for a person to read."""
         chances = ", ".join(f"{fault.value} {share:.3f}" for fault, share in self.chances.items())
         lines = [
             f"seed {self.seed}, {self.seconds:.1f} virtual seconds, pace {self.pace:g}, "

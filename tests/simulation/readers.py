@@ -1,9 +1,9 @@
 """Consumers on raw frames: read_committed as Kafka's consumer reads it.
 
-`AssignedReader` reads the partitions it is told to, `MemberReader` those that its group gives it
+`AssignedReader` reads the partitions of its caller, `MemberReader` those that its group gives it
 (classic protocol, eager). Both are `PollingReader`s and `RewindingReader`s of
-`tests.anomalies.workload.roles`. What they fetch is opened here: checksums are compared, aborted
-transactions left out as the answer's list and the markers say, as in Kafka's `CompletedFetch`.
+`tests.anomalies.workload.roles`. They open batches as Kafka's `CompletedFetch` does: they compare
+checksums, and leave out aborted transactions by the answer's list and the markers.
 """
 
 import json
@@ -39,13 +39,13 @@ from tests.simulation.wire import Wire
 
 FETCH_VERSIONS: Final = (4, 6, 7, 11, 12)
 PARTITION_BYTES: Final = (250, 600, 2000)
-"""Small answers: each must tell of the aborted transactions that reach into it."""
+"""Small answers, because each must list the aborted transactions that reach into it."""
 MIN_BYTES: Final = (1, 500, 1000)
 """Some wait for more: fewer requests, and fetches that are parked."""
 _FIND, _JOIN, _SYNC, _HEARTBEAT, _LEAVE, _COMMIT, _OFFSETS = 3, 5, 3, 3, 3, 7, 7
 _PAUSE_S: Final = 0.5
 SESSION_MS: Final = 6000
-"""The shortest that a broker allows unless it is told otherwise."""
+"""The shortest session that a broker allows by default."""
 _LOST: Final = frozenset(
     (
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -60,7 +60,7 @@ class Broken(AssertionError):
 
 
 def by_topic(keys: Sequence[str]) -> dict[str, list[int]]:
-    """Keys as topics with partitions."""
+    """Return the partitions by topic."""
     topics: dict[str, list[int]] = {}
     for key in keys:
         topic, partition = split(key)
@@ -74,8 +74,8 @@ class Fetcher:
     def __init__(
         self, wire: Wire, random: Random, *, stretch: float = 1.0, committed: bool = True
     ) -> None:
-        """`stretch`: by how much it waits longer for records than it is told to; `committed`
-        False: as a read_uncommitted consumer."""
+        """`stretch`: the factor by which it waits longer for records than its caller wants;
+        `committed` False: as a read_uncommitted consumer."""
         self._wire = wire
         self._committed = committed
         self._stretch = stretch
@@ -88,11 +88,11 @@ class Fetcher:
         self._session_epoch = 0
 
     def assign(self, positions: Mapping[str, int]) -> None:
-        """Read these and no others."""
+        """Read these partitions and no others."""
         self.positions = dict(positions)
 
     async def fetch(self, timeout_s: float, limit: int) -> Records:
-        """What came next; nothing when there is nothing, or no answer."""
+        """Return the next records; none if there are none, or no answer."""
         timeout_s *= self._stretch
         if not self.positions:
             await self._wire.pause(timeout_s)
@@ -183,7 +183,7 @@ class Fetcher:
 
 
 def records_of(part: Any, position: int, *, committed: bool) -> tuple[list[tuple[int, str]], int]:
-    """((offset, value) of what is (`committed`), where to go on) of one partition's answer.
+    """Return ((offset, value) of each record, the next position) of one partition's answer.
 
     Raises Broken for a batch whose checksum is wrong, or that lies where none may lie.
     """
@@ -204,7 +204,7 @@ def records_of(part: Any, position: int, *, committed: bool) -> tuple[list[tuple
             aborted.add(waiting.pop()[1])
         following = max(following, header.last_offset + 1)
         if header.is_control:
-            # One of which compaction has left the header has no record.
+            # A marker that compaction has reduced to its header has no record.
             for record in iter_records(data, at):
                 if parse_control_type(record.key) is ControlType.ABORT:
                     aborted.discard(header.producer_id)
@@ -220,17 +220,17 @@ def records_of(part: Any, position: int, *, committed: bool) -> tuple[list[tuple
 
 
 class GroupOffsets:
-    """Offsets of one group, asked for and committed."""
+    """The committed offsets of one group."""
 
     def __init__(self, wire: Wire, group: str, who: str, ledger: GroupLedger | None) -> None:
-        """With a `ledger` they are held against what was acknowledged."""
+        """`ledger`, if any, compares fetched offsets with the acknowledged ones."""
         self._wire = wire
         self._group = group
         self._who = who
         self._ledger = ledger
 
     async def committed(self, keys: Sequence[str]) -> dict[str, int]:
-        """Where the group is, transactions decided; 0 where it never was. Raises GivenUp."""
+        """Return the stable committed offsets; 0 where there is none. Raises GivenUp."""
         ledger, group = self._ledger, self._group
         floors = {key: ledger.floor(group, key) for key in keys} if ledger is not None else {}
         request = OffsetFetchRequest(
@@ -263,7 +263,7 @@ class GroupOffsets:
     async def commit(
         self, offsets: Mapping[str, int], *, member_id: str = "", generation: int = -1
     ) -> ErrorCode:
-        """One try; NETWORK_EXCEPTION when there was no answer."""
+        """Try once to commit; return NETWORK_EXCEPTION if there was no answer."""
         request = OffsetCommitRequest(
             group_id=self._group,
             generation_id_or_member_epoch=generation,
@@ -299,7 +299,7 @@ class GroupOffsets:
 async def persistent(
     wire: Wire, key: ApiKey, version: int, request: Any, code_of: Callable[[Any], int]
 ) -> Any:
-    """Ask until it is answered with something else than to try again. Raises GivenUp."""
+    """Send a request until its error is none after which clients try again. Raises GivenUp."""
     deadline = wire.monotonic() + PATIENCE_S
     while wire.monotonic() < deadline:
         try:
@@ -336,7 +336,7 @@ class AssignedReader:
         self._offsets = GroupOffsets(wire, group, "", None)
 
     async def open(self, *, from_committed: bool = False) -> "AssignedReader":
-        """Begin. Raises GivenUp."""
+        """Begin at the first offsets, or at those of the group. Raises GivenUp."""
         positions = dict.fromkeys(self._keys, 0)
         if from_committed:
             positions = await self._offsets.committed(self._keys)
@@ -345,19 +345,19 @@ class AssignedReader:
         return self
 
     async def poll(self, timeout_s: float, limit: int) -> Records:
-        """What came."""
+        """Return the next records."""
         return await self._fetcher.fetch(timeout_s, limit)
 
     async def commit(self, offsets: Mapping[str, int]) -> None:
         """A reader without a group commits nothing."""
 
     async def seek(self, offsets: Mapping[str, int]) -> None:
-        """Go on there."""
+        """Read on from there."""
         self._fetcher.assign(self._fetcher.positions | dict(offsets))
         self._on_move(list(offsets))
 
     async def rewind(self, keys: Sequence[str]) -> None:
-        """Go on where the group is."""
+        """Read on from the group's offsets."""
         await self.seek(await self._offsets.committed(keys))
 
 
@@ -380,8 +380,8 @@ class MemberReader:
         hangs: float = 0.0,
     ) -> None:
         """`keeps_ledger` False: offsets are committed in transactions, in no order of their own.
-        `hangs`: how often it works so long on what it has read that others may have taken its place
-        when it commits.
+        `hangs`: the share of commits before which it works so long that others may have taken its
+        place.
         """
         self._wire = wire
         self._random = random
@@ -400,7 +400,7 @@ class MemberReader:
         self.generation = -1
 
     async def poll(self, timeout_s: float, limit: int) -> Records:
-        """What came; joins first, or again, when that is due. Raises GivenUp."""
+        """Return the next records; join the group first if that is due. Raises GivenUp."""
         if not self._is_member:
             await self._join()
         if self._wire.monotonic() >= self._heartbeat_at:
@@ -410,7 +410,7 @@ class MemberReader:
         return await self._fetcher.fetch(timeout_s, limit)
 
     async def commit(self, offsets: Mapping[str, int]) -> None:
-        """Where a successor goes on; when it is refused the member joins again."""
+        """Commit the offsets at which a successor begins; a refused member joins again."""
         if self._random.random() < self._hangs:
             await self._wire.pause(self._random.uniform(0, 3 * self._session_ms / 1000))
         code = await self._offsets.commit(
@@ -419,18 +419,18 @@ class MemberReader:
         self._look_at(code)
 
     async def seek(self, offsets: Mapping[str, int]) -> None:
-        """Go on there. Raises GivenUp when one is not assigned any more."""
+        """Read on from there. Raises GivenUp if a partition is no longer assigned."""
         if not offsets.keys() <= self._fetcher.positions.keys():
             raise GivenUp("moved")
         self._fetcher.assign(self._fetcher.positions | dict(offsets))
         self._on_move(list(offsets))
 
     async def rewind(self, keys: Sequence[str]) -> None:
-        """Go on where the group is. Raises GivenUp when one is not assigned any more."""
+        """Read on from the group's offsets. Raises GivenUp if a partition is no longer assigned."""
         await self.seek(await self._offsets.committed(keys))
 
     async def leave(self) -> None:
-        """One try."""
+        """Try once to leave the group."""
         request = LeaveGroupRequest(
             group_id=self._group, members=[MemberIdentity(member_id=self.member_id)]
         )
@@ -512,7 +512,7 @@ class MemberReader:
         return True
 
     async def _sync(self, join: Any) -> list[str] | None:
-        """What this member is given; None when it has to join again."""
+        """Return the partitions of this member; None if it has to join again."""
         assignments = []
         if join.leader == self.member_id:
             members = sorted(member.member_id for member in join.members)

@@ -25,58 +25,64 @@ from tests.simulation.wire import Network
 from tests.support.virtual_time import Timeline, VirtualClock
 
 _IN_VAIN: Final = 10
-"""Fetches without records, after which there are none up to the end."""
+"""The number of fetches without records after which there are none up to the end."""
 PATIENCE_S: Final = 120.0
-"""Virtual seconds in which anything must have come to its end when all faults are over."""
+"""The virtual seconds in which each step must end when all faults are over."""
 _CREATE: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of a run."""
+    """The outcome of a run."""
 
     plan: Plan
     report: Report
     problems: tuple[str, ...]
-    """What was wrong, besides the anomalies of the report."""
+    """The problems, beside the anomalies of the report."""
     digest: str
-    """Of the trace: two runs with the same one were the same run."""
+    """The digest of the trace: two runs with the same digest were the same run."""
     trace: tuple[str, ...] = ()
-    requests: int = 0
     lives: int = 0
 
     @property
     def is_clean(self) -> bool:
-        """Nothing was found."""
+        """Whether nothing was found."""
         return self.report.is_clean and not self.problems
 
     def text(self) -> str:
-        """For a person."""
+        """Return the result for a person to read."""
         return "\n".join((self.plan.text(), self.report.text(), *self.problems))
 
 
 def simulate(plan: Plan, *, keep_trace: bool = False) -> Result:
-    """Play a plan. Whatever the broker does wrong is in the result."""
+    """Play a plan. The result has all that the broker did wrong."""
     timeline = Timeline()
     trace = Trace(lambda: timeline.now, keep=keep_trace)
+    problems: list[str] = []
     bugs: list[str] = []
-    run = _Run(plan, timeline, trace)
+    runs: list[_Run] = []
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            runs.append(_Run(plan, timeline, trace, nursery))
+            await runs[0].play()
+            nursery.cancel_scope.cancel()
+
     with _in_one_order(plan.seed), bugs_told(bugs):
         try:
-            trio.run(run.play, clock=timeline)
-        except Exception as error:  # noqa: BLE001 - any failure is the seed's, and is told
-            run.problems.append(_told(error))
+            trio.run(main, clock=timeline)
+        except Exception as error:  # noqa: BLE001 - any failure belongs to the seed
+            problems.append(_told(error))
+    (run,) = runs
     stage = run.stage
-    problems = [*run.problems, *bugs]
-    if stage is not None:
-        problems += [_told(error) for error in stage.failures] + stage.ledger.findings
+    failures = [_told(error) for error in stage.failures]
     return Result(
         plan=plan,
-        report=check(stage.history if stage is not None else []),
-        problems=tuple(problems),
+        report=check(stage.history),
+        problems=(*run.problems, *problems, *bugs, *failures, *stage.ledger.findings),
         digest=trace.digest,
         trace=tuple(trace.lines or ()),
-        lives=run.lives.count if run.lives is not None else 0,
+        lives=run.lives.count,
     )
 
 
@@ -113,47 +119,41 @@ def _told(error: BaseException) -> str:
 
 
 class _Run:
-    def __init__(self, plan: Plan, timeline: Timeline, trace: Trace) -> None:
+    def __init__(self, plan: Plan, timeline: Timeline, trace: Trace, nursery: trio.Nursery) -> None:
         self.plan = plan
-        self.timeline = timeline
         self.trace = trace
-        self.stage: Stage | None = None
-        self.lives: Lives | None = None
         self.problems: list[str] = []
+        self._nursery = nursery
+        self._clock = VirtualClock(timeline)
+        self._network = Network(self._clock, trace, nursery)
+        self.stage = Stage(plan, timeline, self._network, trace, nursery)
+        self.lives = Lives(plan, timeline, self._network, trace, nursery)
+        self._clients = [Client(self.stage, member) for member in plan.crowd]
 
     async def play(self) -> None:
-        plan, clock = self.plan, VirtualClock(self.timeline)
-        async with trio.open_nursery() as nursery:
-            network = Network(clock, self.trace, nursery)
-            stage = self.stage = Stage(plan, self.timeline, network, self.trace, nursery)
-            lives = self.lives = Lives(plan, self.timeline, network, self.trace, nursery)
-            self._network, self._clock = network, clock
-            self._clients = [Client(stage, member) for member in plan.crowd]
-            async with trio.open_nursery() as play:
-                play.start_soon(self._watch, play.cancel_scope)
-                await self._acts(stage, lives, nursery)
-                play.cancel_scope.cancel()
-            nursery.cancel_scope.cancel()
+        async with trio.open_nursery() as play:
+            play.start_soon(self._watch, play.cancel_scope)
+            await self._acts()
+            play.cancel_scope.cancel()
 
     async def _watch(self, scope: trio.CancelScope) -> None:
-        assert self.stage is not None
         await self.stage.failed.wait()
         scope.cancel()
 
-    async def _acts(self, stage: Stage, lives: Lives, nursery: trio.Nursery) -> None:
+    async def _acts(self) -> None:
         clock, plan = self._clock, self.plan
-        await self._begin(lives)
+        await self._begin()
         began = clock.monotonic()
         self._network.plan = plan.network
         for client in self._clients:
             client.begin()
         for event in plan.events:
             await clock.sleep_until(began + event.at)
-            nursery.start_soon(self._befall, event)
+            self._nursery.start_soon(self._befall, event)
         await clock.sleep_until(began + plan.seconds)
         await self._bounded("the calm after the faults", self._calm_down)
         first = await self._bounded("the last read", self._read_everything)
-        stage.note("final", "final", "ok", more=first)
+        self.stage.note("final", "final", "ok", more=first)
         if plan.may_forget:
             await self._bounded("the restart that forgets", self._restart_and_forget)
         elif plan.last_restart is not None:
@@ -162,8 +162,8 @@ class _Run:
             again = await self._bounded("the read after the restart", self._read_everything)
             if again != first:
                 self.problems.append(f"read {again} after the last restart, before it {first}")
-        lives.check_logs()
-        await self._bounded("the last stop", lives.stop)
+        self.lives.check_logs()
+        await self._bounded("the last stop", self.lives.stop)
 
     async def _bounded(self, what: str, act: Callable[[], Any]) -> Any:
         with self._clock.timeout(PATIENCE_S):
@@ -172,7 +172,7 @@ class _Run:
 
     # ---- the beginning
 
-    async def _begin(self, lives: Lives) -> None:
+    async def _begin(self) -> None:
         await self._up()
         wire = self._network.wire("admin", self._clock, Random(0))
         request = CreateTopicsRequest(
@@ -188,9 +188,8 @@ class _Run:
         wire.close()
 
     async def _up(self) -> None:
-        """The broker serves; started anew when it is not there."""
+        """Wait until the broker serves; start it if it does not run."""
         lives = self.lives
-        assert lives is not None
         while True:
             lives.start()
             life = lives.current
@@ -203,7 +202,6 @@ class _Run:
     # ---- what happens meanwhile
 
     async def _befall(self, event: Event) -> None:
-        assert self.lives is not None
         self.trace.note("nemesis", str(event))
         handler = {
             Kind.KILL_CLIENT: self._kill_client,
@@ -219,7 +217,6 @@ class _Run:
 
     async def _end_broker(self, event: Event) -> None:
         lives = self.lives
-        assert lives is not None
         if event.kind is Kind.RESTART_BROKER:
             await lives.stop()
         else:
@@ -230,7 +227,6 @@ class _Run:
 
     async def _pause_broker(self, event: Event) -> None:
         lives = self.lives
-        assert lives is not None
         paused = lives.current
         lives.pause()
         await self._clock.sleep(event.lasts)
@@ -239,7 +235,6 @@ class _Run:
 
     async def _fail_disk(self, event: Event) -> None:
         lives = self.lives
-        assert lives is not None
         directory = DIRECTORIES[int(event.pick * len(DIRECTORIES))]
         (lives.break_disk if event.kind is Kind.BREAK_DISK else lives.fill_disk)(directory)
         await self._clock.sleep(event.lasts)
@@ -248,55 +243,49 @@ class _Run:
         lives.start()
 
     async def _shift_wall(self, event: Event) -> None:
-        assert self.lives is not None
         self.lives.shift_wall(int(event.lasts * 1000 * (1 if event.pick < 0.5 else -1)))
 
     async def _drop_connections(self, event: Event) -> None:
         self._network.drop_connections(event.pick, Random(event.pick))
 
-    def _pick(self, event: Event, *, transactional: bool = False) -> Client | None:
+    def _pick(
+        self, event: Event, *, transactional: bool = False
+    ) -> tuple[Client, Incarnation] | None:
         fit = [
-            client
+            (client, current)
             for client in self._clients
-            if client.current is not None
-            and not client.current.is_paused
+            if (current := client.current) is not None
+            and not current.is_paused
             and (client.member.has_transactions or not transactional)
         ]
         return fit[int(event.pick * len(fit))] if fit else None
 
     async def _kill_client(self, event: Event) -> None:
-        client = self._pick(event)
-        if client is not None and client.current is not None:
-            client.current.kill()
+        if picked := self._pick(event):
+            picked[1].kill()
 
     async def _pause_client(self, event: Event) -> None:
-        client = self._pick(event)
-        if client is not None and client.current is not None:
-            await self._paused(client.current, event.lasts)
+        if picked := self._pick(event):
+            picked[1].pause()
+            await self._clock.sleep(event.lasts)
+            picked[1].resume()
 
     async def _zombie(self, event: Event) -> None:
-        client = self._pick(event, transactional=True)
-        if client is not None and client.current is not None:
-            zombie = client.current
+        if picked := self._pick(event, transactional=True):
+            client, zombie = picked
             zombie.pause()
             client.begin()
             await self._clock.sleep(event.lasts)
             zombie.resume()
 
-    async def _paused(self, incarnation: Incarnation, seconds: float) -> None:
-        incarnation.pause()
-        await self._clock.sleep(seconds)
-        incarnation.resume()
-
     # ---- the end
 
     async def _calm_down(self) -> None:
-        stage, lives = self.stage, self.lives
-        assert stage is not None and lives is not None
+        lives = self.lives
         self._network.plan = NO_FAULTS
         lives.heal_disk()
         lives.go_on()
-        stage.is_going = False
+        self.stage.is_going = False
         # A directory that failed is trusted again by the next start only.
         lives.kill()
         await self._up()
@@ -311,15 +300,14 @@ class _Run:
         await self._look_at_groups()
 
     async def _end_open_transaction(self, client: Client) -> None:
-        """A new owner: what is open is aborted, what is decided is carried out."""
+        """Take over the id: an open transaction is aborted, a decided one is carried out."""
         name = client.member.name
         wire = self._network.wire(f"{name}.last", self._clock, Random(0))
         await RawProducer(wire, name, version=client.member.version).open()
         wire.close()
 
     async def _look_at_groups(self) -> None:
-        """What members have committed is where their groups are."""
-        assert self.stage is not None
+        """Compare the groups' offsets with those that members have committed."""
         wire = self._network.wire("groups", self._clock, Random(0))
         groups = {m.group: m.keys for m in self.plan.crowd if m.subscribe and m.role == "poller"}
         for group, keys in groups.items():
@@ -328,7 +316,6 @@ class _Run:
 
     async def _restart(self) -> None:
         lives = self.lives
-        assert lives is not None
         if self.plan.last_restart is Kind.RESTART_BROKER:
             await lives.stop()
         elif self.plan.last_restart is Kind.LOSE_POWER:
@@ -338,11 +325,11 @@ class _Run:
         await self._up()
 
     async def _restart_and_forget(self) -> None:
-        """What was never synced may be gone, from some offset on.
+        """Restart: unsynced records may be lost, from some offset on.
 
-        Uncommitted reads are compared: the coordinator may forget as well, and decide once more.
-        Where topics are compacted, records of aborted transactions may go meanwhile, or be there
-        again; whatever is there is what it was.
+        Uncommitted reads are compared, because the coordinator may forget as well, and decide once
+        more. In compacted topics, records of aborted transactions may go meanwhile, or come back;
+        each record that is there has its old value.
         """
         before = await self._read_all(committed=False)
         await self._restart()
@@ -354,7 +341,7 @@ class _Run:
                 self.problems.append(f"read {pairs} of {key}, before the power loss {before[key]}")
 
     async def _read_everything(self) -> dict[str, Any]:
-        """What a read_committed reader finds: everything, up to the last stable offsets."""
+        """Return all that a read_committed reader finds, the last stable offsets, the log ends."""
         wire = self._network.wire("final", self._clock, Random(0))
         ends = await self._ends(wire, isolation=0)
         stable = await self._ends(wire, isolation=1)

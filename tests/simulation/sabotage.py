@@ -12,7 +12,7 @@ from tests.anomalies.sabotage import Put
 
 
 def without_checksums_at_recovery(put: Put) -> None:
-    """What a crash has torn is believed as long as its frame is whole."""
+    """Recovery accepts a batch that a crash has torn, as long as its frame is whole."""
     from storage import segment_recovery
 
     def none_at_all(*_: Any, **__: Any) -> None:
@@ -22,7 +22,7 @@ def without_checksums_at_recovery(put: Put) -> None:
 
 
 def without_replayed_producers(put: Put) -> None:
-    """After a start nobody knows who wrote what: a repeated batch is new."""
+    """After a start the log knows no producers, so a repeated batch is new."""
     from storage.log import replay
 
     def nothing(producers: Any, segments: Any, start: int, end: int, *_: Any, **__: Any) -> None:
@@ -44,7 +44,7 @@ def with_a_sloppy_index(put: Put) -> None:
 
 
 def without_syncs(put: Put) -> None:
-    """The recovery point moves, and nothing was synced: a power loss takes what was promised."""
+    """The recovery point moves without a sync, so a power loss takes acknowledged records."""
     from storage.log import durability
 
     def no_sync(fs: Any, paths: Any) -> None:
@@ -54,7 +54,7 @@ def without_syncs(put: Put) -> None:
 
 
 def without_generations(put: Put) -> None:
-    """Whoever was a member once may commit offsets for the group."""
+    """A former member may commit offsets for the group."""
     from broker.coordinator.group.classic.group import ClassicGroup
 
     def anybody(self: Any, request: Any, out: Any) -> None:
@@ -64,7 +64,7 @@ def without_generations(put: Put) -> None:
 
 
 def without_resumed_transactions(put: Put) -> None:
-    """What was decided before a crash is not carried out after it."""
+    """Transactions that were decided before a crash are not carried out after it."""
     from broker.coordinator.transaction.upkeep import TransactionUpkeep
 
     def forget(self: Any, shard: Any, prepared: Any) -> None:
@@ -74,7 +74,7 @@ def without_resumed_transactions(put: Put) -> None:
 
 
 def with_half_loaded_offsets(put: Put) -> None:
-    """Of the offsets that a start reads back, those noted last are left out."""
+    """A start leaves out every second of the offsets that it reads back."""
     from broker.coordinator.group.shard import GroupShard
 
     settle = GroupShard.settle
@@ -88,7 +88,7 @@ def with_half_loaded_offsets(put: Put) -> None:
 
 
 def with_a_greedy_cleaner(put: Put) -> None:
-    """Of each key a later value is believed to be there."""
+    """The cleaner believes that each key has a later value."""
     from storage.cleaner.offset_map import OffsetMap
 
     latest_of = OffsetMap.latest_of
@@ -100,7 +100,7 @@ def with_a_greedy_cleaner(put: Put) -> None:
 
 
 def with_a_cleaner_that_knows_no_aborts(put: Put) -> None:
-    """Records of aborted transactions stay, and what tells that they were aborted goes."""
+    """The cleaner knows no aborted transactions: their records stay, their markers go."""
     from storage.log.reading import LogReader
 
     def none_at_all(self: Any, upper: int) -> bytes:

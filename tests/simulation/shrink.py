@@ -1,4 +1,4 @@
-"""The smallest plan that still fails: what a person has to look at."""
+"""The smallest plan that still fails, for a person to look at."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -7,7 +7,7 @@ from tests.simulation.plan import Plan
 
 
 def smaller_plans(plan: Plan) -> Iterator[Plan]:
-    """Each is the plan without one thing; what spares most comes first."""
+    """Yield the plan without one thing each; the largest savings come first."""
     if plan.chances:
         yield replace(plan, chances={})
     for number in range(len(plan.crowd)):
@@ -28,7 +28,7 @@ def smaller_plans(plan: Plan) -> Iterator[Plan]:
 def shrunk(
     plan: Plan, fails: Callable[[Plan], bool], told: Callable[[Plan], None] = lambda plan: None
 ) -> Plan:
-    """Take away whatever can go while it still `fails`; `told` hears of each step."""
+    """Remove things from a plan as long as it still `fails`; `told` gets each smaller plan."""
     while True:
         for smaller in smaller_plans(plan):
             if fails(smaller):

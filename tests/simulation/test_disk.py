@@ -1,4 +1,4 @@
-"""The simulated disk: what is synced stays, what is not may go, and the dead write no more."""
+"""The simulated disk: synced bytes stay, unsynced ones may go, dead brokers write no more."""
 
 from collections import Counter
 from random import Random
@@ -19,7 +19,7 @@ def disk() -> SimulatedDisk:
 
 
 def left(disk: SimulatedDisk, seed: int) -> bytes | None:
-    """The file after a power loss; None when it is gone. The disk can still be asked again."""
+    """Return the file after a power loss, None if it is gone. The disk stays usable."""
     after = SimulatedDisk(disk._now_ms, Random(1))
     failure = disk.failure
     after = disk.after_power_loss(Random(seed))
@@ -27,7 +27,7 @@ def left(disk: SimulatedDisk, seed: int) -> bytes | None:
     return after.read_bytes(PATH) if after.exists(PATH) else None
 
 
-def test_what_was_synced_with_its_name_is_there_whatever_happens(disk: SimulatedDisk) -> None:
+def test_bytes_that_were_synced_with_their_name_stay(disk: SimulatedDisk) -> None:
     file = disk.open(PATH, create=True)
     file.pwrite(b"synced", 0)
     file.fsync()
@@ -67,7 +67,7 @@ def test_a_rename_is_there_as_a_whole_or_not_at_all(disk: SimulatedDisk) -> None
     assert states == {(("old", b"new"),), (("new", b"new"), ("old", b"old"))}
 
 
-def test_a_directory_that_was_renamed_keeps_what_is_in_it(disk: SimulatedDisk) -> None:
+def test_a_directory_that_was_renamed_keeps_its_files(disk: SimulatedDisk) -> None:
     disk.make_dirs("/d/t-0")
     file = disk.open("/d/t-0/x", create=True)
     file.pwrite(b"x", 0)

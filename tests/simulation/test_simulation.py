@@ -1,5 +1,5 @@
-"""The simulation itself: the same seed is the same run, a few seeds are clean, and what a broker
-lacks is found. Thousands of seeds: `scripts/simulate`."""
+"""The simulation itself: the same seed is the same run, a few seeds are clean, and the fault of a
+sabotaged broker is found. `scripts/simulate` runs thousands of seeds."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from tests.simulation.shrink import shrunk, smaller_plans
 
 SEEDS = int(os.environ.get("PYKAFKALOG_SIMULATION_SEEDS", "150"))
 FOUND_WITHIN = 120
-"""Seeds; most are found by the first."""
+"""The number of seeds; the first finds most sabotages."""
 
 _DIGESTS = """
 import sys
@@ -26,7 +26,7 @@ print(*(simulate(drawn(int(seed))).digest for seed in sys.argv[1:]))
 
 
 def digests(seeds: list[int], hash_seed: str) -> list[str]:
-    """Of runs in a process of their own, whose sets are in another order."""
+    """Return the digests of runs in a process of their own, whose sets have another order."""
     words = [sys.executable, "-W", "ignore", "-c", _DIGESTS, *map(str, seeds)]
     done = subprocess.run(
         words,
@@ -47,7 +47,7 @@ def test_the_same_seed_is_the_same_run_byte_for_byte() -> None:
     assert digests(seeds[::-1], "2") == here[::-1]
 
 
-def test_a_trace_tells_what_happened_and_changes_nothing() -> None:
+def test_a_trace_has_the_events_and_changes_nothing() -> None:
     plan = drawn(3)
     told = simulate(plan, keep_trace=True)
     assert told.digest == simulate(plan).digest
@@ -82,7 +82,7 @@ def test_hundreds_of_seeds_show_nothing() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL_SABOTAGES)
-def test_what_a_sabotaged_broker_lacks_is_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sabotaged_broker_is_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ALL_SABOTAGES[kind](monkeypatch.setattr)
     wanted = WANTED.get(kind)
     others = []

@@ -1,12 +1,11 @@
-"""Everything that happened in a run, in order: to read it, and to compare two runs byte for
-byte."""
+"""All events of a run, in order: to read them, and to compare two runs byte for byte."""
 
 import hashlib
 from collections.abc import Callable
 
 
 class Trace:
-    """A line each: virtual seconds, who, what.
+    """A line for each event: virtual seconds, the actor, the act.
 
     Lines are always counted into `digest`; they are kept only when somebody wants to read them.
     """
@@ -17,7 +16,7 @@ class Trace:
         self.lines: list[str] | None = [] if keep else None
 
     def note(self, who: str, what: str) -> None:
-        """Now."""
+        """Add a line with the time of now."""
         line = f"{self._now():12.6f} {who}: {what}"
         self._digest.update(line.encode())
         if self.lines is not None:
@@ -25,5 +24,5 @@ class Trace:
 
     @property
     def digest(self) -> str:
-        """Of all lines so far."""
+        """The digest of all lines so far."""
         return self._digest.hexdigest()

@@ -1,5 +1,5 @@
-"""Workers who take their time: what they were given runs later than asked, and is heard of later
-still. So whatever happens on the loop meanwhile (a roll, a truncation, a deletion) is tried."""
+"""Workers that take their time: work begins late, and its result comes later still. So the loop may
+do anything meanwhile (a roll, a truncation, a deletion)."""
 
 from collections.abc import Callable
 from random import Random
@@ -7,17 +7,17 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from broker.world.workers import ThreadWorker
+from broker.world.workers import InlineWorkers
 from tests.support.virtual_time import VirtualClock
 
 Result = TypeVar("Result")
 
 SLOW_SHARE: Final = 0.03
 SLOWEST_S: Final = 1.5
-"""A disk that is busy elsewhere."""
+"""The longest delay, as of a busy disk."""
 
 
-class SlowWorkers:
+class SlowWorkers(InlineWorkers):
     """`broker.world.workers.Workers` in virtual time."""
 
     def __init__(self, clock: VirtualClock, random: Random) -> None:
@@ -45,13 +45,6 @@ class SlowWorkers:
                 return work(*values)
             finally:
                 await self._take_time()
-
-    def dedicated_worker(self) -> ThreadWorker:
-        """See `Workers`."""
-        return ThreadWorker(self)
-
-    def close(self) -> None:
-        """See `Workers`."""
 
     async def _take_time(self) -> None:
         random = self._random

@@ -1,17 +1,10 @@
-"""Requests of each kind that takes some time: by name, what makes one."""
+"""Requests of each kind that takes some time: functions that make them, by name."""
 
 from collections.abc import Callable
 from typing import Any, Final
 
 from protocol.api_keys import ApiKey
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -20,9 +13,12 @@ from protocol.messages.offset_commit import (
 )
 from tests.support.heavy_batches import of_each_kind
 from tests.support.produce_requests import one_batch
+from tests.support.read_requests import one_fetch, one_lookup
+from tests.support.topic_requests import creation
 
 NOW_MS: Final = 1_700_000_000_000
 BATCHES: Final = of_each_kind(NOW_MS)
+TOPICS: Final = [f"n{number}" for number in range(20)]
 Call = tuple[ApiKey, int, Any]
 
 
@@ -31,16 +27,8 @@ def produce(kind: str, acks: int = 1) -> Call:
 
 
 def fetch(version: int, *, offset: int = 0, min_bytes: int = 1) -> Call:
-    partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
-    topics = [FetchTopic(topic="t", partitions=[partition])]
-    limits = {"max_wait_ms": 60_000, "min_bytes": min_bytes, "max_bytes": 1 << 20}
-    return ApiKey.FETCH, version, FetchRequest(topics=topics, **limits)
-
-
-def offset_of_a_time() -> Call:
-    partition = ListOffsetsPartition(partition_index=0, timestamp=NOW_MS)
-    topics = [ListOffsetsTopic(name="t", partitions=[partition])]
-    return ApiKey.LIST_OFFSETS, 5, ListOffsetsRequest(replica_id=-1, topics=topics)
+    request = one_fetch("t", offset, min_bytes=min_bytes, max_wait_ms=60_000, max_bytes=1 << 20)
+    return ApiKey.FETCH, version, request
 
 
 def join() -> Call:
@@ -61,21 +49,9 @@ def commit() -> Call:
     return ApiKey.OFFSET_COMMIT, 5, OffsetCommitRequest(group_id="alone", topics=topics)
 
 
-def create_topics() -> Call:
-    topics = [
-        CreatableTopic(name=f"n{number}", num_partitions=3, replication_factor=1)
-        for number in range(20)
-    ]
-    return ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=topics, timeout_ms=30_000)
-
-
 def large_metadata() -> Call:
     topics = [MetadataRequestTopic(name=f"x{number}") for number in range(20_000)]
-    return (
-        ApiKey.METADATA,
-        8,
-        MetadataRequest(topics=topics, allow_auto_topic_creation=False),
-    )
+    return ApiKey.METADATA, 8, MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
 
 KINDS: Final[dict[str, Callable[[], Call]]] = {
@@ -89,10 +65,10 @@ KINDS: Final[dict[str, Callable[[], Call]]] = {
     "parked fetch": lambda: fetch(11, min_bytes=1 << 30),
     "fetch of format 1": lambda: fetch(2),
     "fetch of format 0": lambda: fetch(1),
-    "offset of a time": offset_of_a_time,
+    "offset of a time": lambda: (ApiKey.LIST_OFFSETS, 5, one_lookup("t", NOW_MS)),
     "join": join,
     "commit": commit,
-    "create topics": create_topics,
+    "create topics": lambda: (ApiKey.CREATE_TOPICS, 5, creation(*TOPICS, partitions=3)),
     "large metadata": large_metadata,
 }
 

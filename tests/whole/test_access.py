@@ -1,4 +1,4 @@
-"""Who is told what: a whole broker answers as Apache Kafka 4.4.0 did (tests/golden/access.json).
+"""A whole broker answers each client as Apache Kafka 4.4.0 did (tests/golden/access.json).
 
 Kafka's own answers are compared, field by field, by tests/conformance/test_access_against_kafka.py.
 """
@@ -17,12 +17,11 @@ from tests.support.whole_broker import WholeBroker, whole_broker
 from tests.whole.access_table import AccessTable
 
 PLACE = re.compile(r"(\w+) v(\d+) (.+)")
-RULES = {key.replace(".", "__"): value for key, value in SETTINGS.items()}
 RECORD, NAMES = AccessRecord.read()
 
 
 def asked_of(key: ApiKey) -> Iterator[tuple[int, str, str, list[list[str]]]]:
-    """(version, form, client, what Kafka told) of an API."""
+    """Yield (version, form, client, facts of Kafka's answers) of an API."""
     for request, client, told in RECORD.items():
         place = PLACE.fullmatch(request)
         assert place is not None
@@ -30,12 +29,12 @@ def asked_of(key: ApiKey) -> Iterator[tuple[int, str, str, list[list[str]]]]:
             yield int(place[2]), place[3], NAMES[client], told
 
 
-@pytest.mark.parametrize("key", [pytest.param(key, id=key.name) for key in APIS])
-def test_s_acl_1_each_client_is_told_what_kafka_tells_it(key: ApiKey) -> None:
+@pytest.mark.parametrize("key", APIS, ids=lambda key: key.name)
+def test_s_acl_1_answers_to_each_client_have_the_facts_of_kafkas(key: ApiKey) -> None:
     cases = list(asked_of(key))
     assert cases, f"scripts/compare-answers --access --record has not seen {key.name} yet"
 
-    @whole_broker(**RULES)
+    @whole_broker(**SETTINGS)
     async def scenario(broker: WholeBroker) -> None:
         clients = {one.name: one for one in grant_sets()}
         numbers = {name: number for number, name in enumerate(clients)}

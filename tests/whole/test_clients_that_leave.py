@@ -1,4 +1,4 @@
-"""A change of topics that has begun is finished, although its client has gone."""
+"""The broker finishes a change of topics whose client has gone meanwhile."""
 
 from contextlib import suppress
 from typing import Any
@@ -7,21 +7,16 @@ import pytest
 import trio
 
 from protocol.api_keys import ApiKey
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.memory_client import MemoryClient
+from tests.support.topic_requests import creation, growth
 from tests.support.whole_broker import WholeBroker, whole_broker
 
 NAMES = [f"t{number}" for number in range(300)]
 
 CHANGES = {
-    ApiKey.CREATE_TOPICS: CreateTopicsRequest(
-        topics=[CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in NAMES]
-    ),
-    ApiKey.CREATE_PARTITIONS: CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name="old", count=3_000, assignments=None)]
-    ),
+    ApiKey.CREATE_TOPICS: creation(*NAMES, partitions=2),
+    ApiKey.CREATE_PARTITIONS: growth("old", 3_000),
     ApiKey.METADATA: MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in NAMES]),
 }
 

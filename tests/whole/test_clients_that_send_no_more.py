@@ -1,4 +1,4 @@
-"""A client that sends no more is served to the end: what it has sent, it has sent (S-NET-1).
+"""The broker serves all requests of a client that has sent the end of its stream (S-NET-1).
 
 Kafka reads a connection to its end. A client may write with acks=0 and close at once, or close its
 sending half and wait for the replies; only a reset says that nobody listens.
@@ -10,21 +10,16 @@ import pytest
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from protocol.records.builder import build_batch
+from protocol.types import LATEST_TIMESTAMP
 from tests.support.heavy_batches import odd_sizes
 from tests.support.produce_requests import one_batch
+from tests.support.read_requests import one_fetch, one_lookup
 from tests.support.slow_workers import SlowWorkers
 from tests.support.whole_broker import WholeBroker, run_whole_broker, whole_broker
 
 NOW_MS: Final = 1_700_000_000_000
 HEAVY_RECORDS: Final = 21_000
-LATEST: Final = -1
 PRODUCE, FETCH = 9, 11
 
 
@@ -34,17 +29,14 @@ def batch_of(size: int) -> bytes:
 
 async def log_end(broker: WholeBroker) -> int:
     client = broker.client()
-    partition = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
-    topics = [ListOffsetsTopic(name="t", partitions=[partition])]
-    request = ListOffsetsRequest(replica_id=-1, topics=topics)
-    answer = await client.call(ApiKey.LIST_OFFSETS, 5, request)
+    answer = await client.call(ApiKey.LIST_OFFSETS, 5, one_lookup("t", LATEST_TIMESTAMP))
     client.close()
     offset: int = answer.topics[0].partitions[0].offset
     return offset
 
 
 @pytest.mark.parametrize("acks", [0, 1])
-def test_what_was_sent_before_the_close_is_appended_while_the_broker_is_muted(acks: int) -> None:
+def test_batches_sent_before_a_close_are_appended_by_a_muted_broker(acks: int) -> None:
     """80 clients send at once more than `queued.max.request.bytes`, and close."""
 
     async def scenario(broker: WholeBroker) -> None:
@@ -69,7 +61,7 @@ def test_what_was_sent_before_the_close_is_appended_while_the_broker_is_muted(ac
     run_whole_broker(scenario, SlowWorkers(3), **limits)
 
 
-def test_a_heavy_batch_without_acknowledgement_and_what_is_behind_it_are_appended() -> None:
+def test_a_heavy_batch_without_acknowledgement_and_the_batches_behind_it_are_appended() -> None:
     async def scenario(broker: WholeBroker) -> None:
         await broker.create_topic("t")
         client = broker.client()
@@ -99,9 +91,7 @@ def test_a_heavy_batch_of_a_client_that_sends_no_more_is_acknowledged() -> None:
 @whole_broker()
 async def test_requests_behind_a_parked_one_are_carried_out(broker: WholeBroker) -> None:
     await broker.create_topic("t")
-    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000)
-    topics = [FetchTopic(topic="t", partitions=[partition])]
-    fetch = FetchRequest(max_wait_ms=5_000, min_bytes=1, max_bytes=1_000, topics=topics)
+    fetch = one_fetch("t", size=1_000, max_wait_ms=5_000, max_bytes=1_000)
     client = broker.client()
     await client.send_only(ApiKey.FETCH, FETCH, fetch)
     await broker.clock.sleep(1)

@@ -1,4 +1,4 @@
-"""Brokers of a cluster say who they are, and only they may give each other orders."""
+"""Brokers of a cluster authenticate, and only brokers may give orders to brokers."""
 
 from broker.cluster.tree_values import decode_features
 from protocol.api_keys import ApiKey
@@ -39,7 +39,7 @@ ORDERS = {
 
 @whole_cluster(2, **SECURE)
 async def test_only_brokers_give_orders_to_brokers(cluster: WholeCluster) -> None:
-    """The cluster has come up, so the brokers were let in; who comes without a login is not."""
+    """The cluster runs, so the brokers were let in; a client without a login is refused."""
     client = cluster[1].client()
     for key, (version, request) in ORDERS.items():
         answer = await client.call(key, version, request)

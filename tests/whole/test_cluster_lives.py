@@ -1,20 +1,16 @@
-"""Brokers of a cluster, whole, in virtual time: who leads, who follows, and who controls."""
+"""Whole brokers of a cluster in virtual time: leaders, followers and the controller."""
 
 from broker.cluster.image import MetadataImage
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.types import TopicPartition
+from tests.support.broker_configs import altered, altered_topic
+from tests.support.topic_requests import growth
 from tests.support.whole_cluster import SESSION_S, WholeCluster, whole_cluster
 
 
@@ -29,7 +25,7 @@ def isr(image: MetadataImage, topic: str, index: int = 0) -> set[int]:
 
 
 @whole_cluster(3)
-async def test_a_topic_is_on_all_its_replicas_and_every_broker_tells_the_same(
+async def test_a_topic_is_on_all_its_replicas_and_every_broker_describes_it_alike(
     cluster: WholeCluster,
 ) -> None:
     assert await cluster.create_topic("t", [[1, 2, 3], [2, 3, 1]]) is ErrorCode.NONE
@@ -41,11 +37,7 @@ async def test_a_topic_is_on_all_its_replicas_and_every_broker_tells_the_same(
     for broker in cluster.brokers.values():
         client = broker.client()
         told = await client.call(ApiKey.METADATA, 9, MetadataRequest(topics=None))
-        assert [(one.node_id, one.host) for one in told.brokers] == [
-            (1, "b1"),
-            (2, "b2"),
-            (3, "b3"),
-        ]
+        assert {one.node_id: one.host for one in told.brokers} == {1: "b1", 2: "b2", 3: "b3"}
         assert told.controller_id == 1
         [topic] = told.topics
         assert [one.leader_id for one in topic.partitions] == [1, 2]
@@ -56,7 +48,7 @@ async def test_a_topic_is_on_all_its_replicas_and_every_broker_tells_the_same(
 
 
 @whole_cluster(3, min__insync__replicas="2")
-async def test_after_the_death_of_a_leader_another_one_has_all_that_was_acknowledged(
+async def test_after_the_death_of_a_leader_another_one_has_all_acknowledged_records(
     cluster: WholeCluster,
 ) -> None:
     await cluster.create_topic("t", [[2, 1, 3]])
@@ -73,7 +65,7 @@ async def test_after_the_death_of_a_leader_another_one_has_all_that_was_acknowle
 
 
 @whole_cluster(3)
-async def test_after_the_death_of_the_controller_another_one_goes_on(
+async def test_after_the_death_of_the_controller_another_one_takes_over(
     cluster: WholeCluster,
 ) -> None:
     await cluster.create_topic("t", [[1, 2, 3]])
@@ -92,7 +84,7 @@ async def test_after_the_death_of_the_controller_another_one_goes_on(
 
 
 @whole_cluster(3)
-async def test_who_stops_hands_over_before(cluster: WholeCluster) -> None:
+async def test_a_broker_that_stops_hands_its_partitions_over_first(cluster: WholeCluster) -> None:
     await cluster.create_topic("t", [[3, 1, 2]])
     before = cluster.clock.monotonic()
     await cluster.stop(3)
@@ -132,12 +124,9 @@ async def test_a_session_that_ended_is_begun_anew_while_the_broker_serves(
 async def test_others_leave_changes_of_topics_to_the_controller(cluster: WholeCluster) -> None:
     await cluster.create_topic("t", [[1, 2]])
     client, controllers = cluster[2].client(), cluster[1].client()
-    grow = CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=30_000
-    )
-    refused = await client.call(ApiKey.CREATE_PARTITIONS, 2, grow)
+    refused = await client.call(ApiKey.CREATE_PARTITIONS, 2, growth("t", 3))
     assert refused.results[0].error_code == ErrorCode.NOT_CONTROLLER
-    grown = await controllers.call(ApiKey.CREATE_PARTITIONS, 2, grow)
+    grown = await controllers.call(ApiKey.CREATE_PARTITIONS, 2, growth("t", 3))
     assert grown.results[0].error_code == ErrorCode.NONE
     await cluster.until(lambda image: len(image.topic("t").partitions) == 3)  # type: ignore[union-attr]
     delete = DeleteTopicsRequest(topic_names=["t"], timeout_ms=30_000)
@@ -188,28 +177,8 @@ async def test_producer_ids_of_two_brokers_are_different(cluster: WholeCluster) 
 @whole_cluster(2)
 async def test_configs_that_were_set_through_one_broker_hold_on_all(cluster: WholeCluster) -> None:
     await cluster.create_topic("t", [[1, 2]])
-    client = cluster[2].client()
-    answer = await client.call(
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        1,
-        IncrementalAlterConfigsRequest(
-            resources=[
-                AlterConfigsResource(
-                    resource_type=2,
-                    resource_name="t",
-                    configs=[AlterableConfig(name="retention.ms", config_operation=0, value="77")],
-                ),
-                AlterConfigsResource(
-                    resource_type=4,
-                    resource_name="",
-                    configs=[
-                        AlterableConfig(name="background.threads", config_operation=0, value="7")
-                    ],
-                ),
-            ]
-        ),
-    )
-    assert [one.error_code for one in answer.responses] == [0, 0]
+    await altered_topic(cluster[2], "t", retention__ms="77")
+    await altered(cluster[2], background__threads="7")
     await cluster.until(lambda image: image.topic("t").config == {"retention.ms": "77"})  # type: ignore[union-attr]
     for broker in cluster.brokers.values():
         partition = broker.server.components.replica_manager.find(("t", 0))
@@ -221,7 +190,7 @@ async def test_configs_that_were_set_through_one_broker_hold_on_all(cluster: Who
 
 @whole_cluster(2)
 async def test_configs_for_all_brokers_are_changed_through_each(cluster: WholeCluster) -> None:
-    """In one moment: neither change is lost, though neither broker has heard of the other's."""
+    """At the same moment: no change is lost, though neither broker knows the other's yet."""
     for broker, name in ((1, "num.io.threads"), (2, "background.threads")):
         configs = cluster[broker].server.components.configs
         await cluster[broker].server._driver.run(
@@ -234,7 +203,7 @@ async def test_configs_for_all_brokers_are_changed_through_each(cluster: WholeCl
 
 
 @whole_cluster(3, log__dirs="/d,/e", min__insync__replicas="2")
-async def test_what_lies_on_a_failed_disk_is_led_by_others_and_the_rest_goes_on(
+async def test_others_lead_the_partitions_of_a_failed_disk_and_the_rest_stay(
     cluster: WholeCluster,
 ) -> None:
     await cluster.create_topic("t", [[1, 2, 3], [1, 2, 3]])
@@ -250,8 +219,6 @@ async def test_what_lies_on_a_failed_disk_is_led_by_others_and_the_rest_goes_on(
     assert await cluster.produce(2, "t", lost, "c") is ErrorCode.NONE
     assert leader(cluster.images()[1], "t", 1 - lost) == 1
     assert await cluster.produce(1, "t", 1 - lost, "d") is ErrorCode.NONE
-    [told] = [
-        image.topic("t").partitions[lost].offline_replicas  # type: ignore[union-attr]
-        for image in [cluster.images()[3]]
-    ]
-    assert told == (1,)
+    topic = cluster.images()[3].topic("t")
+    assert topic is not None
+    assert topic.partitions[lost].offline_replicas == (1,)

@@ -1,4 +1,6 @@
-"""A controller of Kafka tells of all partitions at once: 200,000 are taken, by turns."""
+"""Kafka's controller sends all partitions in one request: the broker takes 200,000 in turns."""
+
+from typing import Any
 
 import pytest
 
@@ -24,28 +26,36 @@ EPOCH = 99
 REPLICAS = [7, 8, 9]
 
 
+def states(topic_kind: Any, partition_kind: Any, topics: int, partitions: int) -> list[Any]:
+    """So many partitions of each topic, which the brokers 7 to 9 have replicas of."""
+    return [
+        topic_kind(
+            topic_name=f"topic-{topic}",
+            topic_id=topic.to_bytes(16, "big"),
+            partition_states=[
+                partition_kind(
+                    partition_index=index,
+                    controller_epoch=EPOCH,
+                    leader=7 + index % 3,
+                    leader_epoch=1000 + index,
+                    isr=REPLICAS,
+                    replicas=REPLICAS,
+                )
+                for index in range(partitions)
+            ],
+        )
+        for topic in range(1, topics + 1)
+    ]
+
+
 def told(topics: int, partitions: int) -> UpdateMetadataRequest:
     """UpdateMetadata of a controller 9, whose brokers are 1 and 7 to 9."""
     return UpdateMetadataRequest(
         controller_id=9,
         controller_epoch=EPOCH,
-        topic_states=[
-            UpdateMetadataTopicState(
-                topic_name=f"topic-{topic}",
-                topic_id=topic.to_bytes(16, "big"),
-                partition_states=[
-                    UpdateMetadataPartitionState(
-                        partition_index=index,
-                        leader=7 + index % 3,
-                        leader_epoch=1000 + index,
-                        isr=REPLICAS,
-                        replicas=REPLICAS,
-                    )
-                    for index in range(partitions)
-                ],
-            )
-            for topic in range(1, topics + 1)
-        ],
+        topic_states=states(
+            UpdateMetadataTopicState, UpdateMetadataPartitionState, topics, partitions
+        ),
         live_brokers=[
             UpdateMetadataBroker(
                 id=broker,
@@ -65,24 +75,7 @@ def ordered(topics: int, partitions: int) -> LeaderAndIsrRequest:
     return LeaderAndIsrRequest(
         controller_id=9,
         controller_epoch=EPOCH,
-        topic_states=[
-            LeaderAndIsrTopicState(
-                topic_name=f"topic-{topic}",
-                topic_id=topic.to_bytes(16, "big"),
-                partition_states=[
-                    LeaderAndIsrPartitionState(
-                        partition_index=index,
-                        controller_epoch=EPOCH,
-                        leader=7,
-                        leader_epoch=1000,
-                        isr=REPLICAS,
-                        replicas=REPLICAS,
-                    )
-                    for index in range(partitions)
-                ],
-            )
-            for topic in range(1, topics + 1)
-        ],
+        topic_states=states(LeaderAndIsrTopicState, LeaderAndIsrPartitionState, topics, partitions),
     )
 
 
@@ -113,7 +106,7 @@ def test_200_000_partitions_in_one_request(topics: int, partitions: int) -> None
 
 @pytest.mark.slow
 @whole_cluster(1, **SECURE)
-async def test_who_may_not_act_for_the_cluster_has_no_more_than_others(
+async def test_a_client_that_may_not_act_for_the_cluster_has_the_usual_limits(
     cluster: WholeCluster,
 ) -> None:
     assert await longest_step(cluster[1], ApiKey.UPDATE_METADATA, 8, told(10, 10_000)) is None

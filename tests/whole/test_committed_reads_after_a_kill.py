@@ -1,33 +1,27 @@
-"""A broker that was killed answers its read_committed readers at once, and with the truth."""
+"""A broker that was killed answers read_committed readers at once, and correctly."""
 
 import logging
 
 import pytest
 
 from protocol.api_keys import ApiKey
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.anomalies.workload.raw import RawProducer
 from tests.simulation.readers import records_of
 from tests.support.memory_client import MemoryClient
+from tests.support.read_requests import one_fetch
 from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
 
 INDEX = f"{LOG_DIR}/t-0/{0:020d}.txnindex"
 READ = "Reading a log to know its aborted transactions"
-"""What the broker logs when a reader has to wait for that."""
+"""The log line of a broker whose reader has to wait for that."""
 
 
 async def committed(client: MemoryClient, wait_ms: int) -> list[str]:
-    """What a reader of t-0 finds who waits so long for each answer, up to an empty one."""
+    """Read t-0 up to an empty answer, and wait so long for each; return the committed values."""
     found: list[str] = []
     start = 0
     while True:
-        part = FetchPartition(partition=0, fetch_offset=start, partition_max_bytes=500)
-        request = FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            isolation_level=1,
-            topics=[FetchTopic(topic="t", partitions=[part])],
-        )
+        request = one_fetch("t", start, size=500, max_wait_ms=wait_ms, isolation_level=1)
         answer = await client.call(ApiKey.FETCH, 11, request)
         (part,) = answer.responses[0].partitions
         if not part.records:
@@ -59,7 +53,7 @@ async def prepared(broker: WholeBroker) -> list[str]:
 
 
 @whole_broker(log__index__interval__bytes="50", log__index__size__max__bytes="4096")
-async def test_they_are_answered_at_once(
+async def test_committed_reads_after_a_kill_are_answered_at_once(
     broker: WholeBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -74,7 +68,7 @@ async def test_they_are_answered_at_once(
 
 @pytest.mark.parametrize("size", [0, 34, 90])
 @whole_broker(log__index__interval__bytes="50", log__index__size__max__bytes="4096")
-async def test_an_index_that_was_cut_meanwhile_shows_nothing_that_was_aborted(
+async def test_an_index_that_was_cut_meanwhile_shows_no_aborted_record(
     broker: WholeBroker, caplog: pytest.LogCaptureFixture, size: int
 ) -> None:
     caplog.set_level(logging.INFO)

@@ -1,7 +1,7 @@
-"""Compaction end to end, in virtual time: what clients see of it, and what stands against it."""
+"""Compaction end to end, in virtual time: its effect on clients, and its failures."""
 
 import errno
-from random import Random
+from types import ModuleType
 
 import pytest
 
@@ -9,19 +9,19 @@ from broker.cleaner import log_cleaner
 from broker.cleaner.cleaning_steps import Cleaned
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.world.workers import WorkerDied
-from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.types import TopicPartition
 from storage.cleaner import work as work_in_child
 from storage.cleaner.errors import UncleanableLog, UncleanableReason
 from storage.cleaner.planner import NotDue, NothingDirty, OpenTransaction
 from storage.cleaner.states import LogCleaningPaused
 from tests.anomalies.workload.raw import RawProducer
-from tests.simulation.readers import AssignedReader, GroupOffsets
+from tests.simulation.readers import GroupOffsets
 from tests.support.broker_configs import altered, altered_topic, refused
 from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
+from tests.whole.committed import committed_values
 from tests.whole.compacting import left, log_of, overwritten, put
+from tests.whole.plain import make_coordinators
 
 COMPACTED = {"cleanup__policy": "compact", "segment__bytes": "1000"}
 
@@ -30,15 +30,34 @@ def latest(records: list[tuple[int, str, str | None]]) -> dict[str, str | None]:
     return {key: value for _, key, value in records}
 
 
+async def dirty(broker: WholeBroker, topic: str = "t", **configs: str) -> None:
+    """Make a compacted topic with ninety records of three keys."""
+    await broker.create_topic(topic, **{**COMPACTED, **configs})
+    await overwritten(broker.client(), f"{topic}-0", 30)
+
+
+async def size(broker: WholeBroker, topic: str = "t") -> int:
+    """Return the number of records that are left of a topic."""
+    return len(await left(broker.client(), f"{topic}-0"))
+
+
+async def begin_anew(broker: WholeBroker, end: str) -> None:
+    """End the broker in this way and start it."""
+    if end == "restart":
+        await broker.restart()
+    else:
+        getattr(broker, end)()
+        await broker.start()
+
+
 def files(broker: WholeBroker, suffix: str) -> list[str]:
     return [name for name in broker.disk.list_dir(f"{LOG_DIR}/t-0") if name.endswith(suffix)]
 
 
 @whole_broker()
-async def test_of_each_key_the_latest_value_stays_at_its_offset(broker: WholeBroker) -> None:
-    await broker.create_topic("t", **COMPACTED)
+async def test_the_latest_value_of_each_key_stays_at_its_offset(broker: WholeBroker) -> None:
+    await dirty(broker)
     client = broker.client()
-    await overwritten(client, "t-0", 30)
     before = await left(client, "t-0")
     await broker.clock.sleep(40)
     after = await left(client, "t-0")
@@ -47,7 +66,7 @@ async def test_of_each_key_the_latest_value_stays_at_its_offset(broker: WholeBro
     assert len(before) == 90
     assert set(after) < set(before)
     assert latest(after) == latest(before)
-    # The active segment is as it was, and below it nothing is left that is said again below it.
+    # The active segment is unchanged, and below it each key is left once.
     assert [one for one in after if one[0] >= active] == [one for one in before if one[0] >= active]
     below = [key for offset, key, _ in after if offset < active]
     assert sorted(below) == sorted(set(below)) == ["k0", "k1", "k2"]
@@ -63,16 +82,11 @@ async def test_of_each_key_the_latest_value_stays_at_its_offset(broker: WholeBro
 
 @pytest.mark.parametrize("end", ["restart", "kill", "lose_power"])
 @whole_broker()
-async def test_what_was_cleaned_is_clean_after_a_start(broker: WholeBroker, end: str) -> None:
-    await broker.create_topic("t", flush__messages="1", **COMPACTED)
-    await overwritten(broker.client(), "t-0", 30)
+async def test_a_cleaned_log_is_clean_after_a_start(broker: WholeBroker, end: str) -> None:
+    await dirty(broker, flush__messages="1")
     await broker.clock.sleep(40)
     cleaned = await left(broker.client(), "t-0")
-    if end == "restart":
-        await broker.restart()
-    else:
-        getattr(broker, end)()
-        await broker.start()
+    await begin_anew(broker, end)
     assert await left(broker.client(), "t-0") == cleaned
     verdict = broker.server.log_manager.cleaner.verdict_of(log_of(broker))
     assert isinstance(verdict, NotDue)
@@ -101,21 +115,19 @@ async def test_a_tombstone_stays_for_delete_retention_ms_and_goes(broker: WholeB
 
 @whole_broker()
 async def test_s_cmp_13_a_topic_may_be_compacted_and_deleted_from(broker: WholeBroker) -> None:
-    await broker.create_topic(
-        "t", **{**COMPACTED, "cleanup__policy": "compact,delete"}, retention__ms="60000"
-    )
-    client = broker.client()
-    await overwritten(client, "t-0", 30)
+    await dirty(broker, cleanup__policy="compact,delete", retention__ms="60000")
     await broker.clock.sleep(40)
-    assert len(await left(client, "t-0")) > 0
+    assert await size(broker) > 0
     await broker.clock.sleep(60)
     log = log_of(broker)
     assert (log.log_start_offset, log.log_end_offset) == (90, 90)
-    assert await put(client, "t-0", k0="next") == 90
+    assert await put(broker.client(), "t-0", k0="next") == 90
 
 
 @whole_broker()
-async def test_s_cmp_13_only_compacted_nothing_goes_for_its_age(broker: WholeBroker) -> None:
+async def test_s_cmp_13_a_topic_that_is_only_compacted_keeps_old_records(
+    broker: WholeBroker,
+) -> None:
     await broker.create_topic("t", retention__ms="60000", **COMPACTED)
     await put(broker.client(), "t-0", once="x")
     await overwritten(broker.client(), "t-0", 30)
@@ -127,12 +139,9 @@ async def test_s_cmp_13_only_compacted_nothing_goes_for_its_age(broker: WholeBro
 async def test_s_cmp_13_without_the_cleaner_nothing_is_cleaned_or_deleted(
     broker: WholeBroker,
 ) -> None:
-    await broker.create_topic(
-        "t", **{**COMPACTED, "cleanup__policy": "compact,delete"}, retention__ms="60000"
-    )
-    await overwritten(broker.client(), "t-0", 30)
+    await dirty(broker, cleanup__policy="compact,delete", retention__ms="60000")
     await broker.clock.sleep(400)
-    assert len(await left(broker.client(), "t-0")) == 90
+    assert await size(broker) == 90
 
 
 @whole_broker()
@@ -158,51 +167,27 @@ async def test_s_cmp_13_a_topic_becomes_compacted_and_deleted_from_and_compacted
     assert latest(found) == dict.fromkeys(("k0", "k1", "k2"), "0029" * 10)
 
 
+@pytest.mark.parametrize(
+    "configs",
+    [
+        {"min.compaction.lag.ms": "600000"},
+        {"min.cleanable.dirty.ratio": "1.0", "max.compaction.lag.ms": "600000"},
+    ],
+    ids=["the least lag", "the greatest lag, whatever the ratio"],
+)
 @whole_broker()
-async def test_s_cmp_2_the_lag_is_waited_for(broker: WholeBroker) -> None:
-    await broker.create_topic("t", min__compaction__lag__ms="600000", **COMPACTED)
-    client = broker.client()
-    await overwritten(client, "t-0", 30)
-    await broker.clock.sleep(500)
-    assert len(await left(client, "t-0")) == 90
-    await broker.clock.sleep(200)
-    assert len(await left(client, "t-0")) < 20
-
-
-@whole_broker()
-async def test_s_cmp_1_the_greatest_lag_makes_a_log_due_whatever_its_ratio(
-    broker: WholeBroker,
+async def test_s_cmp_1_and_s_cmp_2_a_log_is_cleaned_when_its_lag_is_over(
+    broker: WholeBroker, configs: dict[str, str]
 ) -> None:
-    await broker.create_topic(
-        "t",
-        min__cleanable__dirty__ratio="1.0",
-        max__compaction__lag__ms="600000",
-        **COMPACTED,
-    )
-    client = broker.client()
-    await overwritten(client, "t-0", 30)
+    await dirty(broker, **configs)
     await broker.clock.sleep(500)
-    assert len(await left(client, "t-0")) == 90
+    assert await size(broker) == 90
     await broker.clock.sleep(200)
-    assert len(await left(client, "t-0")) < 20
-
-
-@whole_broker(log__cleaner__io__max__bytes__per__second="100")
-async def test_s_cmp_12_the_throttle_makes_a_cleaning_take_its_time(broker: WholeBroker) -> None:
-    await broker.create_topic("t", **COMPACTED)
-    await overwritten(broker.client(), "t-0", 30)
-    log = log_of(broker)
-    dirty = log.size - log.segments.active.size
-    began = broker.clock.monotonic()
-    cleaner = broker.server.log_manager.cleaner
-    while cleaner.checkpoints.get(log) is None:
-        await broker.clock.sleep(1)
-    # Steps are larger than this log: it is read for the map and read and written once more.
-    assert broker.clock.monotonic() - began > dirty / 100
+    assert await size(broker) < 20
 
 
 @whole_broker()
-async def test_s_cmp_12_the_throttle_is_told_of_all_that_is_read_and_written(
+async def test_s_cmp_12_the_throttle_counts_all_bytes_that_are_read_and_written(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[float] = []
@@ -212,8 +197,7 @@ async def test_s_cmp_12_the_throttle_is_told_of_all_that_is_read_and_written(
         told.append(observed)
 
     monkeypatch.setattr(cleaner.throttler, "throttle", throttle)
-    await broker.create_topic("t", **COMPACTED)
-    await overwritten(broker.client(), "t-0", 30)
+    await dirty(broker)
     done: list[Cleaned] = []
     monkeypatch.setattr(Cleaned, "tell", lambda cleaned, *_: done.append(cleaned))
     await broker.clock.sleep(40)
@@ -254,8 +238,7 @@ async def test_s_cmp_12_a_throttled_cleaning_sleeps_for_a_second_or_two_at_a_tim
         return real(state, budget)
 
     monkeypatch.setattr(work_in_child, "map_some", noting)
-    await broker.create_topic("t", **COMPACTED)
-    await overwritten(broker.client(), "t-0", 30)
+    await dirty(broker)
     await broker.clock.sleep(20)
     await altered(broker, log__cleaner__io__max__bytes__per__second="1e12")
     await overwritten(broker.client(), "t-0", 30)
@@ -264,66 +247,56 @@ async def test_s_cmp_12_a_throttled_cleaning_sleeps_for_a_second_or_two_at_a_tim
 
 
 @whole_broker()
-async def test_s_cmp_11_an_unexpected_error_gives_the_partition_up_and_the_thread_goes_on(
+async def test_s_cmp_11_an_unexpected_error_ends_the_cleaning_of_its_partition_only(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(state: object, budget: int) -> object:
         raise LookupError("a cleaner with a bug")
 
-    await broker.create_topic("t", **COMPACTED)
-    await overwritten(broker.client(), "t-0", 30)
+    await dirty(broker)
     with monkeypatch.context() as patched:
         patched.setattr(work_in_child, "map_some", broken)
         await broker.clock.sleep(40)
     manager = broker.server.log_manager
     assert manager.cleaner.why_uncleanable(log_of(broker)) == "LookupError: a cleaner with a bug"
-    await broker.create_topic("u", **COMPACTED)
-    await overwritten(broker.client(), "u-0", 30)
+    await dirty(broker, "u")
     await broker.clock.sleep(40)
-    assert len(await left(broker.client(), "u-0")) < 20
-    assert len(await left(broker.client(), "t-0")) == 90
+    assert await size(broker, "u") < 20
+    assert await size(broker) == 90
     await broker.restart()
     await broker.clock.sleep(40)
-    assert len(await left(broker.client(), "t-0")) < 20
+    assert await size(broker) < 20
 
 
 @pytest.mark.parametrize(
-    "error", [WorkerDied("killed"), MemoryError(), OSError(errno.EMFILE, "none left")]
+    ("module", "step", "error"),
+    [
+        (work_in_child, "rewrite_some", WorkerDied("killed")),
+        (work_in_child, "rewrite_some", MemoryError()),
+        (work_in_child, "rewrite_some", OSError(errno.EMFILE, "none left")),
+        (log_cleaner, "_import_steps", OSError(errno.EIO, "site-packages")),
+        (log_cleaner, "_import_steps", ImportError("no memory")),
+    ],
 )
 @whole_broker()
-async def test_a_child_that_dies_or_finds_no_room_is_followed_by_another(
-    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, error: Exception
+async def test_a_cleaning_without_its_child_its_room_or_its_modules_is_tried_again(
+    broker: WholeBroker,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    step: str,
+    error: Exception,
 ) -> None:
-    def dying(state: object, budget: int) -> object:
+    def failing(*_: object) -> object:
         raise error
 
-    await broker.create_topic("t", **COMPACTED)
-    await overwritten(broker.client(), "t-0", 30)
+    await dirty(broker)
     with monkeypatch.context() as patched:
-        patched.setattr(work_in_child, "rewrite_some", dying)
+        patched.setattr(module, step, failing)
         await broker.clock.sleep(40)
     assert files(broker, ".cleaned") == []
-    assert len(await left(broker.client(), "t-0")) == 90
+    assert await size(broker) == 90
     await broker.clock.sleep(40)
-    assert len(await left(broker.client(), "t-0")) < 20
-
-
-@pytest.mark.parametrize("error", [OSError(errno.EIO, "site-packages"), ImportError("no memory")])
-@whole_broker()
-async def test_a_cleaner_whose_modules_cannot_be_imported_now_is_tried_again(
-    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    def failing() -> object:
-        raise error
-
-    await broker.create_topic("t", **COMPACTED)
-    await overwritten(broker.client(), "t-0", 30)
-    with monkeypatch.context() as patched:
-        patched.setattr(log_cleaner, "_import_steps", failing)
-        await broker.clock.sleep(40)
-    assert len(await left(broker.client(), "t-0")) == 90
-    await broker.clock.sleep(40)
-    assert len(await left(broker.client(), "t-0")) < 20
+    assert await size(broker) < 20
 
 
 @pytest.mark.parametrize(
@@ -334,14 +307,13 @@ async def test_a_cleaner_whose_modules_cannot_be_imported_now_is_tried_again(
     ],
 )
 @whole_broker()
-async def test_s_cmp_11_a_log_that_cannot_be_cleaned_is_given_up_and_told(
+async def test_s_cmp_11_a_log_that_cannot_be_cleaned_is_given_up_and_counted(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def refusing(state: object, budget: int) -> object:
         raise error
 
-    await broker.create_topic("t", **COMPACTED)
-    await overwritten(broker.client(), "t-0", 30)
+    await dirty(broker)
     monkeypatch.setattr(work_in_child, "rewrite_some", refusing)
     await broker.clock.sleep(60)
     statistics = broker.server.components.log_cleaner.statistics()
@@ -350,28 +322,26 @@ async def test_s_cmp_11_a_log_that_cannot_be_cleaned_is_given_up_and_told(
     assert statistics.manager.uncleanable_bytes == {LOG_DIR: log.size - log.segments.active.size}
     assert "at 7" in (broker.server.log_manager.cleaner.why_uncleanable(log) or "")
     assert files(broker, ".cleaned") == []
-    assert len(await left(broker.client(), "t-0")) == 90
+    assert await size(broker) == 90
 
 
 @whole_broker(log__dirs="/d,/e")
-async def test_a_disk_that_fails_under_a_cleaning_goes_offline_and_the_other_serves_on(
+async def test_a_disk_that_fails_under_a_cleaning_goes_offline_and_the_other_serves(
     broker: WholeBroker,
 ) -> None:
     for topic in ("t", "u"):
-        await broker.create_topic(topic, **COMPACTED)
-        await overwritten(broker.client(), f"{topic}-0", 30)
+        await dirty(broker, topic)
     broker.disk.fail("fsync", "/d/*.cleaned")
     await broker.clock.sleep(60)
     assert broker.server.log_manager.offline_dirs == ("/d",)
-    assert len(await left(broker.client(), "u-0")) < 20
+    assert await size(broker, "u") < 20
 
 
 @whole_broker()
-async def test_a_topic_that_is_deleted_while_it_is_cleaned_disturbs_nobody(
+async def test_a_topic_may_be_deleted_while_it_is_cleaned(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await broker.create_topic("t", **COMPACTED)
-    await overwritten(broker.client(), "t-0", 30)
+    await dirty(broker)
     manager = broker.server.log_manager
     rewrite = work_in_child.rewrite_some
 
@@ -392,8 +362,7 @@ async def test_a_topic_that_is_deleted_while_it_is_cleaned_disturbs_nobody(
 
 @whole_broker()
 async def test_a_stop_ends_a_cleaning_at_its_next_step(broker: WholeBroker) -> None:
-    await broker.create_topic("t", **COMPACTED)
-    await overwritten(broker.client(), "t-0", 30)
+    await dirty(broker)
     await altered(broker, log__cleaner__io__max__bytes__per__second="1")
     await broker.clock.sleep(20)
     assert broker.server.log_manager.cleaner.statistics(()).in_progress == 1
@@ -402,7 +371,7 @@ async def test_a_stop_ends_a_cleaning_at_its_next_step(broker: WholeBroker) -> N
     assert broker.clock.monotonic() - began < 1
     assert files(broker, ".cleaned") == []
     await broker.start()
-    assert len(await left(broker.client(), "t-0")) == 90
+    assert await size(broker) == 90
 
 
 @whole_broker(log__cleaner__threads="2")
@@ -419,11 +388,10 @@ async def test_threads_and_their_memory_change_while_the_broker_runs(broker: Who
     assert cleaner.settings.threads == 4
     assert cleaner.statistics().dead_thread_count == 0
     for number in range(4):
-        await broker.create_topic(f"t{number}", **COMPACTED)
-        await overwritten(broker.client(), f"t{number}-0", 30)
+        await dirty(broker, f"t{number}")
     await broker.clock.sleep(8)
     for number in range(4):
-        assert len(await left(broker.client(), f"t{number}-0")) < 20
+        assert await size(broker, f"t{number}") < 20
 
 
 @whole_broker()
@@ -452,21 +420,6 @@ async def transaction(producer: RawProducer, *values: str, commit: bool) -> None
     await (producer.commit() if commit else producer.abort())
 
 
-async def committed(broker: WholeBroker) -> list[str]:
-    reader = AssignedReader(
-        broker.client("reader"),  # type: ignore[arg-type]
-        Random(1),
-        ("t-0",),
-        lambda keys: None,
-    )
-    await reader.open()
-    found: list[str] = []
-    for _ in range(8):
-        polled = await reader.poll(0.05, 1000)
-        found += [value for pairs in polled.values() for _, value in pairs]
-    return found
-
-
 @whole_broker()
 async def test_aborted_records_go_and_committed_readers_see_the_same(broker: WholeBroker) -> None:
     await broker.create_topic("t", **COMPACTED)
@@ -474,7 +427,7 @@ async def test_aborted_records_go_and_committed_readers_see_the_same(broker: Who
     for number in range(12):
         values = [f"{number:02}-{one:02}" * 5 for one in range(4)]
         await transaction(producer, *values, commit=number % 2 == 0)
-    before = await committed(broker)
+    before = await committed_values(broker, "t-0")
     await broker.clock.sleep(40)
     uncommitted = [value for _, _, value in await left(broker.client(), "t-0")]
     active = log_of(broker).segments.active.base_offset
@@ -485,16 +438,18 @@ async def test_aborted_records_go_and_committed_readers_see_the_same(broker: Who
     }
     assert aborted == set()
     assert set(before) <= set(uncommitted)
-    assert await committed(broker) == before
+    assert await committed_values(broker, "t-0") == before
     # Sequences go on, and so do transactions, also after a start.
     await transaction(producer, "more", commit=True)
     broker.kill()
     await broker.start()
-    assert await committed(broker) == [*before, "more"]
+    assert await committed_values(broker, "t-0") == [*before, "more"]
 
 
 @whole_broker()
-async def test_an_open_transaction_holds_the_cleaner_back_and_is_told(broker: WholeBroker) -> None:
+async def test_an_open_transaction_holds_the_cleaner_back_and_is_the_reason(
+    broker: WholeBroker,
+) -> None:
     await broker.create_topic("t", **COMPACTED)
     client = broker.client()
     await overwritten(client, "t-0", 4)
@@ -522,10 +477,8 @@ async def test_the_coordinators_topics_stay_small_and_are_read_back(
 ) -> None:
     await broker.create_topic("t", 2)
     producer = await owner(broker)
-    wire = broker.client("g")
-    find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
-    await wire.call(ApiKey.FIND_COORDINATOR, 4, find)
-    offsets = GroupOffsets(wire, "g", "", None)  # type: ignore[arg-type]
+    await make_coordinators(broker)
+    offsets = GroupOffsets(broker.client("g"), "g", "", None)  # type: ignore[arg-type]
     for number in range(1, 60):
         assert await offsets.commit({"t-0": number, "t-1": 2 * number}) == 0
         await transaction(producer, f"{number}", commit=number % 2 == 0)
@@ -533,11 +486,7 @@ async def test_the_coordinators_topics_stay_small_and_are_read_back(
     for name in ("__consumer_offsets-0", "__transaction_state-0"):
         assert log_of(broker, name).size < 4000
         assert log_of(broker, name).log_end_offset > 100
-    if end == "restart":
-        await broker.restart()
-    else:
-        broker.kill()
-        await broker.start()
+    await begin_anew(broker, end)
     offsets = GroupOffsets(broker.client("g"), "g", "", None)  # type: ignore[arg-type]
     assert await offsets.committed(("t-0", "t-1")) == {"t-0": 59, "t-1": 118}
     again = await owner(broker)
@@ -549,8 +498,7 @@ async def test_a_coordinators_partition_is_not_compacted_while_it_is_read_back(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await broker.create_topic("t")
-    find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
-    await broker.client().call(ApiKey.FIND_COORDINATOR, 4, find)
+    await make_coordinators(broker)
     offsets = GroupOffsets(broker.client("g"), "g", "", None)  # type: ignore[arg-type]
     for number in range(60):
         assert await offsets.commit({"t-0": number}) == 0
@@ -574,10 +522,8 @@ async def test_a_coordinators_partition_is_not_compacted_while_it_is_read_back(
 async def test_s_cmp_13_delete_records_takes_segments_of_topics_that_allow_it(
     broker: WholeBroker,
 ) -> None:
-    await broker.create_topic("t", **{**COMPACTED, "cleanup__policy": "compact,delete"})
-    await broker.create_topic("u", **COMPACTED)
-    for topic in ("t", "u"):
-        await overwritten(broker.client(), f"{topic}-0", 30)
+    await dirty(broker, "t", cleanup__policy="compact,delete")
+    await dirty(broker, "u")
     replicas = broker.server.components.replica_manager
     with pytest.raises(KafkaError, match="can not be deleted due to the configured policy"):
         replicas.partition(TopicPartition("u", 0)).delete_records(50)

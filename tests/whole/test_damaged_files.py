@@ -1,12 +1,10 @@
-"""A broker whose files were damaged: what it shows, what it refuses, and that it lives."""
+"""A broker with damaged files lives, and shows or refuses the right things."""
 
 import pytest
 import trio
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -16,12 +14,13 @@ from protocol.messages.offset_commit import (
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from protocol.records.batch import iter_batches
 from tests.support.memory_client import MemoryClient
+from tests.support.topic_requests import creation, growth
 from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
 from tests.whole.plain import fetched, produced
 
 
 async def commit(client: MemoryClient, group: str, offset: int) -> None:
-    """Offset of t-0, without a member."""
+    """Commit an offset of t-0, without a member."""
     find = FindCoordinatorRequest(key=group, key_type=0)
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     while code:
@@ -36,7 +35,7 @@ async def commit(client: MemoryClient, group: str, offset: int) -> None:
 
 
 async def committed(client: MemoryClient, group: str) -> int:
-    """The committed offset of t-0; -1 if there is none. Waits while the group is loaded."""
+    """Return the committed offset of t-0, -1 if there is none, once the group is loaded."""
     while True:
         request = OffsetFetchRequest(
             group_id=group, topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])]
@@ -48,7 +47,7 @@ async def committed(client: MemoryClient, group: str) -> int:
 
 
 def copied(broker: WholeBroker, source: str, target: str) -> dict[str, bytes]:
-    """A partition directory that the metadata does not know."""
+    """Copy a partition directory under a name that the metadata does not know."""
     broker.disk.make_dirs(f"{LOG_DIR}/{target}")
     files = {}
     for name in broker.disk.list_dir(f"{LOG_DIR}/{source}"):
@@ -115,20 +114,12 @@ async def test_a_name_whose_records_lie_unserved_is_not_given_to_a_new_topic(
     copied(broker, "t-0", "t-1")
     await broker.start()
     client = broker.client()
-    asked = CreatableTopic(name="u", num_partitions=1, replication_factor=1)
-    answer = await client.call(
-        ApiKey.CREATE_TOPICS,
-        5,
-        CreateTopicsRequest(topics=[asked], timeout_ms=1000, validate_only=validate_only),
-    )
+    request = creation("u", validate_only=validate_only)
+    answer = await client.call(ApiKey.CREATE_TOPICS, 5, request)
     assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     assert "pykafkalog adopt" in (answer.topics[0].error_message or "")
-    grown = CreatePartitionsTopic(name="t", count=2, assignments=None)
-    answer = await client.call(
-        ApiKey.CREATE_PARTITIONS,
-        2,
-        CreatePartitionsRequest(topics=[grown], timeout_ms=1000, validate_only=validate_only),
-    )
+    grown = growth("t", 2, validate_only=validate_only)
+    answer = await client.call(ApiKey.CREATE_PARTITIONS, 2, grown)
     assert answer.results[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     for name in (name for name in files if name.endswith(".log")):
         assert broker.disk.read_bytes(f"{LOG_DIR}/u-0/{name}") == files[name]

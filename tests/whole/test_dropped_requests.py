@@ -24,7 +24,7 @@ from tests.support.whole_broker import WholeBroker, run_whole_broker
 from tests.whole.kinds_of_requests import BATCHES, KINDS, SETTINGS, Call, produce
 
 PASSES: Final = (*range(12), *range(12, 60, 4))
-"""Passes of the loop between a request and the end of its client. Only parked ones take more."""
+"""Passes of the loop between a request and the end of its client; only parked ones take more."""
 
 WAYS: Final[dict[str, Callable[[MemoryClient], None]]] = {
     "closes": MemoryClient.close,
@@ -43,8 +43,8 @@ async def drop(
     leave(client)
 
 
-async def all_is_back(broker: WholeBroker, before: Held) -> None:
-    """Wait, some minutes of the broker's time at most, until nothing more is held than before."""
+async def until_all_is_released(broker: WholeBroker, before: Held) -> None:
+    """Wait until nothing more is held than before, some minutes of the broker's time at most."""
     for _ in range(3_000):
         if not before.changes():
             return
@@ -71,7 +71,7 @@ def test_a_request_whose_client_goes_leaves_nothing_held(kind: str, way: str) ->
         call = KINDS[kind]()
         for passes in PASSES:
             await drop(broker, call, passes, WAYS[way])
-            await all_is_back(broker, before)
+            await until_all_is_released(broker, before)
         await produces(broker)
 
     run_whole_broker(scenario, SlowWorkers(1), **SETTINGS)
@@ -111,7 +111,7 @@ def test_no_request_leaves_anything_held(key: ApiKey) -> None:
             for passes in (0, 1, 2, 5, 30):
                 for leave in WAYS.values():
                     await drop(broker, (key, version, request), passes, leave)
-            await all_is_back(broker, before)
+            await until_all_is_released(broker, before)
         await produces(broker)
 
     run_whole_broker(scenario, SlowWorkers(3), **SETTINGS)

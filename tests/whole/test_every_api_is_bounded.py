@@ -1,8 +1,8 @@
-"""No request stops the event loop, whatever it asks for: every API, every array of its requests.
+"""No request stops the event loop for long: every API, every array of its requests.
 
 The requests are made from the declarations (`tests.support.largest_requests`), so an API that is
-added is tried as well. Measured is processor time of single steps of the broker's tasks: how long
-others would have waited. (Time itself is virtual here, so a turn ends with its items only.)
+added is tried as well. The measure is the processor time of single steps of the broker's tasks, for
+which others would wait. (Time itself is virtual here, so a turn ends with its items only.)
 """
 
 import gc
@@ -22,11 +22,8 @@ from protocol.messages.alter_client_quotas import (
     QuotaAlteration,
     QuotaOperation,
 )
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -35,7 +32,9 @@ from protocol.messages.offset_commit import (
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.support.largest_requests import Path, arrays, largest
+from tests.support.topic_requests import creation, growth
 from tests.support.whole_broker import WholeBroker, whole_broker
+from tests.whole.plain import make_coordinators
 
 LONGEST_S = 0.25
 """Processor time of one step. Hardly any takes a tenth of it, but caches may be cold."""
@@ -68,7 +67,7 @@ class LongestStep(trio.abc.Instrument):
 
 
 async def longest_step(broker: WholeBroker, key: int, version: int, request: Any) -> Any:
-    """Send it; the answer, None when there was none. Asserts that no step was long."""
+    """Send a request; return the answer, None if there was none. Asserts that no step was long."""
     # A collection goes through what thousands of other tests have left, too: no broker has that.
     gc.collect()
     gc.freeze()
@@ -80,7 +79,7 @@ async def longest_step(broker: WholeBroker, key: int, version: int, request: Any
     try:
         answer = await client.call(key, version, request, patience_s=600)
     except OSError:
-        answer = None  # it cost the connection
+        answer = None  # the broker closed the connection
     finally:
         client.close()
         trio.lowlevel.remove_instrument(watch)
@@ -139,25 +138,11 @@ async def test_millions_of_partitions_are_refused_at_once(broker: WholeBroker) -
     for number in (10_002, 20_000_000, 2**31 - 1):
         count = min(number + 1, 2**31 - 1)
         for validate_only in (False, True):
-            made = await longest_step(
-                broker,
-                ApiKey.CREATE_TOPICS,
-                7,
-                CreateTopicsRequest(
-                    topics=[CreatableTopic(name="n", num_partitions=number, replication_factor=1)],
-                    validate_only=validate_only,
-                ),
-            )
+            request = creation("n", partitions=number, validate_only=validate_only)
+            made = await longest_step(broker, ApiKey.CREATE_TOPICS, 7, request)
             assert made.topics[0].error_code == ErrorCode.POLICY_VIOLATION
-            grown = await longest_step(
-                broker,
-                ApiKey.CREATE_PARTITIONS,
-                3,
-                CreatePartitionsRequest(
-                    topics=[CreatePartitionsTopic(name="t", count=count, assignments=None)],
-                    validate_only=validate_only,
-                ),
-            )
+            more = growth("t", count, validate_only=validate_only)
+            grown = await longest_step(broker, ApiKey.CREATE_PARTITIONS, 3, more)
             assert grown.results[0].error_code == ErrorCode.POLICY_VIOLATION
 
 
@@ -197,23 +182,16 @@ async def test_topics_beyond_the_limit_are_not_made(broker: WholeBroker) -> None
 
 @whole_broker()
 async def test_a_commit_of_many_partitions_and_all_of_them_fetched(broker: WholeBroker) -> None:
-    """More than are parsed, written or answered in one go; each is there afterwards."""
+    """More than are parsed, written or answered in one step; each is there afterwards."""
     partitions, times = 300, 5
     await broker.create_topic("t", partitions)
-    keys = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
-    await broker.client().call(ApiKey.FIND_COORDINATOR, 4, keys)
-    commit = OffsetCommitRequest(
-        group_id="g",
-        topics=[
-            OffsetCommitRequestTopic(
-                name="t",
-                partitions=[
-                    OffsetCommitRequestPartition(partition_index=n, committed_offset=n)
-                    for n in [*range(partitions)] * times + [partitions]
-                ],
-            )
-        ],
-    )
+    await make_coordinators(broker)
+    asked = [
+        OffsetCommitRequestPartition(partition_index=n, committed_offset=n)
+        for n in [*range(partitions)] * times + [partitions]
+    ]
+    topics = [OffsetCommitRequestTopic(name="t", partitions=asked)]
+    commit = OffsetCommitRequest(group_id="g", topics=topics)
     stored = await longest_step(broker, ApiKey.OFFSET_COMMIT, 9, commit)
     codes = [one.error_code for one in stored.topics[0].partitions]
     assert codes[:-1] == [ErrorCode.NONE] * partitions * times

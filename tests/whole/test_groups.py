@@ -11,7 +11,7 @@ KEYS = ("t-0", "t-1", "t-2", "t-3")
 
 
 class Group:
-    """Members of one group, each with what it was given last."""
+    """Members of one group, with their last assignments."""
 
     def __init__(self, broker: WholeBroker) -> None:
         self._broker = broker
@@ -30,7 +30,7 @@ class Group:
         )
 
     def shared(self) -> list[str]:
-        """What all members have, sorted."""
+        """Return the partitions of all members, sorted."""
         return sorted(key for keys in self.assigned.values() for key in keys)
 
 
@@ -55,7 +55,7 @@ async def test_a_second_member_takes_half_and_gives_it_back_when_it_falls_silent
             await first.poll(0.1, 1)
     assert group.shared() == list(KEYS)
     assert {len(keys) for keys in group.assigned.values()} == {2}
-    del group.assigned["second"]  # it says nothing any more
+    del group.assigned["second"]  # it is silent from now on
     began = broker.clock.monotonic()
     while group.assigned["first"] != KEYS:
         await first.poll(0.5, 1)
@@ -64,7 +64,7 @@ async def test_a_second_member_takes_half_and_gives_it_back_when_it_falls_silent
 
 
 @whole_broker()
-async def test_a_successor_goes_on_where_the_group_was_also_after_a_kill(
+async def test_a_successor_begins_at_the_groups_offsets_also_after_a_kill(
     broker: WholeBroker,
 ) -> None:
     await broker.create_topic("t", 4)
@@ -78,7 +78,7 @@ async def test_a_successor_goes_on_where_the_group_was_also_after_a_kill(
     broker.kill()
     await broker.start()
     second = group.member("second")
-    # The first one is still thought to be a member; it is waited for.
+    # The broker still takes the first one for a member, and waits for it.
     assert await polled(second) == ["c"]
     assert group.ledger.findings == []
 

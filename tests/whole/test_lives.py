@@ -15,7 +15,7 @@ from tests.whole.plain import fetched, produced
 
 
 async def versions(client: MemoryClient) -> int:
-    """How many APIs are served."""
+    """Return the number of APIs that are served."""
     return len((await client.call(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())).api_keys)
 
 
@@ -31,7 +31,7 @@ async def test_a_broker_starts_answers_and_stops(broker: WholeBroker) -> None:
 
 
 @whole_broker()
-async def test_s_start_4_a_life_goes_through_kafkas_states_in_order(broker: WholeBroker) -> None:
+async def test_s_start_4_a_life_has_kafkas_states_in_order(broker: WholeBroker) -> None:
     assert broker.states == [1, 2, 3]
     assert await broker.stop()
     assert broker.states[3:] == [6, 7, 0]
@@ -73,7 +73,7 @@ async def test_records_are_there_after_a_stop_and_after_a_kill(broker: WholeBrok
 
 @pytest.mark.parametrize("synced", [True, False])
 @whole_broker()
-async def test_a_power_loss_takes_what_was_not_synced_and_nothing_else(
+async def test_a_power_loss_takes_unsynced_records_and_nothing_else(
     broker: WholeBroker, synced: bool
 ) -> None:
     await broker.create_topic("t", flush__messages="1" if synced else "1000")
@@ -87,7 +87,7 @@ async def test_a_power_loss_takes_what_was_not_synced_and_nothing_else(
 
 
 @whole_broker(log__flush__offset__checkpoint__interval__ms="1000")
-async def test_what_a_roll_has_left_behind_survives_a_power_loss(broker: WholeBroker) -> None:
+async def test_rolled_segments_survive_a_power_loss(broker: WholeBroker) -> None:
     await broker.create_topic("t", segment__bytes="200")
     client = broker.client()
     for number in range(10):

@@ -1,8 +1,8 @@
 """Clients of every kind write to one partition at once, and each is answered (S-NET-1).
 
-An append in a thread holds its partition's lock, and other appends queue on it. A handler worker
-that waited for the lock would keep the work that holds it from going on, as soon as all workers
-waited: nobody would be answered any more.
+An append in a thread holds its partition's lock, and other appends queue on it. If handler workers
+waited for the lock, the work that holds it would find no free worker as soon as all of them waited,
+and no client would get an answer any more.
 """
 
 import pytest

@@ -6,7 +6,6 @@ import pytest
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -14,18 +13,10 @@ from protocol.messages.describe_configs import (
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.topic_requests import creation
 from tests.support.whole_broker import WholeBroker, whole_broker
 
 LONGEST = 32767
-
-
-def creation(*names: str) -> CreateTopicsRequest:
-    return CreateTopicsRequest(
-        topics=[
-            CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names
-        ],
-        timeout_ms=1000,
-    )
 
 
 @pytest.mark.parametrize("version", range(8))
@@ -48,19 +39,14 @@ async def test_other_requests_answer_long_names_as_short_ones(
     broker: WholeBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     client, name = broker.client(), "x" * LONGEST
-    configs = await client.call(
-        ApiKey.DESCRIBE_CONFIGS,
-        4,
-        DescribeConfigsRequest(
-            resources=[DescribeConfigsResource(resource_type=2, resource_name=name)]
-        ),
-    )
+    resources = [DescribeConfigsResource(resource_type=2, resource_name=name)]
+    request = DescribeConfigsRequest(resources=resources)
+    configs = await client.call(ApiKey.DESCRIBE_CONFIGS, 4, request)
     assert configs.results[0].error_code != ErrorCode.UNKNOWN_SERVER_ERROR
     await client.call(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key=name))
     groups = await client.call(ApiKey.DESCRIBE_GROUPS, 6, DescribeGroupsRequest(groups=[name]))
     assert groups.groups[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    metadata = await client.call(
-        ApiKey.METADATA, 9, MetadataRequest(topics=[MetadataRequestTopic(name=name)])
-    )
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
+    metadata = await client.call(ApiKey.METADATA, 9, asked)
     assert metadata.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]

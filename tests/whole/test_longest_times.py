@@ -15,17 +15,17 @@ from tests.whole.plain import fetched, produced_pairs
 
 
 def longest(table: ConfigTable) -> dict[str, str]:
-    """Each time of 64 bits that is read, at its most; keys as `create_topic` takes them."""
+    """Return each time of 64 bits that is in use, with the greatest value."""
     return {
-        key.name.replace(".", "__"): str(LONG_MAX)
+        key.name: str(LONG_MAX)
         for key in table
         if key.effective and key.type is ConfigType.LONG and key.name.endswith(".ms")
     }
 
 
 BROKER, TOPIC = longest(BROKER_KEYS), longest(TOPIC_KEYS)
-AT_WORK = {"log__retention__check__interval__ms", "log__cleaner__backoff__ms"}
-"""How often retention and the cleaner look."""
+AT_WORK = {"log.retention.check.interval.ms", "log.cleaner.backoff.ms"}
+"""The intervals of retention and of the cleaner."""
 
 
 def test_the_table_has_such_times() -> None:
@@ -48,7 +48,7 @@ async def test_a_broker_whose_every_time_is_the_longest(broker: WholeBroker) -> 
 @pytest.mark.parametrize("policy", ["compact", "compact,delete"])
 @whole_broker(**{name: value for name, value in BROKER.items() if name not in AT_WORK})
 async def test_a_tombstone_that_is_kept_for_ever(broker: WholeBroker, policy: str) -> None:
-    times = TOPIC | {"min__compaction__lag__ms": "0"}
+    times = TOPIC | {"min.compaction.lag.ms": "0"}
     await broker.create_topic("t", **times, segment__bytes="1000", cleanup__policy=policy)
     client = broker.client()
     await put(client, "t-0", gone="1", kept="1")

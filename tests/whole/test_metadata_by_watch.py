@@ -1,5 +1,5 @@
-"""A whole broker follows the metadata tree, whoever writes it, and whenever it dies between the
-tree and its logs."""
+"""A whole broker follows all writers of the metadata tree, and a start makes up for a death between
+the tree and its logs."""
 
 from broker.cluster.image import PartitionImage
 from broker.cluster.metadata_store import Create, Put, TreeOperation
@@ -28,8 +28,8 @@ async def write(broker: WholeBroker, change: Work[None]) -> None:
     await broker.server.components.channel.driver.run(change)
 
 
-def nobody_hears(broker: WholeBroker) -> None:
-    """The broker dies between a write of the tree and what it would do about it."""
+def stop_watching(broker: WholeBroker) -> None:
+    """Take the broker's watches away, so that it does not act on the next writes of the tree."""
     broker.server.store._watchers.clear()
 
 
@@ -63,7 +63,7 @@ async def test_a_topic_that_was_written_and_not_opened_is_opened_by_the_next_sta
     broker: WholeBroker,
 ) -> None:
     await broker.create_topic("old")
-    nobody_hears(broker)
+    stop_watching(broker)
     await write(broker, broker.server.store.apply(topic_nodes("t", range(2))))
     await broker.clock.sleep(1)
     assert directories(broker, "t") == []
@@ -81,7 +81,7 @@ async def test_a_topic_that_was_marked_and_not_deleted_is_deleted_by_the_next_st
 ) -> None:
     await broker.create_topic("t", 2)
     assert await produced(broker.client(), "t-1", "a") == 0
-    nobody_hears(broker)
+    stop_watching(broker)
     await write(broker, broker.server.store.create("/admin/delete_topics/t"))
     await broker.clock.sleep(1)
     assert len(directories(broker, "t")) == 2

@@ -1,4 +1,4 @@
-"""What clients leave behind is free at once, and does not wait for the collector of cycles.
+"""Objects that clients leave behind are free at once, not by the collector of cycles.
 
 The collector comes once in fifty million objects, because it stops the loop. A client that connects
 again and again, or makes and deletes topics, would fill the memory with cycles until then.
@@ -27,8 +27,10 @@ from tests.whole.kinds_of_requests import KINDS, SETTINGS
 RIGHT, WRONG = build_plain("alice", "alice-secret"), build_plain("alice", "wrong")
 
 
-def of_a_request(key: ApiKey, version: int, request: Any, *, resets: bool = False) -> None:
-    """One client for each request, which leaves before the answer or has waited for it."""
+def assert_a_request_leaves_nothing(
+    key: ApiKey, version: int, request: Any, *, resets: bool = False
+) -> None:
+    """Send a request by clients that leave before the answer, and by one that waits for it."""
 
     async def scenario(broker: WholeBroker) -> None:
         async def once() -> None:
@@ -48,7 +50,7 @@ def of_a_request(key: ApiKey, version: int, request: Any, *, resets: bool = Fals
 @pytest.mark.parametrize("resets", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_connection_leaves_nothing(kind: str, resets: bool) -> None:
-    of_a_request(*KINDS[kind](), resets=resets)
+    assert_a_request_leaves_nothing(*KINDS[kind](), resets=resets)
 
 
 @whole_broker(connections__max__idle__ms="1000")
@@ -70,11 +72,11 @@ async def test_a_connection_that_the_broker_ends_leaves_nothing(broker: WholeBro
 @pytest.mark.parametrize("key", APIS, ids=lambda key: key.name)
 def test_no_request_leaves_anything(key: ApiKey) -> None:
     version = APIS[key].versions[1]
-    of_a_request(key, version, filled(key, version))
+    assert_a_request_leaves_nothing(key, version, filled(key, version))
 
 
 @pytest.mark.parametrize("message", [RIGHT, WRONG])
-def test_a_client_that_proves_who_it_is_leaves_nothing(message: bytes) -> None:
+def test_a_client_that_authenticates_leaves_nothing(message: bytes) -> None:
     async def scenario(broker: WholeBroker) -> None:
         async def once() -> None:
             client = SaslClient(broker)

@@ -29,7 +29,7 @@ BROKER = 'username="broker" password="broker-secret" user_broker="broker-secret"
 
 
 def settings(protocol: str, mechanism: str = "PLAIN", login: str = BROKER) -> dict[str, str]:
-    """Of a broker whose listener BETWEEN speaks this; certificates are for localhost."""
+    """Return settings with a listener BETWEEN of this protocol; certificates name localhost."""
     module = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
     return {
         "listeners": f"PLAINTEXT://{HOST}:9092,BETWEEN://localhost:{PORT}",
@@ -49,7 +49,7 @@ def settings(protocol: str, mechanism: str = "PLAIN", login: str = BROKER) -> di
 async def peer_of(
     broker: WholeBroker, own: dict[str, str], host: str = "localhost"
 ) -> AsyncIterator[tuple[BrokerPeer, Driver]]:
-    """Another broker's connection to this one."""
+    """Open another broker's connection to this one."""
     config = BrokerConfig.parse(own)
     driver = Driver(broker.workers, broker.clock)
     around = PeerSurroundings(
@@ -70,7 +70,7 @@ async def peer_of(
 
 
 async def answered(peer: BrokerPeer, driver: Driver) -> bool:
-    """Whether Metadata is answered. Raises PeerError."""
+    """Return whether Metadata names brokers. Raises PeerError."""
     work = peer.ask(ApiKey.METADATA, MetadataRequest(topics=[]), timeout_s=30)
     response = await driver.run(work)
     assert isinstance(response, MetadataResponse)
@@ -86,7 +86,7 @@ def principals(broker: WholeBroker) -> set[str]:
 def test_brokers_speak_over_any_listener(protocol: str) -> None:
     own = settings(protocol)
 
-    @whole_broker(**{key.replace(".", "__"): value for key, value in own.items()})
+    @whole_broker(**own)
     async def scenario(broker: WholeBroker) -> None:
         async with peer_of(broker, own) as (peer, driver):
             assert await answered(peer, driver)
@@ -99,7 +99,7 @@ def test_brokers_speak_over_any_listener(protocol: str) -> None:
 def test_brokers_log_in_by_scram(mechanism: ScramMechanism) -> None:
     own = settings("SASL_PLAINTEXT", mechanism.value)
 
-    @whole_broker(**{key.replace(".", "__"): value for key, value in own.items()})
+    @whole_broker(**own)
     async def scenario(broker: WholeBroker) -> None:
         admin = SaslClient(broker, port=9092)
         set_password = upsertion("broker", "broker-secret", mechanism)
@@ -111,11 +111,11 @@ def test_brokers_log_in_by_scram(mechanism: ScramMechanism) -> None:
     scenario()
 
 
-def test_a_wrong_password_is_said_so() -> None:
+def test_a_wrong_password_is_named_in_the_error() -> None:
     own = settings("SASL_PLAINTEXT")
     wrong = settings("SASL_PLAINTEXT", login='username="broker" password="wrong"')
 
-    @whole_broker(**{key.replace(".", "__"): value for key, value in own.items()})
+    @whole_broker(**own)
     async def scenario(broker: WholeBroker) -> None:
         async with peer_of(broker, wrong) as (peer, driver):
             with pytest.raises(PeerError, match="SASL: Authentication failed: Invalid username"):
@@ -134,7 +134,7 @@ def test_the_certificate_must_be_for_the_host_unless_that_is_off(checks: bool) -
         for name, value in own.items()
     }
 
-    @whole_broker(**{name.replace(".", "__"): value for name, value in own.items()})
+    @whole_broker(**own)
     async def scenario(broker: WholeBroker) -> None:
         async with peer_of(broker, other, host="elsewhere") as (peer, driver):
             if checks:
@@ -149,7 +149,7 @@ def test_the_certificate_must_be_for_the_host_unless_that_is_off(checks: bool) -
 def test_a_session_is_renewed_before_it_ends() -> None:
     own = settings("SASL_PLAINTEXT") | {"connections.max.reauth.ms": "10000"}
 
-    @whole_broker(**{key.replace(".", "__"): value for key, value in own.items()})
+    @whole_broker(**own)
     async def scenario(broker: WholeBroker) -> None:
         async with peer_of(broker, own) as (peer, driver):
             for _ in range(10):
@@ -166,7 +166,7 @@ def test_a_session_is_renewed_before_it_ends() -> None:
         ("PLAIN", 'user_x="y"', "needs username and password"),
     ],
 )
-def test_a_login_that_cannot_be_is_said_at_the_start(mechanism: str, login: str, text: str) -> None:
+def test_an_impossible_login_stops_the_start(mechanism: str, login: str, text: str) -> None:
     own = settings("SASL_PLAINTEXT", login=login) | {
         "sasl.mechanism.inter.broker.protocol": mechanism
     }

@@ -13,40 +13,27 @@ from broker.network.activity import State
 from broker.world.streams import send_all
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from protocol.messages.fetch import FetchResponse
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.produce import ProduceRequest
 from protocol.records.builder import build_batch
+from tests.support.broker_configs import altered
 from tests.support.memory_client import HOST, PORT, MemoryClient, receive_frame
 from tests.support.memory_transport import MemoryTransport
 from tests.support.produce_requests import one_batch
-from tests.support.quota_calls import alteration, described, description, entity
+from tests.support.quota_calls import described, description
+from tests.support.read_requests import one_fetch
+from tests.support.topic_requests import creation, growth
 from tests.support.whole_broker import WholeBroker, whole_broker
 from tests.support.wire_client import request_frame
+from tests.whole.plain import set_quota
 
 RATE = 10_000
 """Bytes per second."""
 BURST_S = 10
-"""What a client may take at once after a pause, in seconds of its quota."""
+"""The burst that a client may take after a pause, in seconds of its quota."""
 BATCH = 200
-
-
-async def set_quota(broker: WholeBroker, removed: str = "", **wanted: Any) -> None:
-    """Entities and values by name; raises AssertionError when it is refused."""
-    parts = {key: wanted.pop(key) for key in ("user", "client_id", "ip") if key in wanted}
-    request = alteration(entity(**parts), *removed.split(), **wanted)
-    admin = broker.client("admin")
-    answer = await admin.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)
-    admin.close()
-    assert [one.error_code for one in answer.entries] == [0], answer
 
 
 async def make_topic(broker: WholeBroker) -> None:
@@ -59,22 +46,18 @@ def production(size: int = BATCH, acks: int = -1) -> ProduceRequest:
 
 
 async def produce(client: MemoryClient, size: int = BATCH) -> int:
-    """One batch; the throttle time that the answer tells."""
+    """Produce a batch; return the throttle time of the answer."""
     answer = await client.call(ApiKey.PRODUCE, 9, production(size))
     assert answer.responses[0].partition_responses[0].error_code == 0
     return int(answer.throttle_time_ms)
 
 
 async def fetch(client: MemoryClient, offset: int = 0, **fields: Any) -> Any:
-    asked = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
-    request = FetchRequest(
-        max_wait_ms=0, min_bytes=1, topics=[FetchTopic(topic="t", partitions=[asked])], **fields
-    )
-    return await client.call(ApiKey.FETCH, 11, request)
+    return await client.call(ApiKey.FETCH, 11, one_fetch("t", offset, **fields))
 
 
 def records(answer: Any) -> int:
-    """Bytes."""
+    """Return the bytes of records in an answer."""
     return sum(
         len(bytes(part.records or b"")) for topic in answer.responses for part in topic.partitions
     )
@@ -86,7 +69,7 @@ Take = Callable[[MemoryClient], Awaitable[int]]
 async def taken(
     broker: WholeBroker, take: Take, *, pause_s: float = 0.0, over_s: float = 30, count: int = 10
 ) -> list[float]:
-    """What each of `count` clients takes per second, over a time after the burst is spent.
+    """Return the rate of each of `count` clients, over a time after the burst is spent.
 
     They pause between two requests.
     """
@@ -124,44 +107,38 @@ async def take_fetched(client: MemoryClient) -> int:
 KINDS = [("producer_byte_rate", take_produced), ("consumer_byte_rate", take_fetched)]
 
 
-@pytest.mark.parametrize(("key", "take"), KINDS)
-def test_s_qta_3_ten_clients_that_take_a_fifth_more_are_held_at_their_rate(
-    key: str, take: Take
-) -> None:
-    @whole_broker()
-    async def scenario(broker: WholeBroker) -> None:
-        await make_topic(broker)
-        for _ in range(30):
-            await produce(broker.client())
-        await set_quota(broker, client_id=None, **{key: RATE})
-        size = await take(broker.client("probe"))
-        rates = await taken(broker, take, pause_s=size / (1.2 * RATE))
-        assert all(abs(rate - RATE) < 0.05 * RATE for rate in rates), rates
-
-    scenario()
+async def held_at_its_rate(broker: WholeBroker, key: str, take: Take, haste: float) -> None:
+    """Ten clients take `haste` times the rate; with 0, what they can."""
+    await make_topic(broker)
+    for _ in range(30):
+        await produce(broker.client())
+    await set_quota(broker, client_id=None, **{key: RATE})
+    size = await take(broker.client("probe"))
+    rates = await taken(broker, take, pause_s=size / (haste * RATE) if haste else 0)
+    assert all(abs(rate - RATE) < 0.05 * RATE for rate in rates), rates
 
 
 @pytest.mark.parametrize(("key", "take"), KINDS)
-def test_s_qta_3_clients_that_take_what_they_can_are_held_at_their_rate_by_two_windows(
-    key: str, take: Take
+@whole_broker()
+async def test_s_qta_3_ten_clients_that_take_a_fifth_more_are_held_at_their_rate(
+    broker: WholeBroker, key: str, take: Take
 ) -> None:
-    @whole_broker(quota__window__num="2")
-    async def scenario(broker: WholeBroker) -> None:
-        await make_topic(broker)
-        for _ in range(30):
-            await produce(broker.client())
-        await set_quota(broker, client_id=None, **{key: RATE})
-        rates = await taken(broker, take)
-        assert all(abs(rate - RATE) < 0.05 * RATE for rate in rates), rates
+    await held_at_its_rate(broker, key, take, 1.2)
 
-    scenario()
+
+@pytest.mark.parametrize(("key", "take"), KINDS)
+@whole_broker(quota__window__num="2")
+async def test_s_qta_3_clients_that_take_what_they_can_are_held_at_their_rate_by_two_windows(
+    broker: WholeBroker, key: str, take: Take
+) -> None:
+    await held_at_its_rate(broker, key, take, 0)
 
 
 @whole_broker()
 async def test_s_qta_3_with_kafkas_windows_they_swing_and_are_held_over_minutes(
     broker: WholeBroker,
 ) -> None:
-    """Ten seconds' worth is taken at once, again when the windows have forgotten it."""
+    """Clients take ten seconds' worth at once, and again when the windows have forgotten it."""
     await make_topic(broker)
     await set_quota(broker, client_id=None, producer_byte_rate=RATE)
     rates = await taken(broker, partial(take_produced, size=1_500), over_s=220, count=2)
@@ -177,24 +154,6 @@ async def test_s_qta_3_ten_clients_of_a_user_share_its_rate(broker: WholeBroker)
 
 
 @whole_broker()
-async def test_s_qta_3_the_answer_comes_at_once_and_what_follows_when_the_time_is_over(
-    broker: WholeBroker,
-) -> None:
-    await make_topic(broker)
-    await set_quota(broker, client_id="c", producer_byte_rate=RATE)
-    client, other, clock = broker.client("c"), broker.client("other"), broker.clock
-    began = clock.monotonic()
-    throttle_ms = await produce(client, 15 * RATE)
-    assert clock.monotonic() == began
-    assert 5_000 < throttle_ms < 5_020  # 15 s worth in windows of 10 s
-    for size in (15 * RATE, BATCH):
-        assert await produce(other, size) == 0
-    assert clock.monotonic() == began  # nobody else waits
-    await client.call(ApiKey.METADATA, 9, MetadataRequest(topics=[]))
-    assert clock.monotonic() == pytest.approx(began + throttle_ms / 1000, abs=0.002)
-
-
-@whole_broker()
 async def test_s_qta_3_a_producer_that_wants_no_answer_is_held_back_too(
     broker: WholeBroker,
 ) -> None:
@@ -204,7 +163,7 @@ async def test_s_qta_3_a_producer_that_wants_no_answer_is_held_back_too(
     began = clock.monotonic()
     for _ in range(3):  # all are on their way before the first is handled
         await client.send_only(ApiKey.PRODUCE, 9, production(11 * RATE, acks=0))
-    client.close()  # what was sent before counts
+    client.close()  # batches that were sent before count
     watcher = broker.client("watcher")
     seen = []
     while clock.monotonic() < began + 60:
@@ -237,7 +196,7 @@ async def test_s_qta_3_a_throttled_fetch_has_no_data_and_leaves_its_session_alon
     assert 5_000 < empty.throttle_time_ms < 12_000
     again = await fetch(client, session_id=full.session_id, session_epoch=2)
     assert clock.monotonic() == pytest.approx(began + empty.throttle_time_ms / 1000, abs=0.002)
-    # What was refused was not counted.
+    # Refused bytes were not counted.
     assert records(again) == 0 or again.throttle_time_ms == 0
     assert again.throttle_time_ms < empty.throttle_time_ms
 
@@ -246,14 +205,14 @@ async def test_s_qta_3_a_throttled_fetch_has_no_data_and_leaves_its_session_alon
 async def test_s_qta_3_a_consumer_gets_no_more_than_its_quota_lets_through(
     broker: WholeBroker,
 ) -> None:
-    """Else it would be throttled each time, and get nothing for ever."""
+    """Otherwise it would be throttled each time, and never get a record."""
     await make_topic(broker)
     for _ in range(8):
         await produce(broker.client(), 20_000)
     await set_quota(broker, client_id="c", consumer_byte_rate=5_000)
     client = broker.client("c")
     answer = await fetch(client)
-    # What stands around the records counts, too: Kafka's client is told to wait some milliseconds.
+    # The bytes around the records count, too: Kafka throttles its client for some milliseconds.
     assert answer.throttle_time_ms < 20
     answer = await fetch(client)
     assert records(answer) == 5_000 * BURST_S
@@ -274,7 +233,7 @@ async def test_s_qta_6_a_change_holds_at_once_for_open_connections(broker: Whole
 
 
 @whole_broker()
-async def test_s_qta_8_quotas_are_kept(broker: WholeBroker) -> None:
+async def test_s_qta_8_quotas_survive_a_restart(broker: WholeBroker) -> None:
     await set_quota(
         broker, user="ann", client_id=None, producer_byte_rate=5, request_percentage=1.5
     )
@@ -296,13 +255,6 @@ async def test_s_qta_8_quotas_are_kept(broker: WholeBroker) -> None:
 # ---- changes of topics
 
 
-def creation(*names: str, partitions: int = 1) -> CreateTopicsRequest:
-    topics = [
-        CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names
-    ]
-    return CreateTopicsRequest(topics=topics, timeout_ms=10_000)
-
-
 @whole_broker()
 async def test_s_qta_4_changes_are_refused_while_the_bucket_is_overdrawn(
     broker: WholeBroker,
@@ -315,18 +267,11 @@ async def test_s_qta_4_changes_are_refused_while_the_bucket_is_overdrawn(
     assert [topic.error_code for topic in answer.topics] == [0, 0, refused]
     assert answer.throttle_time_ms == 9_000  # 11 credits, 20 spent
     assert clock.monotonic() == began
-    answer = await client.call(
-        ApiKey.CREATE_PARTITIONS,
-        3,
-        CreatePartitionsRequest(
-            topics=[CreatePartitionsTopic(name="a", count=15, assignments=None)]
-        ),
-    )
+    answer = await client.call(ApiKey.CREATE_PARTITIONS, 3, growth("a", 15))
     assert clock.monotonic() == pytest.approx(began + 9, abs=0.002)
     assert (answer.results[0].error_code, answer.throttle_time_ms) == (0, 0)
-    answer = await client.call(
-        ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=[DeleteTopicState(name="a")])
-    )
+    deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="a")])
+    answer = await client.call(ApiKey.DELETE_TOPICS, 6, deletion)
     assert (answer.responses[0].error_code, answer.throttle_time_ms) == (refused, 5_000)
     assert await broker.client("other").call(ApiKey.CREATE_TOPICS, 6, creation("d"))
 
@@ -360,7 +305,7 @@ async def test_s_qta_4_topics_are_not_made_by_metadata_when_the_bucket_is_overdr
     assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-# ---- what a throttled connection is
+# ---- throttled connections
 
 
 @whole_broker()
@@ -401,7 +346,7 @@ async def test_a_throttle_longer_than_the_idle_time_ends_the_connection_as_in_ka
 
 
 @whole_broker()
-async def test_a_stop_waits_for_nobody_who_is_throttled(broker: WholeBroker) -> None:
+async def test_a_stop_does_not_wait_for_throttled_clients(broker: WholeBroker) -> None:
     await make_topic(broker)
     await set_quota(broker, client_id="c", producer_byte_rate=RATE)
     client = broker.client("c")
@@ -413,11 +358,11 @@ async def test_a_stop_waits_for_nobody_who_is_throttled(broker: WholeBroker) -> 
     assert broker.clock.monotonic() < began + 5
 
 
-# ---- how fast connections are made
+# ---- the rate of new connections
 
 
 async def connected_after(broker: WholeBroker, count: int, host: str = "127.0.0.1") -> list[float]:
-    """Make connections at once; the seconds until each is answered, infinite if it is closed."""
+    """Make connections at once; return the seconds until each is answered, inf if it is closed."""
     began, answered = broker.clock.monotonic(), [math.inf] * count
     transport = MemoryTransport(broker.network)
     asked = request_frame(ApiKey.API_VERSIONS, 0)
@@ -464,16 +409,7 @@ async def test_s_qta_5_connections_beyond_the_rate_of_their_address_are_closed(
 async def test_the_rate_of_connections_changes_while_the_broker_runs(broker: WholeBroker) -> None:
     assert await connected_after(broker, 50) == [0] * 50
     assert broker.server.components.quotas.accepting is None
-    resource = AlterConfigsResource(
-        resource_type=4,
-        resource_name="",
-        configs=[
-            AlterableConfig(name="max.connection.creation.rate", config_operation=0, value="1")
-        ],
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource])
-    answer = await broker.client().call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
-    assert answer.responses[0].error_code == 0
+    await altered(broker, max__connection__creation__rate="1")
     assert (await connected_after(broker, 20))[-1] > 5
 
 

@@ -1,4 +1,4 @@
-"""A client that reads no reply keeps nobody but itself from going on (S-NET-1).
+"""A client that reads no reply holds up nobody but itself (S-NET-1).
 
 The client sends a request with a reply that the connection has no room for, and behind it one whose
 work takes locks or places that others need. That work is done although the first reply does not
@@ -20,13 +20,13 @@ from tests.whole.kinds_of_requests import BATCHES, KINDS, SETTINGS, produce
 
 METADATA = 8
 UNREAD_BYTES = 1_000
-"""Of what the client has not read, which is less than a reply with all topics."""
+"""The room for replies that the client has not read: less than a reply with all topics."""
 CLIENTS = 3
-"""So many that the work of one waits for that of another."""
+"""A number at which the work of one client waits for that of another."""
 
 
 async def ask(client: MemoryClient, kind: str) -> None:
-    """Ask for all topics, and send the request of this kind together with it."""
+    """Send a Metadata for all topics, and the request of this kind together with it."""
     await client.send_only(ApiKey.METADATA, METADATA, MetadataRequest(topics=None))
     await client.send_only(*KINDS[kind]())
 
@@ -37,7 +37,7 @@ def comes_at_once(kind: str) -> bool:
 
 
 @pytest.mark.parametrize("kind", [*filter(comes_at_once, KINDS)])
-def test_others_go_on_beside_it(kind: str) -> None:
+def test_others_are_served_beside_a_client_that_reads_no_reply(kind: str) -> None:
     async def scenario(broker: WholeBroker) -> None:
         await broker.create_topic("t")
         await broker.create_topic("other", 40)

@@ -1,4 +1,4 @@
-"""What time does to a log: it rolls, old segments go, silent producers are forgotten."""
+"""A log over time: it rolls, old segments go, silent producers are forgotten."""
 
 from protocol.api_keys import ApiKey
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -38,7 +38,7 @@ async def test_segments_roll_by_time_and_go_when_they_are_old(broker: WholeBroke
 
 
 @whole_broker(log__retention__check__interval__ms="60000")
-async def test_the_surplus_over_retention_bytes_goes(broker: WholeBroker) -> None:
+async def test_segments_beyond_retention_bytes_are_deleted(broker: WholeBroker) -> None:
     await broker.create_topic("t", segment__bytes="300", retention__bytes="900")
     client = broker.client()
     for number in range(20):
@@ -50,7 +50,7 @@ async def test_the_surplus_over_retention_bytes_goes(broker: WholeBroker) -> Non
 
 
 @whole_broker()
-async def test_what_is_rolled_is_synced_and_checkpointed_without_a_stop(
+async def test_rolled_segments_are_synced_and_checkpointed_without_a_stop(
     broker: WholeBroker,
 ) -> None:
     await broker.create_topic("t", segment__bytes="300")
@@ -60,7 +60,7 @@ async def test_what_is_rolled_is_synced_and_checkpointed_without_a_stop(
     log = only_log(broker)
     assert 0 < log.segments.active.base_offset <= log.recovery_point
     await broker.clock.sleep(5)
-    # So is the end of a log that nobody appends to any more.
+    # The end of a log that gets no more appends is checkpointed, too.
     checkpoint = broker.disk.read_bytes(f"{LOG_DIR}/recovery-point-offset-checkpoint")
     assert b"t 0 6" in checkpoint
     assert log.recovery_point == log.log_end_offset == 6

@@ -1,13 +1,11 @@
 """Transactions over the wire and over time: commits, aborts, timeouts, fencing, expiry."""
 
-from random import Random
-
 import pytest
 
 from tests.anomalies.workload.clients import GivenUp, MustAbort
 from tests.anomalies.workload.raw import RawProducer
-from tests.simulation.readers import AssignedReader
 from tests.support.whole_broker import WholeBroker, whole_broker
+from tests.whole.committed import committed_values
 from tests.whole.plain import fetched
 
 KEYS = ("t-0", "t-1")
@@ -15,29 +13,18 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
 async def owner(broker: WholeBroker, version: int, timeout_ms: int = 8000) -> RawProducer:
-    """A new one of the transactional id."""
+    """Make a new owner of the transactional id."""
     line = broker.client("producer")
     return await RawProducer(line, "id", version=version, transaction_timeout_ms=timeout_ms).open()
 
 
 async def committed(broker: WholeBroker) -> list[str]:
-    """What a read_committed reader finds."""
-    reader = AssignedReader(
-        broker.client("reader"),  # type: ignore[arg-type]
-        Random(1),
-        KEYS,
-        lambda keys: None,
-    )
-    await reader.open()
-    found: list[str] = []
-    for _ in range(12):
-        polled = await reader.poll(0.05, 1000)
-        found += [value for pairs in polled.values() for _, value in pairs]
-    return sorted(found)
+    """The values of both partitions that a read_committed reader gets, sorted."""
+    return sorted(await committed_values(broker, *KEYS))
 
 
 async def sent(producer: RawProducer, *values: str) -> None:
-    """Begun and sent, not ended."""
+    """Begin a transaction and send values; do not end it."""
     await producer.begin()
     for number, value in enumerate(values):
         await producer.send(KEYS[number % 2], value)
@@ -46,7 +33,7 @@ async def sent(producer: RawProducer, *values: str) -> None:
 
 @VERSIONS
 @whole_broker()
-async def test_readers_see_what_was_committed_and_nothing_else(
+async def test_readers_see_committed_records_and_no_others(
     broker: WholeBroker, version: int
 ) -> None:
     await broker.create_topic("t", 2)
@@ -83,7 +70,7 @@ async def test_a_transaction_that_outlives_its_timeout_is_aborted(
 
 @VERSIONS
 @whole_broker()
-async def test_a_new_owner_fences_the_old_one_and_aborts_what_it_left(
+async def test_a_new_owner_fences_the_old_one_and_aborts_its_transaction(
     broker: WholeBroker, version: int
 ) -> None:
     await broker.create_topic("t", 2)
@@ -99,7 +86,7 @@ async def test_a_new_owner_fences_the_old_one_and_aborts_what_it_left(
 
 @VERSIONS
 @whole_broker()
-async def test_a_kill_in_the_middle_of_a_transaction_is_no_end_of_it(
+async def test_a_transaction_continues_after_a_kill_of_the_broker(
     broker: WholeBroker, version: int
 ) -> None:
     await broker.create_topic("t", 2)

@@ -13,16 +13,15 @@ from tests.answers.access_requests import forms_of
 from tests.support.whole_broker import WholeBroker, whole_broker
 from tests.whole.access_table import AccessTable
 
-RULES = {key.replace(".", "__"): value for key, value in SETTINGS.items()}
 DESCRIBED = frozenset(("operations",))
-"""Forms that ask for authorized operations, which are all there are."""
+"""Forms that want the authorized operations, for which a handler asks about all operations."""
 TELLING = frozenset((ApiKey.DESCRIBE_TOPIC_PARTITIONS,))
-"""APIs that tell them unasked."""
+"""APIs that always return the authorized operations."""
 OF_THE_KNOWN = frozenset((ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN))
-"""APIs that refuse whoever has not authenticated, as these clients have not, before they ask."""
+"""APIs that refuse clients which have not authenticated, as these, before they ask."""
 
 
-@pytest.mark.parametrize("key", [pytest.param(key, id=key.name) for key in APIS])
+@pytest.mark.parametrize("key", APIS, ids=lambda key: key.name)
 def test_s_acl_1_handlers_ask_what_their_apis_declare(key: ApiKey) -> None:
     api = APIS[key]
     declared = {
@@ -31,9 +30,9 @@ def test_s_acl_1_handlers_ask_what_their_apis_declare(key: ApiKey) -> None:
         *(one.unless for one in api.accesses if one.unless is not None),
     }
 
-    @whole_broker(**RULES)
+    @whole_broker(**SETTINGS)
     async def scenario(broker: WholeBroker) -> None:
-        # What is denied is asked for in full, and behind what is allowed more is asked.
+        # A handler asks for the alternatives after a denial, and for more after a permission.
         clients = [GrantSet("nothing"), GrantSet("everything", (), tuple(OTHER))]
         clients += [GrantSet(str(one), (one,)) for one in declared]
         table = AccessTable(broker, clients)
@@ -60,4 +59,4 @@ def test_s_acl_1_handlers_ask_what_their_apis_declare(key: ApiKey) -> None:
 
 
 OTHER = (Question(ResourceType.DELEGATION_TOKEN, Operation.DESCRIBE),)
-"""Nothing that is asked: all else is allowed."""
+"""A grant that no API needs: a client that lacks only this one may do everything."""

@@ -1,1 +1,1 @@
-"""What goes wrong, on purpose: frames by the proxy, processes by the nemesis. All from one seed."""
+"""Faults, all from one seed: the proxy harms frames, the nemesis harms processes."""

@@ -1,4 +1,4 @@
-"""What happens to brokers of a cluster, one at a time: drawn from a seed, ended, and waited out.
+"""Faults of a cluster's brokers, one at a time: drawn from a seed, ended, and waited out.
 
     kill …            -9, and a start a little later
     stop …            SIGTERM, and a start
@@ -63,7 +63,7 @@ _OF_NETWORK: Final = frozenset(
     ("mute", "cut one way", "cut", "isolate", "expire", "cut off", "lag")
 )
 _LONG: Final = frozenset(("freeze", "expire", "cut off", "lag", "full disk"))
-"""So long that the others must go on without it."""
+"""Faults so long that the other brokers must take over."""
 _OF_ZOOKEEPER: Final = "zookeeper: "
 _LONG_OR_SHORT: Final = frozenset(("clock", "zookeeper: kill", "zookeeper: pause"))
 _MINUTE_MS: Final = 60_000
@@ -71,19 +71,19 @@ JUMPS_MS: Final = tuple(minutes * _MINUTE_MS for minutes in (-300, -45, -5, -1, 
 """Less than a day, after which producer ids may be forgotten. By more than an hour back, records of
 clients that have the right time are refused (`message.timestamp.after.max.ms`)."""
 TOO_EARLY: Final = 0.3
-"""How many brokers are started on a full disk."""
+"""The share of brokers that are started on a full disk."""
 EARLY_S: Final = 3.0
 PROBE: Final = "probe"
 PROBE_S: Final = 12.0
-"""For one write."""
+"""The time that one write may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFaults:
-    """How often, and what."""
+    """The kinds of faults, and how often they come."""
 
     between_s: tuple[float, float] = (0.5, 2.0)
-    """From a whole cluster to the next fault."""
+    """The time from a whole cluster to the next fault."""
     weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
 
 
@@ -253,7 +253,7 @@ class ClusterNemesis:
         return everybody and view.controller >= 0 and not view.under_replicated()
 
     def _expect_a_write(self, *, without: int) -> None:
-        """Of a partition that another broker leads by now."""
+        """Write to the partitions that other brokers lead by now; one must acknowledge."""
         others = [member for member in self._cluster.running if member.broker_id != without]
         written: list[int] = []
         producer = confluent_kafka.Producer(

@@ -1,4 +1,4 @@
-"""Frames as the proxy sees them: whose they are, what an answer said. Bytes never change."""
+"""Frames as the proxy sees them: their API, and the error codes of an answer."""
 
 import struct
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ FIRST_OF_VERSION_2: Final = {
     ApiKey.TXN_OFFSET_COMMIT: 5,
     ApiKey.END_TXN: 5,
 }
-"""From which version on a request belongs to a transaction of version 2 (KIP-890)."""
+"""The first version of a request that belongs to a transaction of version 2 (KIP-890)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class RequestFrame:
 
     @property
     def framed(self) -> bytes:
-        """With the size."""
+        """The request with its size."""
         return SIZE.pack(len(self.data)) + self.data
 
     @property
     def is_version_2(self) -> bool:
-        """Of a transaction of version 2: an epoch of its own protects it."""
+        """Whether its transaction is of version 2: an epoch of its own protects it."""
         first = FIRST_OF_VERSION_2.get(self.key)
         return first is not None and self.version >= first
 
@@ -44,7 +44,7 @@ class RequestFrame:
 
 
 def request_frame(data: bytes) -> RequestFrame:
-    """Raises struct.error or ValueError for what is no request."""
+    """Parse a request. Raises struct.error or ValueError for other bytes."""
     key, version, _ = _HEADER.unpack_from(data)
     return RequestFrame(data, ApiKey(key), version)
 

@@ -1,13 +1,12 @@
-"""What happens to processes: kills, pauses, zombies. Drawn from the seed, carried out in a heap of
-appointments that `run` keeps.
+"""Faults of processes: kills, pauses, zombies. They are drawn from the seed.
 
-    kill broker        -9, and a start on the same directory after a while
-    restart broker     a clean stop, and a start after a while
-    pause broker       SIGSTOP, SIGCONT
-    kill client        -9; a new incarnation takes over its transactional id
-    pause client       SIGSTOP, SIGCONT; some for longer than a transaction may last
-    zombie             a client is stopped, its successor begins, then the zombie goes on beside it
-    drop connections   some or all, at once
+kill broker        -9, and a start on the same directory after a while
+restart broker     a clean stop, and a start after a while
+pause broker       SIGSTOP, SIGCONT
+kill client        -9; a new incarnation takes over its transactional id
+pause client       SIGSTOP, SIGCONT; some for longer than a transaction may last
+zombie             a client is stopped, its successor begins, then the zombie goes on beside it
+drop connections   some or all, at once
 """
 
 import heapq
@@ -22,19 +21,33 @@ from typing import Final, Protocol
 from tests.anomalies.workload.clients import TRANSACTION_TIMEOUT_MS
 
 
-class Stage(Protocol):
-    """What the nemesis may do: `run.Run`."""
+class Broker(Protocol):
+    """The broker's process: a `ServerProcess`."""
 
-    def kill_broker(self) -> None: ...
-    def stop_broker(self) -> None: ...
+    def kill(self) -> None: ...
+    def stop(self) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+
+
+class Clients(Protocol):
+    """The processes of clients: `ClientProcesses`."""
+
+    def pick(self, random: Random, *, transactional: bool) -> str | None: ...
+    def kill(self, name: str) -> None: ...
+    def pause(self, name: str) -> int | None: ...
+    def resume(self, pid: int) -> None: ...
+    def replace(self, name: str) -> None: ...
+
+
+class Stage(Protocol):
+    """The parts of a run that the nemesis may harm: `run.Run`."""
+
+    @property
+    def broker(self) -> Broker: ...
+    @property
+    def clients(self) -> Clients: ...
     def start_broker(self) -> None: ...
-    def pause_broker(self) -> None: ...
-    def resume_broker(self) -> None: ...
-    def pick_client(self, random: Random, *, transactional: bool) -> str | None: ...
-    def kill_client(self, name: str) -> None: ...
-    def pause_client(self, name: str) -> int | None: ...
-    def resume_process(self, pid: int) -> None: ...
-    def replace_client(self, name: str) -> None: ...
     def drop_connections(self, share: float) -> None: ...
 
 
@@ -62,15 +75,15 @@ LONG_SHARE: Final = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NemesisPlan:
-    """How often, and what."""
+    """The kinds of faults, and how often they come."""
 
     between_s: tuple[float, float] = (0.3, 1.8)
-    """From one fault to the next, least and most."""
+    """The least and the longest time from one fault to the next."""
     weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
 
 
 class Nemesis:
-    """Draws from the seed what happens to which process when, and does it."""
+    """Draws faults from the seed, and carries out each of them and its end when they are due."""
 
     def __init__(
         self,
@@ -114,21 +127,22 @@ class Nemesis:
             if self._broker_is_busy:
                 return
             self._broker_is_busy = True
+            broker = stage.broker
             end, back, longest_s = {
-                "kill broker": (stage.kill_broker, stage.start_broker, 0.8),
-                "restart broker": (stage.stop_broker, stage.start_broker, 0.8),
-                "pause broker": (stage.pause_broker, stage.resume_broker, 2.5),
+                "kill broker": (broker.kill, stage.start_broker, 0.8),
+                "restart broker": (broker.stop, stage.start_broker, 0.8),
+                "pause broker": (broker.pause, broker.resume, 2.5),
             }[kind]
             end()
             self._later(random.uniform(0.0, longest_s), lambda: self._broker(back))
         elif kind == "drop connections":
             stage.drop_connections(random.choice((0.2, 0.5, 1.0)))
         else:
-            name = stage.pick_client(random, transactional=kind == "zombie")
+            name = stage.clients.pick(random, transactional=kind == "zombie")
             if name is None:
                 return
             if kind == "kill client":
-                stage.kill_client(name)
+                stage.clients.kill(name)
             else:
                 self._pause(name, zombie=kind == "zombie")
         self.counts[kind] += 1
@@ -140,11 +154,11 @@ class Nemesis:
         self._next = max(self._next, self._clock() + self._plan.between_s[0])
 
     def _pause(self, name: str, *, zombie: bool) -> None:
-        stage, random = self._stage, self._random
-        pid = stage.pause_client(name)
+        clients, random = self._stage.clients, self._random
+        pid = clients.pause(name)
         if pid is None:
             return
         if zombie:
-            stage.replace_client(name)
+            clients.replace(name)
         pauses = LONG_PAUSE_S if random.random() < LONG_SHARE else PAUSE_S
-        self._later(random.uniform(*pauses), lambda: stage.resume_process(pid))
+        self._later(random.uniform(*pauses), lambda: clients.resume(pid))

@@ -1,4 +1,4 @@
-"""What a bad network does to a request, and how often: a plan, drawn from for each request.
+"""Faults of a bad network, and how often they come: a plan, from which each request draws one.
 
     DROP_ANSWER   the broker carries the request out; its answer is swallowed, the connection closed
     LATE          the client's connection is closed; the request reaches the broker later, on
@@ -7,7 +7,7 @@
     DELAY         the request is passed on later; what follows on the connection waits behind it
     CUT           the connection is closed before the request is passed on
 
-Who carries it out: `proxy` between processes, `tests.simulation.wire` in a simulation.
+The `proxy` carries them out between processes, `tests.simulation.wire` in a simulation.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ def is_protected(request: RequestFrame) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultPlan:
-    """How often which fault meets a request. Asked in the order of the fields; one at most."""
+    """The chance of each fault. A request meets one at most."""
 
     chances: Mapping[Fault, float] = field(default_factory=dict)
     keys: tuple[ApiKey, ...] = _TRANSACTIONAL
@@ -59,10 +59,10 @@ class FaultPlan:
     may_repeat: Callable[[RequestFrame], bool] = is_protected
     """Whether a request may be LATE or REPLAYed."""
     longest_s: float = 2.0
-    """Of delays, and until a late or repeated request arrives."""
+    """The longest delay, and the longest time until a late or repeated request arrives."""
 
     def draw(self, request: RequestFrame, random: Random) -> Fault | None:
-        """What meets this request."""
+        """Draw the fault that this request meets, or None."""
         dice = random.random()
         for fault, chance in self.chances.items():
             dice -= chance

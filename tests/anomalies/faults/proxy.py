@@ -1,14 +1,15 @@
 """A proxy between clients and broker that loses answers, delays, repeats and hangs up.
 
-It understands frames. Which fault meets which request is told by a `FaultPlan` from the seed. (The
-order in which requests arrive is the machine's: a seed gives the same kinds of faults, not the same
-history.)
+It understands frames, and draws the fault of each request from a `FaultPlan` by the seed. (The
+machine decides the order in which requests arrive, so a seed repeats the kinds of faults and not
+the history.)
 
 The proxy runs its own event loop in a thread; everything public may be called from outside.
 """
 
 import asyncio
 import contextlib
+import socket
 import struct
 import threading
 from collections import Counter, deque
@@ -31,7 +32,7 @@ class _Link:
     client: asyncio.StreamWriter
     broker: asyncio.StreamWriter
     swallow: deque[bool] = field(default_factory=deque)
-    """For each request without an answer so far: whether that answer is to be swallowed."""
+    """For each request that has no answer yet: whether the proxy shall swallow the answer."""
 
     def hang_up(self) -> None:
         self.client.close()
@@ -45,11 +46,12 @@ class FaultProxy:
     def __init__(self, random: Random, plan: FaultPlan = NO_FAULTS) -> None:
         self.plan = plan
         self.broker_port = 0
-        self.port = 0
+        self._socket = socket.create_server((HOST, 0))
+        self.port: int = self._socket.getsockname()[1]
         self.counts: Counter[str] = Counter()
         """Faults by kind and request."""
         self.repeats_answered: Counter[str] = Counter()
-        """What the broker said to late and repeated requests."""
+        """The broker's answers to late and repeated requests."""
         self._random = random
         self._loop = asyncio.new_event_loop()
         self._links: set[_Link] = set()
@@ -60,13 +62,13 @@ class FaultProxy:
     # ---- from outside
 
     def start(self) -> "FaultProxy":
-        """Listen; `port` is known afterwards."""
+        """Serve those who connect to `port`."""
         self._thread.start()
         assert self._started.wait(10), "the fault proxy did not start"
         return self
 
     def stop(self) -> None:
-        """Hang up on everybody."""
+        """Close all connections, and end."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
 
@@ -75,12 +77,12 @@ class FaultProxy:
         self._loop.call_soon_threadsafe(self._hang_up, share)
 
     def calm(self) -> None:
-        """No more faults; what is late still comes."""
+        """End the faults; late requests still arrive."""
         self.plan = NO_FAULTS
 
     @property
     def has_late_requests(self) -> bool:
-        """Late or repeated requests are still on their way."""
+        """Whether late or repeated requests are still on their way."""
         return bool(self._tasks)
 
     def __enter__(self) -> "FaultProxy":
@@ -93,8 +95,7 @@ class FaultProxy:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, HOST, 0))
-        self.port = server.sockets[0].getsockname()[1]
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, sock=self._socket))
         self._started.set()
         self._loop.run_forever()
         server.close()

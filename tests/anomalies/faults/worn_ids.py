@@ -1,8 +1,8 @@
 """Transactional ids near the end of their epochs, so that a run of minutes uses them up.
 
-An epoch has 15 bits; version 2 spends one on each transaction. What a broker would have written
-into `__transaction_state` after tens of thousands of transactions is written there by Produce, as
-Kafka's tools may; the broker reads it at its next start.
+An epoch has 15 bits; version 2 spends one on each transaction. `wear` produces the records to
+`__transaction_state`, as Kafka's tools may, that a broker would have written there after tens of
+thousands of transactions; the broker reads them at its next start.
 """
 
 import time
@@ -22,9 +22,9 @@ from tests.support.wire_client import WireClient, read_response, request_frame
 
 TOPIC: Final = "__transaction_state"
 FIRST_PRODUCER_ID: Final = 900_000
-"""Far above what a run is given."""
+"""Far above the ids that a run gets."""
 LEFT: Final = {"modern": (20, 200)}
-"""By library: how many epochs are left, at least and at most."""
+"""By library: the least and the greatest number of epochs that are left."""
 LEFT_TO_OTHERS: Final = (2, 10)
 """The older protocol spends an epoch only on each incarnation."""
 _FIND, _PRODUCE = 4, 9
@@ -35,7 +35,7 @@ _ADMIN: Final = "__admin_client"
 def wear(
     port: int, partitions: int, libraries: Mapping[str, str], random: Random
 ) -> dict[str, int]:
-    """Transactional id to its producer id; `libraries`: transactional id to who will use it."""
+    """Wear ids out; return their producer ids. `libraries` has the library that uses each id."""
     now = time.time_ns() // 1_000_000
     given: dict[str, int] = {}
     with WireClient(port) as client:

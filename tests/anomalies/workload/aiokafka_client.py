@@ -21,6 +21,7 @@ from tests.anomalies.workload.clients import (
     OnMove,
     Records,
     joined,
+    raising,
     split,
 )
 
@@ -60,28 +61,22 @@ class AiokafkaProducer:
             await made.start()
             return made
 
-        try:
+        with raising(GivenUp, *_FAILURES):
             self._producer = self._loop.wait(make())
-        except _FAILURES as error:
-            raise GivenUp(repr(error)) from error
 
     def begin(self) -> None:
         """Begin a transaction. Nothing is sent: only the library knows of it."""
         self._sent = []
-        try:
+        with raising(GivenUp, *_FAILURES):
             self._loop.wait(self._producer.begin_transaction())
-        except _FAILURES as error:
-            raise GivenUp(repr(error)) from error
 
     def send(self, key: str, value: str) -> None:
         """Put a record into the library's queue."""
         topic, partition = split(key)
-        try:
+        with raising(MustAbort, *_FAILURES):
             future = self._loop.wait(
                 self._producer.send(topic, value.encode(), partition=partition)
             )
-        except _FAILURES as error:
-            raise MustAbort(repr(error)) from error
         self._sent.append((value, future))
 
     def flush(self) -> dict[str, int]:
@@ -90,25 +85,19 @@ class AiokafkaProducer:
         async def answers() -> dict[str, int]:
             return {value: (await future).offset for value, future in self._sent}
 
-        try:
+        with raising(MustAbort, *_FAILURES):
             offsets = self._loop.wait(answers())
-        except _FAILURES as error:
-            raise MustAbort(repr(error)) from error
         return {value: offset for value, offset in offsets.items() if offset >= 0}
 
     def commit(self) -> None:
         """Commit. After a failure this gives up: the library does not say whether to abort."""
-        try:
+        with raising(GivenUp, *_FAILURES):
             self._loop.wait(self._producer.commit_transaction())
-        except _FAILURES as error:
-            raise GivenUp(repr(error)) from error
 
     def abort(self) -> None:
         """Abort, and wait for the answer."""
-        try:
+        with raising(GivenUp, *_FAILURES):
             self._loop.wait(self._producer.abort_transaction())
-        except _FAILURES as error:
-            raise GivenUp(repr(error)) from error
 
     def close(self) -> None:
         """Do not wait for the library: the process ends."""
@@ -160,19 +149,15 @@ class AiokafkaReader:
                 on_move(keys)
             return made
 
-        try:
+        with raising(GivenUp, *_FAILURES):
             self._consumer = self._loop.wait(make())
-        except _FAILURES as error:
-            raise GivenUp(repr(error)) from error
 
     def poll(self, timeout_s: float, limit: int) -> Records:
         """See `CommittedReader`."""
-        try:
+        with raising(GivenUp, *_FAILURES):
             found = self._loop.wait(
                 self._consumer.getmany(timeout_ms=int(timeout_s * 1000), max_records=limit)
             )
-        except _FAILURES as error:
-            raise GivenUp(repr(error)) from error
         return {
             joined(place.topic, place.partition): [(r.offset, r.value.decode()) for r in records]
             for place, records in found.items()
@@ -191,10 +176,8 @@ class AiokafkaReader:
             for key, offset in offsets.items():
                 self._consumer.seek(aiokafka.TopicPartition(*split(key)), offset)
 
-        try:
+        with raising(GivenUp, *_FAILURES):
             self._loop.wait(go())
-        except _FAILURES as error:
-            raise GivenUp(repr(error)) from error
         self._on_move(list(offsets))
 
     def close(self) -> None:

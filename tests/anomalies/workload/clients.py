@@ -1,16 +1,17 @@
-"""What the roles need of a client, and the exceptions by which it reports failures.
+"""Clients as the roles use them, and the exceptions by which they report failures.
 
 Classes over client libraries have the same methods, but these block: `roles.Awaited` adapts them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 Records = dict[str, list[tuple[int, str]]]
 """Key (`topic-partition`) to (offset, value), in the order of the answer."""
 
 PATIENCE_S: Final = 25.0
-"""How long a client tries before it gives up on a request."""
+"""The time after which a client gives up on a request."""
 REQUEST_TIMEOUT_MS: Final = 3000
 TRANSACTION_TIMEOUT_MS: Final = 8000
 
@@ -21,6 +22,15 @@ class MustAbort(Exception):
 
 class GivenUp(Exception):
     """The producer is fenced, or its state is unknown: a new producer must take over."""
+
+
+@contextmanager
+def raising(kind: type[Exception], *errors: type[Exception]) -> Iterator[None]:
+    """Raise `kind` in the place of one of a library's errors."""
+    try:
+        yield
+    except errors as error:
+        raise kind(repr(error)) from error
 
 
 class TransactionalProducer(Protocol):

@@ -1,7 +1,7 @@
 """confluent-kafka (librdkafka) as the roles use it; it speaks the protocol before KIP-890."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import confluent_kafka
@@ -16,6 +16,7 @@ from tests.anomalies.workload.clients import (
     OnMove,
     Records,
     joined,
+    raising,
     split,
 )
 
@@ -30,11 +31,15 @@ _QUICK: dict[str, Any] = {
 }
 
 
-def _translated(error: KafkaException) -> Exception:
-    cause = error.args[0]
-    if cause.txn_requires_abort():
-        return MustAbort(cause.str())
-    return GivenUp(cause.str())
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """Raise MustAbort or GivenUp in the place of the library's error, as that says."""
+    try:
+        yield
+    except KafkaException as error:
+        cause = error.args[0]
+        kind = MustAbort if cause.txn_requires_abort() else GivenUp
+        raise kind(cause.str()) from error
 
 
 class ConfluentProducer:
@@ -52,18 +57,14 @@ class ConfluentProducer:
         )
         self._offsets: dict[str, int] = {}
         self._failed: list[str] = []
-        try:
+        with raising(GivenUp, KafkaException):
             self._producer.init_transactions(PATIENCE_S)
-        except KafkaException as error:
-            raise GivenUp(str(error)) from error
 
     def begin(self) -> None:
         """Begin a transaction. Nothing is sent: only the library knows of it."""
         self._offsets, self._failed = {}, []
-        try:
+        with raising(GivenUp, KafkaException):
             self._producer.begin_transaction()
-        except KafkaException as error:
-            raise GivenUp(str(error)) from error
 
     def send(self, key: str, value: str) -> None:
         """Put a record into the library's queue."""
@@ -75,19 +76,15 @@ class ConfluentProducer:
             elif message.offset() is not None and message.offset() >= 0:
                 self._offsets[value] = message.offset()
 
-        try:
+        with _translated():
             self._producer.produce(
                 topic, value.encode(), partition=partition, on_delivery=delivered
             )
-        except KafkaException as error:
-            raise _translated(error) from error
 
     def flush(self) -> dict[str, int]:
         """Wait until every record has its delivery report."""
-        try:
+        with _translated():
             undelivered = self._producer.flush(PATIENCE_S)
-        except KafkaException as error:
-            raise _translated(error) from error
         if undelivered:
             raise MustAbort("not delivered in time")
         if self._failed:
@@ -97,24 +94,18 @@ class ConfluentProducer:
     def send_offsets(self, offsets: Mapping[str, int], metadata: Any) -> None:
         """Add a group's offsets to the transaction, in the name of one of its members."""
         places = [TopicPartition(*split(key), offset) for key, offset in offsets.items()]
-        try:
+        with _translated():
             self._producer.send_offsets_to_transaction(places, metadata, PATIENCE_S)
-        except KafkaException as error:
-            raise _translated(error) from error
 
     def commit(self) -> None:
         """Commit. After any error that does not say "abort" the outcome counts as unknown."""
-        try:
+        with _translated():
             self._producer.commit_transaction(PATIENCE_S)
-        except KafkaException as error:
-            raise _translated(error) from error
 
     def abort(self) -> None:
         """Abort, and wait for the answer."""
-        try:
+        with raising(GivenUp, KafkaException):
             self._producer.abort_transaction(PATIENCE_S)
-        except KafkaException as error:
-            raise GivenUp(str(error)) from error
 
     def close(self) -> None:
         """Do not wait for the library: the process ends."""
@@ -203,12 +194,10 @@ class ConfluentReader:
 
     def _committed(self, keys: Sequence[str]) -> list[TopicPartition]:
         """Return the group's offsets, once no transaction that changes them is undecided."""
-        try:
+        with raising(GivenUp, KafkaException):
             places = self._consumer.committed(
                 [TopicPartition(*split(key)) for key in keys], PATIENCE_S
             )
-        except KafkaException as error:
-            raise GivenUp(str(error)) from error
         return [TopicPartition(p.topic, p.partition, max(p.offset, 0)) for p in places]
 
     def _moved(self, _: Any, places: list[TopicPartition]) -> None:
@@ -220,10 +209,8 @@ class ConfluentReader:
     def poll(self, timeout_s: float, limit: int) -> Records:
         """See `CommittedReader`."""
         found: Records = {}
-        try:
+        with raising(GivenUp, KafkaException):
             messages = self._consumer.consume(limit, timeout_s)
-        except KafkaException as error:
-            raise GivenUp(str(error)) from error
         for message in messages:
             if message.error() is None:
                 key = joined(message.topic(), message.partition())
@@ -246,11 +233,9 @@ class ConfluentReader:
 
     def seek(self, offsets: Mapping[str, int]) -> None:
         """Read on from these offsets. Raises GivenUp if a partition is no longer assigned."""
-        try:
+        with raising(GivenUp, KafkaException):
             for key, offset in offsets.items():
                 self._consumer.seek(TopicPartition(*split(key), offset))
-        except KafkaException as error:
-            raise GivenUp(str(error)) from error
         self._on_move(list(offsets))
 
     def close(self) -> None:

@@ -167,7 +167,7 @@ OVER_A_CLUSTER: Final[Sequence[Member]] = (
     _poller("confluent", subscribe=False),
     _poller("java", subscribe=True),
 )
-"""Who takes part in a run over several brokers. The raw client knows one broker only."""
+"""The clients of a run over several brokers. The raw client knows one broker only."""
 
 FEW_OVER_A_CLUSTER: Final[Sequence[Member]] = (
     _sender("confluent"),

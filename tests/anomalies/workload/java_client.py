@@ -12,7 +12,7 @@ from tests.support.kafka_jars import CACHE, LOGGING, SHORT_LIVED, kafka_jars
 
 SOURCE: Final = Path(__file__).with_name("JavaClient.java")
 VERSION: Final = "3.9.0"
-"""Of the client library."""
+"""The version of the client library."""
 
 
 @cache

@@ -16,6 +16,7 @@ from tests.anomalies.workload.clients import (
     OnMove,
     Records,
     joined,
+    raising,
     split,
 )
 
@@ -31,7 +32,7 @@ class KafkaPythonProducer:
     """A `TransactionalProducer`."""
 
     def __init__(self, bootstrap: str, transactional_id: str) -> None:
-        try:
+        with raising(GivenUp, errors.KafkaError):
             self._producer = kafka.KafkaProducer(
                 **_QUICK,
                 bootstrap_servers=bootstrap,
@@ -41,52 +42,40 @@ class KafkaPythonProducer:
                 max_block_ms=int(PATIENCE_S * 1000),
             )
             self._producer.init_transactions()
-        except errors.KafkaError as error:
-            raise GivenUp(repr(error)) from error
         self._sent: list[tuple[str, Any]] = []
 
     def begin(self) -> None:
         """Begin a transaction. Nothing is sent: only the library knows of it."""
         self._sent = []
-        try:
+        with raising(GivenUp, errors.KafkaError):
             self._producer.begin_transaction()
-        except errors.KafkaError as error:
-            raise GivenUp(repr(error)) from error
 
     def send(self, key: str, value: str) -> None:
         """Put a record into the library's queue."""
         topic, partition = split(key)
-        try:
+        with raising(MustAbort, errors.KafkaError):
             future = self._producer.send(topic, value.encode(), partition=partition)
-        except errors.KafkaError as error:
-            raise MustAbort(repr(error)) from error
         self._sent.append((value, future))
 
     def flush(self) -> dict[str, int]:
         """Wait until the broker has answered every record."""
         offsets = {}
-        try:
+        with raising(MustAbort, errors.KafkaError):
             for value, future in self._sent:
                 offset = future.get(PATIENCE_S).offset
                 if offset is not None and offset >= 0:
                     offsets[value] = offset
-        except errors.KafkaError as error:
-            raise MustAbort(repr(error)) from error
         return offsets
 
     def commit(self) -> None:
         """Commit. After a failure this gives up: the library does not say whether to abort."""
-        try:
+        with raising(GivenUp, errors.KafkaError):
             self._producer.commit_transaction()
-        except errors.KafkaError as error:
-            raise GivenUp(repr(error)) from error
 
     def abort(self) -> None:
         """Abort, and wait for the answer."""
-        try:
+        with raising(GivenUp, errors.KafkaError):
             self._producer.abort_transaction()
-        except errors.KafkaError as error:
-            raise GivenUp(repr(error)) from error
 
     def close(self) -> None:
         """Do not wait for the library: the process ends."""
@@ -136,10 +125,8 @@ class KafkaPythonReader:
 
     def poll(self, timeout_s: float, limit: int) -> Records:
         """See `CommittedReader`."""
-        try:
+        with raising(GivenUp, errors.KafkaError):
             found = self._consumer.poll(timeout_ms=int(timeout_s * 1000), max_records=limit)
-        except errors.KafkaError as error:
-            raise GivenUp(repr(error)) from error
         return {
             joined(place.topic, place.partition): [(r.offset, r.value.decode()) for r in records]
             for place, records in found.items()

@@ -1,4 +1,4 @@
-"""What clients do in a loop, with whatever library, noting each step.
+"""The roles of clients: each does the same in a loop, with any library, and notes each step.
 
     sender   a few fresh values to a few partitions, in one transaction; some are aborted
     mixer    the same, with a poll in each transaction: what it reads precedes what it writes (G1c)
@@ -27,16 +27,16 @@ from tests.anomalies.workload.clients import (
 
 Result = TypeVar("Result")
 ABORTED_SHARE: Final = 0.2
-"""Of transactions that could have been committed."""
+"""The share of transactions that a client aborts although it could commit them."""
 CRASH_SHARE: Final = 0.004
-"""Of commits: the process dies while it waits for the answer."""
+"""The share of commits during which the process dies, while it waits for the answer."""
 OUTSTANDING: Final = 300
 """Records without an answer after which an appender waits."""
 FLUSH_S: Final = 8.0
 JUMP_SHARE: Final = 0.03
-"""Of polls of an assigned reader: it goes back, also into aborted transactions."""
+"""The share of polls after which an assigned reader goes back, also into aborted records."""
 JUMP: Final = 1_000
-"""Most offsets that it goes back: from anywhere it would read millions in a run of minutes."""
+"""The most offsets that it goes back: more would be millions in a run of minutes."""
 
 
 class Notes(Protocol):
@@ -68,7 +68,7 @@ class RewindingReader(CommittedReader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What a role needs besides clients."""
+    """The things that a role needs besides clients."""
 
     recorder: Notes
     random: Random

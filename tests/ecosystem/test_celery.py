@@ -4,11 +4,10 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
 from tests.support.ecosystem.environments import environment
 from tests.support.ecosystem.processes import ProgramProcess
 from tests.support.ecosystem.records import PATIENCE_S
+from tests.support.either_broker import EitherBroker
 
 PROGRAMS = Path(__file__).parent / "programs"
 TASKS = 120
@@ -43,7 +42,7 @@ class Queue:
 
 
 def test_each_task_has_its_result_over_kills_of_worker_and_broker(
-    broker: BrokerProcess | ApacheKafka, tmp_path: Path
+    broker: EitherBroker, tmp_path: Path
 ) -> None:
     queue = Queue(broker.bootstrap, tmp_path / "queue")
     words = [str(queue.bin / "celery"), "-A", "celery_tasks", "worker", "-P", "solo"]

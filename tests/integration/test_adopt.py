@@ -5,17 +5,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_process import BrokerProcess
 from tests.support.command_line import pykafkalog
+from tests.support.topics import make_topic
 
 
 def fill(broker: BrokerProcess, *names: str) -> None:
     """Topics with two partitions and three records each."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in admin.create_topics([NewTopic(name, 2, 1) for name in names]).values():
-        future.result(10)
+    make_topic(broker.bootstrap, *names, partitions=2)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for name in names:
         for index in range(6):

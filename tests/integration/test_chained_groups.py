@@ -17,7 +17,8 @@ from collections import Counter
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.topics import make_topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.alone]
 
@@ -80,9 +81,7 @@ def test_s_grp_7_chained_groups_neither_lose_nor_repeat(
     bootstrap: str, topic: str, group: str, strategy: str
 ) -> None:
     topics = [f"{topic}-{level}" for level in range(4)]
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in topics]).values():
-        made.result(10)
+    make_topic(bootstrap, *topics, partitions=PARTITIONS)
 
     def hire(level: int) -> Worker:
         name = f"{group}-{level}"

@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,11 +23,11 @@ from tests.support.cluster.broker_cluster import BrokerCluster
 from tests.support.cluster.member import Kind, Member
 from tests.support.cluster.view import ClusterView
 from tests.support.command_in_process import in_process
+from tests.support.either_broker import ON_APACHE
 from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient
 
-APACHE = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
-KINDS = (Kind.KAFKA if APACHE else Kind.OURS,) * 3
+KINDS = (Kind.KAFKA if ON_APACHE else Kind.OURS,) * 3
 PATIENCE_S = 60.0
 
 
@@ -232,7 +231,7 @@ def test_a_controlled_shutdown_moves_leaders_before_the_broker_ends(
     assert send(cluster, topic, 10) == 10
 
 
-@pytest.mark.skipif(APACHE, reason="a broker that has just registered may say that it is unknown")
+@pytest.mark.skipif(ON_APACHE, reason="a broker that has just registered may call it unknown")
 def test_a_member_that_starts_never_says_that_a_topic_is_unknown(
     cluster: BrokerCluster, topic: str
 ) -> None:

@@ -19,12 +19,12 @@ from tests.support.cluster.broker_cluster import BrokerCluster
 from tests.support.cluster.disk import may_mount
 from tests.support.cluster.member import Kind
 from tests.support.cluster.network import ZOOKEEPER
+from tests.support.either_broker import ON_APACHE
 from tests.support.waiting import wait_until
 
 SECONDS = float(os.environ.get("PYKAFKALOG_ANOMALIES_SECONDS", "90"))
 SEED = int(os.environ.get("PYKAFKALOG_ANOMALIES_SEED", "1"))
-APACHE = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
-KINDS = (Kind.KAFKA if APACHE else Kind.OURS,) * 3
+KINDS = (Kind.KAFKA if ON_APACHE else Kind.OURS,) * 3
 PATIENCE_S = 60.0
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import compaction_tester_jars
 from tests.support.kafka_streams import WordCount, compile_word_count
+from tests.support.topics import make_topic
 
 PATIENCE_S = 90
 SEGMENT = 100_000
@@ -78,9 +78,7 @@ def test_the_topics_of_a_streams_application_stay_small(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
     words, lines = 50, 6_000
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-    for made in admin.create_topics([NewTopic(t, 1, 1) for t in ("in", "out")]).values():
-        made.result(PATIENCE_S)
+    make_topic(broker.bootstrap, "in", "out")
     draw = random.Random(1)
     text = [" ".join(f"word{draw.randrange(words)}" for _ in range(10)) for _ in range(lines)]
     feed(broker, text)

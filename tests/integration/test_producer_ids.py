@@ -12,10 +12,10 @@ import pytest
 from protocol.api_keys import ApiKey
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.records.builder import build_batch
-from tests.integration.test_transactions import make_topic
 from tests.integration.test_transactions_wire import Peer, patiently
 from tests.support.broker_process import BrokerProcess
 from tests.support.produce_requests import one_batch
+from tests.support.topics import make_topic
 from tests.support.wire_client import WireClient
 
 
@@ -60,7 +60,7 @@ def transactional_id(broker: BrokerProcess, name: str) -> int:
 @pytest.mark.parametrize("fate", ["kept", "older", "lost", "lost twice"])
 def test_s_idem_1_and_s_txn_6_producer_ids_never_repeat(tmp_path: Path, fate: str) -> None:
     with BrokerProcess(tmp_path) as broker:
-        make_topic(broker.bootstrap, "t", 1)
+        make_topic(broker.bootstrap, "t")
         seen = [new_id(broker), transactional_id(broker, "first")]
         broker.stop()
         [store] = [one for one in broker.log_dir.iterdir() if "metadata" in one.name]

@@ -16,13 +16,14 @@ from pipeline.source.streaming import SupportsTriggerAvailableNow
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from tests.support.broker_process import BrokerProcess
-from tests.support.spark_source import SETTINGS, checkpointed, create, wait_until
+from tests.support.spark_source import SETTINGS, checkpointed, wait_until
+from tests.support.topics import make_topic
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 PUSHES = find_spec("pyspark.sql.worker.data_source_pushdown_filters") is not None
 KEEPS_LIMITS = SupportsTriggerAvailableNow is not None
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-SMALL = {"segment.bytes": "50000", "retention.ms": "-1"}
+SMALL = {"segment_bytes": "50000", "retention_ms": "-1"}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def fill(broker: BrokerProcess) -> dict[TopicPartition, int]:
     """Topics of every kind; their ends."""
     ends: dict[TopicPartition, int] = {}
     for codec in CODECS:
-        create(broker, f"rows-{codec}", **SMALL)
+        make_topic(broker.bootstrap, f"rows-{codec}", **SMALL)
         producer = Producer(
             {
                 "bootstrap.servers": broker.bootstrap,
@@ -78,17 +79,17 @@ def fill(broker: BrokerProcess) -> dict[TopicPartition, int]:
                 producer.flush()
         assert producer.flush(30) == 0
         ends[TopicPartition(f"rows-{codec}", 0)] = 400
-    create(broker, "rows-spread", 4)
+    make_topic(broker.bootstrap, "rows-spread", partitions=4)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for number in range(50):
         producer.produce("rows-spread", f"{number}", partition=2)
     assert producer.flush(30) == 0
     ends[TopicPartition("rows-spread", 2)] = 50
-    create(broker, "rows-dated", message_timestamp_type="LogAppendTime", **SMALL)
+    make_topic(broker.bootstrap, "rows-dated", message_timestamp_type="LogAppendTime", **SMALL)
     producer.produce("rows-dated", b"by the log", timestamp=1)
     assert producer.flush(30) == 0
     ends[TopicPartition("rows-dated", 0)] = 1
-    create(broker, "rows-txn", **SMALL)
+    make_topic(broker.bootstrap, "rows-txn", **SMALL)
     transactional = Producer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -112,7 +113,7 @@ def fill(broker: BrokerProcess) -> dict[TopicPartition, int]:
     assert transactional.flush(30) == 0
     ends[TopicPartition("rows-txn", 0)] = 20 * 5 + 1
     fill.open_transaction = transactional  # type: ignore[attr-defined]  # it stays open
-    create(broker, "rows-compacted", cleanup_policy="compact", **SMALL)
+    make_topic(broker.bootstrap, "rows-compacted", cleanup_policy="compact", **SMALL)
     for number in range(2000):
         producer.produce("rows-compacted", key=f"k{number % 40}", value=f"{number:08}" * 20)
         if number % 100 == 0:
@@ -225,7 +226,7 @@ def test_a_stream_over_a_log_that_is_written_and_cleaned_meanwhile(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path
 ) -> None:
     """Each committed offset once, over a restart from the checkpoint."""
-    create(broker, "live", 2, cleanup_policy="compact", **SMALL)
+    make_topic(broker.bootstrap, "live", partitions=2, cleanup_policy="compact", **SMALL)
     produced: list[int] = []
     ended = threading.Event()
 

@@ -21,7 +21,8 @@ from pipeline.source.streaming import SupportsTriggerAvailableNow
 from protocol.types import TopicPartition
 from storage.reader.scan import ScanRequest, plan
 from tests.support.broker_process import BrokerProcess
-from tests.support.spark_source import SETTINGS, checkpointed, create, wait_until
+from tests.support.spark_source import SETTINGS, checkpointed, wait_until
+from tests.support.topics import make_topic
 
 TIME = 1_700_000_000_000
 KEEPS_LIMITS = SupportsTriggerAvailableNow is not None
@@ -127,7 +128,7 @@ class Case:
 def case(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> Any:
     def made(partitions: int, counts: Sequence[int], **options: str) -> Case:
         topic = f"t-{time.monotonic_ns()}"
-        create(broker, topic, partitions, retention_ms="-1")
+        make_topic(broker.bootstrap, topic, partitions=partitions, retention_ms="-1")
         found = Case(spark, broker, tmp_path, topic, options)
         for partition, count in enumerate(counts):
             if count:

@@ -40,8 +40,9 @@ from protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from protocol.records.builder import build_batch
-from tests.integration.test_transactions import committed, make_topic, uncommitted
+from tests.integration.test_transactions import committed, uncommitted
 from tests.support.produce_requests import one_batch
+from tests.support.topics import make_topic
 from tests.support.wire_client import WireClient
 
 PATIENCE_S = 20
@@ -203,7 +204,7 @@ class Peer:
 
 @pytest.fixture
 def peer(bootstrap: str, topic: str) -> Iterator[Peer]:
-    make_topic(bootstrap, topic, 2)
+    make_topic(bootstrap, topic, partitions=2)
     made = Peer(bootstrap, f"{topic}-id")
     made.init()
     yield made

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from pipeline.session import KAFKA, start_session
@@ -40,13 +39,6 @@ def source_session() -> SparkSession:
     )
     register(session)
     return session
-
-
-def create(broker: BrokerProcess, name: str, partitions: int = 1, **config: str) -> None:
-    """Create a topic."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    new = NewTopic(name, partitions, config={key.replace("_", "."): v for key, v in config.items()})
-    admin.create_topics([new])[name].result(15)
 
 
 def wait_until(is_so: Callable[[], Any], seconds: float = 60) -> None:

@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.ecosystem)
-            # What client libraries warn of is theirs.
+            # Warnings of client libraries are no matter of these tests.
             item.add_marker(pytest.mark.filterwarnings("ignore"))
 
 

@@ -36,7 +36,7 @@ class Queue:
         )
 
     def done(self) -> dict[str, object]:
-        """What has a result: task id -> result."""
+        """Return the results of the tasks that have one, by task id."""
         found = [json.loads(path.read_text() or "{}") for path in self.results.glob("*task-*")]
         return {one["task_id"]: one["result"] for one in found if one.get("status") == "SUCCESS"}
 

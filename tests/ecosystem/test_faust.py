@@ -44,7 +44,7 @@ def last_counts(records: list[Found]) -> dict[bytes | None, int]:
     return {record.key: json.loads(record.value or b"")["count"] for record in records}
 
 
-def test_a_restarted_worker_goes_on_with_its_table(
+def test_a_restarted_worker_reads_its_table_back(
     broker: EitherBroker, worker: ProgramProcess
 ) -> None:
     half = RECORDS // 2

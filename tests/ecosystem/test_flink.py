@@ -51,7 +51,7 @@ class Job(ProgramProcess):
 
 
 def running_totals(lines: list[str]) -> dict[str, list[str]]:
-    """What should come out: per account, count and total after each of its amounts."""
+    """Return the expected output: by account, count and total after each of its amounts."""
     expected = defaultdict(list)
     totals: dict[str, int] = defaultdict(int)
     for line in lines:

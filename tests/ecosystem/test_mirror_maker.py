@@ -141,7 +141,7 @@ def test_a_topic_and_its_group_are_mirrored_exactly_once_over_kills(
 
         def offsets_came() -> bool:
             # Offsets on the target are not those of the source: markers of transactions count, too.
-            # What is synced lies at or before the place, and says that the end was read.
+            # A synced offset is the end of the copy, because the group has read to the end.
             ends = [0] * PARTITIONS
             for record in copy.records:
                 ends[record.partition] = max(ends[record.partition], record.offset + 1)

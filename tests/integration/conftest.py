@@ -29,13 +29,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.integration)
-            # What client libraries warn of is theirs.
+            # Warnings of client libraries are no matter of these tests.
             item.add_marker(pytest.mark.filterwarnings("ignore"))
 
 
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the shared broker listens: this project's, or Apache Kafka's as the oracle."""
+    """The address of the shared broker: this project's, or Apache Kafka's as the oracle."""
     with either_broker(tmp_path_factory.mktemp("broker"), QUICK_GROUPS) as broker:
         yield broker.bootstrap
 
@@ -50,7 +50,7 @@ def sasl_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslBroke
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This project's, of this run: the one that is under test, or one from the checkout."""
+    """The wheel of this run: the one that is under test, or one built from the checkout."""
     made = sorted((under_test().directory / "wheels").glob("pykafkalog-*.whl"))
     return made[0] if made else build_wheel(tmp_path_factory.mktemp("wheel"))
 
@@ -64,7 +64,7 @@ def jvm() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def spark(jvm: None) -> SparkSession:
-    """One session for all tests of the kafka source and of ours."""
+    """The one session of all tests of Spark's kafka source and of ours."""
     return source_session()
 
 

@@ -1,6 +1,6 @@
 """Kafka's own kafka-features, kafka-reassign-partitions and kafka-transactions.
 
-Each against a broker of its own. With PYKAFKALOG_TEST_BROKER=apache Apache Kafka is asked.
+Each test has a broker of its own; PYKAFKALOG_TEST_BROKER=apache runs them on Apache Kafka.
 """
 
 import json
@@ -93,7 +93,7 @@ def test_s_txn_7_kafka_features_downgrades_and_upgrades_transactions(tmp_path: P
         assert level == "1" and later > epoch
         # Java falls back to the first protocol: one epoch per owner.
         assert epoch_after_transactions(bootstrap, "t", "one") == 0
-        # Who had transactions of version 2 goes on with the first protocol.
+        # A producer that had transactions of version 2 uses the first protocol from now on.
         before = len(committed(bootstrap, "t"))
         mine = producer(bootstrap, "two")
         mine.begin_transaction()

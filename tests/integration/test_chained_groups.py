@@ -59,12 +59,12 @@ class Worker(threading.Thread):
                 self._producer.produce(self._sink, message.value())
             self._producer.flush(10)
             self._commit()
-            # Another one, because it is read meanwhile.
+            # A new counter, because the test reads the old one meanwhile.
             self.passed = self.passed + Counter(message.value() for message in batch)
         self._consumer.close()
 
     def _commit(self) -> None:
-        """A member may not lose its place between poll and commit: try until it is told."""
+        """Commit, and try again after a passing error: the member must not lose its place."""
         for _ in range(50):
             try:
                 self._consumer.commit(asynchronous=False)

@@ -41,9 +41,9 @@ COMPACTED: Final = "c"
 COUNT: Final = 40_000
 PATIENCE_S: Final = 60.0
 ORDERLY_S: Final = 25.0
-"""Requests in work may take ten seconds of a stop."""
+"""A stop waits up to ten seconds for requests that are in work."""
 A_USER: Final = 54_017
-"""Has no other process, so its process limit counts those of the broker only."""
+"""A user without other processes, so its limit counts those of the broker only."""
 
 AS_A_USER: Final = ("setpriv", f"--reuid={A_USER}", "--clear-groups", "--")
 
@@ -87,14 +87,14 @@ WORKS: Final = [heavy_produce, old_fetch, search]
 
 
 def ask_in_vain(work: Work, broker: BrokerProcess) -> None:
-    """The broker stops meanwhile: there is an answer, or none."""
+    """Ask while the broker stops: there may be an answer or none."""
     with suppress(AssertionError, AttributeError, OSError):
         work(broker)
 
 
 @contextmanager
 def serving(directory: Path, wrapper: Sequence[str] = (), **more: str) -> Iterator[BrokerProcess]:
-    """With a heavy batch in `TOPIC`, for which a child was started."""
+    """Run a broker with a heavy batch in `TOPIC`, for which it has started a child."""
     settings = {
         "message.max.bytes": "8388608",
         "log.cleaner.backoff.ms": "200",
@@ -115,7 +115,7 @@ def assert_in_service(broker: BrokerProcess) -> None:
 
 
 def children(broker: BrokerProcess) -> list[psutil.Process]:
-    """Those that work for the broker."""
+    """Return the children that work for the broker."""
     return [
         child
         for child in psutil.Process(broker.pid).children()
@@ -231,7 +231,7 @@ def limit_processes(broker: BrokerProcess, most: int) -> None:
 
 @contextmanager
 def world_readable() -> Iterator[Path]:
-    """A directory of `A_USER`, who can also reach it."""
+    """Make a directory that `A_USER` owns and can reach."""
     own = Path(tempfile.mkdtemp(prefix="child-processes-"))
     try:
         os.chown(own, A_USER, A_USER)

@@ -78,7 +78,7 @@ def test_streaming_goes_on_from_its_checkpoint(
 def test_s_txn_3_a_read_committed_source_sees_nothing_of_aborted_transactions(
     spark: SparkSession, bootstrap: str, topic: str, tmp_path: Path
 ) -> None:
-    """Its offset ranges have holes: aborted records and markers (it plans by offsets)."""
+    """The source plans by offsets, and its ranges have holes: aborted records and markers."""
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-id", "linger.ms": 0}
     )

@@ -1,6 +1,6 @@
-"""Real clients that are allowed some things: they get those, and are told of the others.
+"""Real clients with some permissions: they do what these allow, and get errors for the rest.
 
-With PYKAFKALOG_TEST_BROKER=apache Apache Kafka is asked.
+PYKAFKALOG_TEST_BROKER=apache runs the same on Apache Kafka.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ ME = "User:ANONYMOUS"
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A broker on which everybody, who is nobody, is allowed some things."""
+    """A broker that allows anonymous clients some operations."""
     with either_broker(tmp_path_factory.mktemp("acls"), SETTINGS) as broker:
         where = broker.bootstrap
         make_topic(where, MAY, READ_ONLY, NOT, partitions=2)
@@ -55,7 +55,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             producer.produce(topic, topic.encode(), partition=0)
         assert producer.flush(20) == 0
         for words in (
-            # The cluster first: from the first rule about it on, who is not named is not allowed.
+            # The cluster first: once it has a rule, only principals that a rule names may add more.
             ("--allow", ME, "--operation", "all", "--cluster"),
             ("--allow", ME, "--producer", "--topic", MAY, "--transactional-id", "may-id"),
             ("--allow", ME, "--consumer", "--topic", MAY, READ_ONLY),

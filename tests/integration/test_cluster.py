@@ -34,7 +34,7 @@ PATIENCE_S = 60.0
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
     """One cluster for all tests of the file."""
-    # Kafka's throttles let through what the windows allow that were idle: 11 seconds' worth.
+    # Kafka's throttles let the share of idle windows through: 11 seconds' worth by default.
     windows = {"replication.quota.window.num": "2"}
     with BrokerCluster(tmp_path_factory.mktemp("cluster"), KINDS, settings=windows) as cluster:
         yield cluster
@@ -42,7 +42,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
 
 @pytest.fixture
 def cluster(shared: BrokerCluster) -> Iterator[BrokerCluster]:
-    """The same, whole before and after each test."""
+    """The shared cluster, whole before and after each test."""
     shared.wait_until_whole()
     yield shared
     for member in shared:
@@ -371,7 +371,7 @@ def seconds_of_copying(member: Member, topic: str) -> float:
 def test_replicas_are_copied_at_the_rate_of_their_throttle(
     cluster: BrokerCluster, topic: str, tmp_path: Path, throttled: str
 ) -> None:
-    """Six seconds' worth takes three at least; without a throttle it is there at once."""
+    """A copy of six seconds' worth takes three at least; without a throttle it takes no time."""
     bootstrap, side = cluster.bootstrap, throttled in ("leader", "follower")
     cluster.create(topic, [[1, 2] if throttled == "reassignment" else [1, 3]])
     assert send(cluster, topic, SIZE // 1000, value=bytes(1000)) == SIZE // 1000
@@ -388,7 +388,7 @@ def test_replicas_are_copied_at_the_rate_of_their_throttle(
     else:
         if side:
             alter("brokers", slow, "--add-config", f"{rate}={RATE}")
-            # Of a topic that is created with it, Kafka learns this at its next start.
+            # Kafka ignores this config of a new topic until its next start, so it is set later.
             whose = f"{throttled}.replication.throttled.replicas=*"
             alter("topics", topic, "--add-config", whose)
         cluster[3].stop()

@@ -13,7 +13,7 @@ from tests.support.zookeeper import ZooKeeper
 
 @pytest.fixture(scope="module")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
-    """One for all tests; each takes a chroot of its own."""
+    """The server of all tests; each takes a chroot of its own."""
     with ZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
 

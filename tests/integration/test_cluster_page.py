@@ -37,7 +37,7 @@ def test_the_three_brokers_of_the_page_are_a_cluster(tmp_path: Path) -> None:
             ("/tmp/demo", str(tmp_path / "logs")),
             ("  pykafkalog-broker ", f"  {' '.join(used.broker())} $PWD/"),
             ("> broker-", "> $PWD/broker-"),
-            # The watch has no end; the same is asked once, below.
+            # The watch has no end; the test runs the command once, below.
             ("pykafkalog cluster", "wait; echo pykafkalog cluster"),
         ):
             assert written in script, written

@@ -44,7 +44,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 def size_of(broker: BrokerProcess, pattern: str) -> int:
-    """Bytes of the record files of partitions so named, those to be unlinked left out."""
+    """Return the bytes of the partitions' record files, without files that will be unlinked."""
     return sum(path.stat().st_size for path in broker.log_dir.glob(f"{pattern}/*.log"))
 
 
@@ -126,7 +126,7 @@ def feed(broker: BrokerProcess, lines: list[str]) -> None:
 
 
 def wait_for_counts(broker: BrokerProcess, expected: Counter[str], state: str) -> None:
-    """The last count of every word in the output is what Python counts."""
+    """Wait until the last count of every word in the output is the count of Python."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": broker.bootstrap,

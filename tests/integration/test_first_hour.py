@@ -1,6 +1,6 @@
 """A user's first hour on a terminal of 80 by 24: failures of each kind, Ctrl-C, a closed pipe.
 
-Whatever goes wrong, there is no traceback, nothing is cut, and what is said tells what to do next.
+Whatever goes wrong, there is no traceback, nothing is cut, and the message names the next step.
 """
 
 import os

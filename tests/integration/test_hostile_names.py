@@ -151,12 +151,16 @@ def require_shown(seen: str) -> None:
 
 
 @pytest.mark.parametrize("words", OF_A_BROKER, ids=lambda words: ascii(" ".join(words)))
-def test_what_a_broker_tells_is_shown(broker: BrokerProcess, words: tuple[str, ...]) -> None:
+def test_commands_escape_hostile_names_of_a_broker(
+    broker: BrokerProcess, words: tuple[str, ...]
+) -> None:
     require_shown(on_terminal((*words, "-b", broker.bootstrap)))
 
 
 @pytest.mark.parametrize("words", OF_FILES, ids=lambda words: ascii(" ".join(words)))
-def test_what_files_hold_is_shown(broker: BrokerProcess, words: tuple[str, ...]) -> None:
+def test_commands_escape_hostile_names_in_files(
+    broker: BrokerProcess, words: tuple[str, ...]
+) -> None:
     known = {
         "{dir}": str(broker.log_dir),
         "{directory}": str(broker.directory),
@@ -174,7 +178,7 @@ def test_every_command_is_among_these() -> None:
     assert {words[0] for words in (*OF_A_BROKER, *OF_FILES)} == {*told}
 
 
-def test_who_is_asked_for_a_password_sees_whose(broker: BrokerProcess) -> None:
+def test_a_password_prompt_escapes_the_name_of_the_user(broker: BrokerProcess) -> None:
     used = under_test()
     words = [*used.tool(), "users", "--add", ASCII_EVIL, "-b", broker.bootstrap]
     with Terminal(words, used.process_environment(), used.directory) as terminal:

@@ -186,7 +186,7 @@ def test_transactions_go_on_while_their_state_and_data_move(tmp_path: Path) -> N
 
 
 def numbers(broker: BrokerProcess, count: int) -> list[int]:
-    """What a consumer reads, in its order."""
+    """Return the numbers of the records that a consumer reads, in their order."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "reader"})
     consumer.assign([TopicPartition("moved", 0, 0)])
     found: list[int] = []
@@ -199,7 +199,7 @@ def numbers(broker: BrokerProcess, count: int) -> list[int]:
 
 
 def whole_batches(directory: Path) -> int:
-    """Records counted in the files; offsets must follow each other without a gap."""
+    """Count the records in the files. Raises AssertionError if there is a gap between offsets."""
     count = 0
     for path in sorted(directory.glob("*.log")):
         for _, header in iter_batches(path.read_bytes()):

@@ -191,7 +191,7 @@ class Lake:
         return sorted(rows, key=lambda row: row[:2])
 
     def read_table(self, table_format: str = "parquet") -> list[Row]:
-        """The same of the table."""
+        """The rows of the table, in the form of `read_topic`."""
         rows = []
         for row in read_table(self.spark, self.place.table, table_format).toArrow().to_pylist():
             headers = row["headers"]
@@ -432,7 +432,7 @@ def test_new_fields_of_json_become_columns_once_and_for_all(lake: Lake, table_fo
     assert written.new_columns == ["d BIGINT"]
     assert lake.values(table_format) == first + second + third
 
-    # What cannot be a column is told, with the name, and nothing of its record is lost.
+    # A reason names each field that cannot be a column, and nothing of its record is lost.
     odd = [b'{"id": 7, "ID": 8}', b'{"id": 7, "id": 8}', b'{"id": 9, "b": {"was": "text"}}']
     odd += [b'{"id": 10, "in": {"X": 1}}']
     lake.produce(odd)
@@ -453,7 +453,7 @@ def test_new_fields_of_json_become_columns_once_and_for_all(lake: Lake, table_fo
     assert lake.values(table_format) == whole
 
 
-def test_names_that_a_format_cannot_hold_are_told(lake: Lake) -> None:
+def test_names_that_a_format_cannot_hold_make_dead_letters(lake: Lake) -> None:
     names = ["a b", "a.b", "a,b", "a=b", "a;b", "a(b)", "a{b}", "a\nb", "a`b", "\u00e4", "$a", ""]
     lake.create(1)
     lake.produce_json([{"id": 1}, *({"id": 2, name: 1} for name in names)])
@@ -510,7 +510,7 @@ def test_names_that_are_data_end_the_archive_before_they_are_columns(lake: Lake)
     assert (written.records, len(written.new_columns)) == (2, 499)
 
 
-def test_a_key_that_is_no_text_is_told(lake: Lake) -> None:
+def test_a_key_that_is_no_text_makes_a_dead_letter(lake: Lake) -> None:
     lake.create(1)
     lake.produce([b"good", None], key=b"k")
     lake.produce([b"bad", None], key=b"\xff\xfe")
@@ -634,7 +634,7 @@ def test_new_fields_of_avro_are_refused_or_dropped_and_counted(
 
 
 def test_avro_without_ids_is_decoded_to_its_last_byte(lake: Lake) -> None:
-    """Values of a newer schema, whose fields come behind: Spark would not read them."""
+    """A newer schema has its fields behind the others, where Spark would not read them."""
     lake.create(1)
     id_of_7 = bytes([14])
     good = [id_of_7, None]
@@ -719,7 +719,7 @@ TAKES_ANY_TIME = {
     "message_timestamp_before_max_ms": EVER,
 }
 HELD = [LEAST_MS, -13_000_000_000_000, -1, 253_402_300_800_000, MOST_MS - 1, MOST_MS]
-"""Of all years, and before 1582 such as Spark's kafka source shifts."""
+"""Times of all years; Spark's kafka source shifts those before 1582."""
 DAYS = ["0001-01-01", "1558-01-18", "1969-12-31", "9999-12-31", "9999-12-31", "9999-12-31"]
 NOT_HELD = [LEAST_MS - 1, MOST_MS + 1, 1_795_803_382_261_000_000, 2**63 - 1, -(2**63)]
 

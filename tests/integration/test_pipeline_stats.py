@@ -38,7 +38,7 @@ class Sent(NamedTuple):
 
 
 def records() -> list[Sent]:
-    """Of three partitions, the last of which stays empty."""
+    """Return records for two of three partitions; the last one stays empty."""
     sent = [
         Sent(
             partition=number % 7 % 2,

@@ -31,7 +31,7 @@ def broker(
 
 
 def run(plain: Installation, *words: str, stdin: str = "", codes: tuple[int, ...] = (0,)) -> str:
-    """Run one command; what it printed to both. It ends with such a code and no traceback."""
+    """Run one command; return both outputs. It ends with one of `codes` and no traceback."""
     done = pykafkalog(*words, stdin=stdin, installation=plain)
     printed = done.stdout + done.stderr
     assert "Traceback" not in printed, printed
@@ -81,7 +81,7 @@ def test_the_first_hour(plain: Installation, broker: BrokerProcess, tmp_path: Pa
     assert "Deleted" in at("topics", "--delete", "greetings")
 
 
-def test_what_is_an_extra_is_told_in_one_sentence(
+def test_a_missing_extra_is_named_in_one_sentence(
     plain: Installation, broker: BrokerProcess, tmp_path: Path
 ) -> None:
     logs, to = str(broker.log_dir), ("-b", broker.bootstrap)

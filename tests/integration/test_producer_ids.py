@@ -1,7 +1,7 @@
 """Producer ids never come twice: not after kill -9, nor with a metadata store older than the logs.
 
 An id that came twice would make the first batches of a new producer duplicates of another's, to be
-dropped with a good answer (S-IDEM-1). Of this broker only: Apache Kafka keeps no such store.
+dropped with a good answer (S-IDEM-1). Apache Kafka keeps no such store, so it is not tested here.
 """
 
 import shutil
@@ -20,7 +20,7 @@ from tests.support.wire_client import WireClient
 
 
 def new_id(broker: BrokerProcess) -> int:
-    """Of an idempotent producer, which writes one batch with it."""
+    """Return the id of a new idempotent producer, which has written one batch with it."""
     wire = WireClient(broker.port)
     try:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
@@ -78,5 +78,5 @@ def test_s_idem_1_and_s_txn_6_producer_ids_never_repeat(tmp_path: Path, fate: st
             broker.start()
             seen += [new_id(broker), transactional_id(broker, f"b{turn}"), new_id(broker)]
         assert len(set(seen)) == len(seen), seen
-        # Whose id it was stays so.
+        # The transactional id keeps its producer id.
         assert transactional_id(broker, "a") == seen[4]

@@ -1,6 +1,6 @@
-"""Real clients with a quota: held at its rate, told of it, and none of their records lost.
+"""Real clients with a quota: they keep its rate, see throttle times, and lose no record.
 
-With PYKAFKALOG_TEST_BROKER=apache Apache Kafka is asked. Windows are few, so that a burst is short.
+PYKAFKALOG_TEST_BROKER=apache runs the same on Apache Kafka. Windows are few, so a burst is short.
 """
 
 import re
@@ -19,14 +19,14 @@ from tests.support.topics import make_topic
 
 WINDOWS = {"quota.window.num": "3", "controller.quota.window.num": "3"}
 BURST_S = 2
-"""What a client may take at once, in seconds of its quota."""
+"""The burst that a client may take at once, in seconds of its quota."""
 RATE = 200_000
 """Bytes per second."""
 RECORD = 1000
 COUNT = 1200
 LEAST_S = COUNT * RECORD / RATE - BURST_S - 1.5
-"""A client that takes what it can: four seconds for what is not in its burst, of which the last
-answer's throttle time is nobody's loss."""
+"""A client that takes what it can needs four seconds for the bytes beyond its burst, but it need
+not wait out the throttle time of the last answer."""
 MOST_S = 12.0
 TOOLS = "org.apache.kafka.tools"
 
@@ -51,7 +51,7 @@ def limit(where: str, client: str, key: str, rate: int = RATE) -> None:
 
 
 def fill(where: str, topic: str) -> None:
-    """Without a quota, in batches that are not larger than what a client may take at once."""
+    """Produce without a quota, in batches no larger than the burst of a client."""
     settings = {"bootstrap.servers": where, "client.id": f"filler-{topic}"}
     producer = Producer({**settings, "batch.num.messages": 20})
     for number in range(COUNT):
@@ -129,7 +129,7 @@ def test_s_qta_3_a_consumer_of_confluent_is_held_and_told(where: str, topic: str
 
 
 def throttle_ms(client: Any, group: str) -> float:
-    """The longest throttle time that a client of kafka-python was told."""
+    """Return the longest throttle time that a client of kafka-python got."""
     return float(client.metrics()[f"{group}-metrics"]["throttle-time-max"])
 
 
@@ -201,7 +201,7 @@ def test_s_qta_4_javas_admin_client_tries_again_when_its_throttle_time_is_over(
     refused, made = (re.search(r"\d+$", line) for line in printed)
     assert refused, printed
     assert made, printed
-    # 40 partitions are made where 24 may be made at once, and 8 a second.
+    # 40 partitions: the quota allows 24 at once, and then 8 a second.
     assert 1000 < int(refused[0]) <= 2000
     assert int(refused[0]) - 500 < int(made[0]) < int(refused[0]) + 3000
 

@@ -136,7 +136,7 @@ def test_aiokafka(sasl_brokers: SaslBrokers, name: str, protocol: str, mechanism
 
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)
-def test_a_wrong_password_is_told_to_confluent_kafka(broker: SaslBroker, mechanism: str) -> None:
+def test_confluent_kafka_reports_a_wrong_password(broker: SaslBroker, mechanism: str) -> None:
     errors: list[KafkaError] = []
     settings = librdkafka_settings(broker, mechanism, "wrong")
     admin = AdminClient({**settings, "error_cb": errors.append})
@@ -155,7 +155,7 @@ def test_a_wrong_password_does_not_connect_kafka_python(broker: SaslBroker, mech
 
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)
-def test_a_wrong_password_is_told_to_aiokafka(
+def test_aiokafka_reports_a_wrong_password(
     broker: SaslBroker, mechanism: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:

@@ -41,7 +41,9 @@ def test_admin_client_producer_and_consumer(
 
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)
-def test_a_wrong_password_is_told(broker: SaslBroker, tmp_path: Path, mechanism: str) -> None:
+def test_kafkas_tools_report_a_wrong_password(
+    broker: SaslBroker, tmp_path: Path, mechanism: str
+) -> None:
     settings = java_settings(tmp_path, mechanism, "wrong")
     result = java(
         f"{TOOLS}.TopicCommand",

@@ -20,7 +20,7 @@ from tests.support.wire_client import WireClient, request_frame
 
 
 def failing_start(*arguments: str) -> tuple[str, str]:
-    """What a broker that must not start prints to its standard output and standard error."""
+    """Return standard output and standard error of a broker that must not start."""
     used = under_test()
     done = used.run([*used.broker(), *arguments], check=False)
     assert done.returncode == 1
@@ -78,7 +78,7 @@ def test_s_rec_7_two_brokers_cannot_share_a_directory(tmp_path: Path) -> None:
         assert api_versions(broker) == 0
 
 
-def test_what_a_person_must_know_is_the_last_line_on_standard_error(tmp_path: Path) -> None:
+def test_a_failed_start_says_why_in_the_last_line_of_standard_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     with BrokerProcess(tmp_path) as broker:
@@ -204,7 +204,7 @@ def test_a_stop_with_clients_in_every_state_is_quick(tmp_path: Path) -> None:
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
-    """A client that does not read its replies holds the stop up; the operator need not wait."""
+    """A client that reads no replies delays a stop; a second signal ends the broker at once."""
     broker = BrokerProcess(tmp_path).start()
     assert broker.process is not None
     process = broker.process

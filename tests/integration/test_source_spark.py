@@ -47,7 +47,7 @@ def rows(frame: DataFrame, *, headers: bool = True) -> list[Any]:
 
 
 def both(spark: SparkSession, broker: BrokerProcess, **options: str) -> list[list[Any]]:
-    """What the kafka source gives, and what the files give."""
+    """Return the rows of the kafka source and those of the files."""
     options = {"includeHeaders": "true", **options}
     kafka = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
     ours = spark.read.format("pykafkalog").option("log.dirs", str(broker.log_dir))
@@ -146,7 +146,7 @@ def test_rows_are_those_of_the_kafka_source(spark: SparkSession, broker: BrokerP
         endingOffsets='{"rows-zstd":{"0":333},"rows-spread":{"1":-1,"2":49}}',
     )
     assert kafka and ours == kafka
-    # Columns by the schema that is given, and rows of nothing.
+    # The given schema chooses the columns.
     source = spark.read.format("pykafkalog").option("log.dirs", str(broker.log_dir))
     few = source.option("subscribe", "rows-none").schema("offset long, topic string").load()
     assert few.agg(F.sum("offset"), F.min("topic")).first() == (399 * 200, "rows-none")
@@ -173,7 +173,7 @@ CONDITIONS = [
 def test_conditions_decide_what_is_read_and_not_which_rows_there_are(
     spark: SparkSession, broker: BrokerProcess
 ) -> None:
-    """`everything` serves all queries: what Spark narrows for one, it would for the next."""
+    """`everything` serves all queries, because a condition of one must not narrow the next."""
     options = {"subscribePattern": "rows-.*", "includeHeaders": "true"}
 
     def load(**more: str) -> DataFrame:
@@ -194,7 +194,7 @@ def test_conditions_decide_what_is_read_and_not_which_rows_there_are(
     if PUSHES:
         few = load(pushDownPredicate="true").where("topic = 'rows-spread'")
         assert few.rdd.getNumPartitions() == 1 < tasks
-        # What the options say holds, too, and what they refuse is refused.
+        # The options hold beside a condition, and a wrong one is refused.
         hundred = {"subscribe": "rows-none", "pushDownPredicate": "true"}
         del options["subscribePattern"]
         ranged = load(**hundred, endingOffsets='{"rows-none":{"0":100}}')

@@ -91,7 +91,7 @@ def end(broker: EitherBroker) -> None:
 
 
 class Output:
-    """What the application has written."""
+    """The topic that the application writes."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -159,7 +159,7 @@ def wait_until(condition: Callable[[], bool], instances: list[WordCount], what: 
 
 
 def wait_in_transaction(output: Output, instances: list[WordCount], beyond: int) -> None:
-    """Until the output has come so far and there is a transaction open on it."""
+    """Wait until the output has come so far and a transaction is open on it."""
 
     def in_transaction() -> bool:
         stable, end = output.end("read_committed"), output.end("read_uncommitted")
@@ -183,7 +183,7 @@ def assert_exact(output: Output, expected: Counter[str]) -> None:
 
 
 def assert_final(output: Output, expected: Counter[str]) -> None:
-    """Once nobody writes any more: nothing came after, and the kills undid something."""
+    """Check, when the writers have ended: no record came later, and the kills undid some."""
     final = output.records("read_committed")
     assert len(final) == sum(expected.values())
     assert dict(final) == dict(expected)  # the last one of each word
@@ -257,7 +257,7 @@ def test_s_txn_7_a_word_count_is_exact_over_kills_of_application_and_broker(
     assert changelog["cleanup.policy"] == "compact"
     repartition = config_of(broker.bootstrap, "counter-words-repartition")
     assert (repartition["cleanup.policy"], repartition["retention.ms"]) == ("delete", "-1")
-    # What was consumed and committed is deleted from the repartition topic (DeleteRecords).
+    # Streams deletes consumed and committed records from the repartition topic (DeleteRecords).
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": "unused", **QUIET}
     )

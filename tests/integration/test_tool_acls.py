@@ -1,6 +1,6 @@
 """`pykafkalog acls` and Kafka's own kafka-acls against a broker that has an authorizer.
 
-With PYKAFKALOG_TEST_BROKER=apache Apache Kafka is asked.
+PYKAFKALOG_TEST_BROKER=apache runs the same on Apache Kafka.
 """
 
 import json
@@ -71,7 +71,7 @@ def test_rules_are_added_listed_and_removed(acls: BrokerTool, topic: str) -> Non
     assert acls("--topic", topic) == "There are no such rules.\n"
 
 
-def test_what_is_refused(acls: BrokerTool, topic: str) -> None:
+def test_incomplete_rules_are_refused(acls: BrokerTool, topic: str) -> None:
     for words, said in (
         (("--remove",), "--remove needs to be told what"),
         (("--add", "--allow", "a", "--topic", topic), "--add needs --operation"),

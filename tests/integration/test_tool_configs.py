@@ -77,7 +77,7 @@ def test_levels_of_loggers(configs: BrokerTool) -> None:
 
 
 @pytest.mark.skipif(ON_APACHE, reason="its brokers do not tell what has no effect")
-def test_what_has_no_effect_is_told_by_the_broker(tmp_path: Path) -> None:
+def test_settings_without_effect_are_marked(tmp_path: Path) -> None:
     overrides = {
         "alter.log.dirs.replication.quota.window.num": "5",
         "my.plugin.class": "x",

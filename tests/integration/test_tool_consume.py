@@ -144,7 +144,7 @@ def test_ctrl_c_and_a_pipe_closed_early_end_it_quietly(bootstrap: str, filled: s
         assert process.wait(20) == 1
 
 
-def test_a_deleted_topic_and_a_stopped_broker_are_said(tmp_path: Path) -> None:
+def test_consume_ends_when_its_topic_is_deleted_or_its_broker_stops(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
         make_topic(broker.bootstrap, "doomed", "kept", partitions=2)
         producer = Producer({"bootstrap.servers": broker.bootstrap})

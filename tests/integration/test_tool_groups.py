@@ -64,7 +64,7 @@ def groups(bootstrap: str) -> Groups:
     return Groups("groups", bootstrap)
 
 
-def test_lag_is_told_of_all_groups_and_of_each_partition(
+def test_the_listing_and_the_description_of_groups_have_the_lag(
     groups: Groups, filled: str, group: str
 ) -> None:
     (line,) = (line for line in groups().splitlines() if line.split()[0] == group)
@@ -155,7 +155,7 @@ def test_an_offset_outside_of_the_log_is_refused_and_nothing_changes(
     assert groups.committed(group) == [4, 4]
 
 
-def test_what_needs_an_empty_group_names_the_members(
+def test_changes_that_need_an_empty_group_name_its_members(
     bootstrap: str, groups: Groups, filled: str, group: str
 ) -> None:
     with member(bootstrap, group, filled):

@@ -68,7 +68,7 @@ def test_a_partition_is_moved_and_waited_for(
     assert log_dirs.parsed("--moving") == []
 
 
-def test_what_cannot_be_moved(log_dirs: BrokerTool, filled: str) -> None:
+def test_impossible_moves_are_refused(log_dirs: BrokerTool, filled: str) -> None:
     for words, said in (
         (("--move", filled, "--to", "/nowhere"), "there is no log directory /nowhere; known: "),
         (("--move", f"{filled}:9", "--to", "/nowhere"), f"{filled} has no partition 9"),

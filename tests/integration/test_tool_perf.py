@@ -17,7 +17,7 @@ def perf(bootstrap: str, *words: str) -> Any:
     return BrokerTool("perf", bootstrap).parsed(*words)
 
 
-def test_what_is_produced_is_consumed(bootstrap: str, topic: str) -> None:
+def test_perf_consumes_the_records_that_it_produced(bootstrap: str, topic: str) -> None:
     sent = perf(bootstrap, "produce", topic, "--records", "5000", "--size", "100")
     assert (sent["records"], sent["bytes"], sent["failed"]) == (5000, 500_000, 0)
     assert 0 < sent["latency_ms"]["p50"] <= sent["latency_ms"]["p99"] <= sent["latency_ms"]["max"]
@@ -40,7 +40,7 @@ def test_end_to_end(bootstrap: str, topic: str, tmp_path: Path) -> None:
     assert picture.read_text().startswith("<?xml")
 
 
-def test_a_topic_without_records_is_said(bootstrap: str) -> None:
+def test_perf_names_a_topic_without_records(bootstrap: str) -> None:
     assert "not-there" in BrokerTool("perf", bootstrap).refusal("consume", "not-there")
 
 

@@ -98,7 +98,9 @@ def test_transactions_are_all_or_nothing_or_by_n(
     assert sorted(consume(bootstrap, topics[0], "--read-committed").split()) == [b"1", b"2"]
 
 
-def test_what_cannot_be_sent_is_named_by_its_line(bootstrap: str, topics: tuple[str, str]) -> None:
+def test_a_record_that_cannot_be_sent_is_named_by_its_line(
+    bootstrap: str, topics: tuple[str, str]
+) -> None:
     large = json.dumps({"value": "x" * 1_100_000}).encode()
     for stdin, said in (
         (b'{"value": "a"}\n' + large, "line 2 was not sent: "),

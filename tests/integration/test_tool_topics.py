@@ -62,7 +62,7 @@ def test_trim_by_offset_time_and_to_the_end(topics: BrokerTool, filled: str) -> 
     assert starts(topics, filled) == [100, 100]
 
 
-def test_what_is_not_trimmed(topics: BrokerTool, filled: str, topic: str) -> None:
+def test_impossible_trims_are_refused(topics: BrokerTool, filled: str, topic: str) -> None:
     compacted = f"{topic}-compacted"
     make_topic(topics.bootstrap, compacted, cleanup_policy="compact")
     BrokerTool("produce", topics.bootstrap)(compacted, "--key", "k", stdin=b"v\n")

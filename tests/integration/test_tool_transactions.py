@@ -110,7 +110,7 @@ def test_one_that_hangs_is_found_explained_and_aborted(
     assert transactions.parsed("--find-hanging", made) == []
 
 
-def test_what_is_not_there(transactions: BrokerTool, made: str) -> None:
+def test_unknown_ids_states_and_partitions_are_refused(transactions: BrokerTool, made: str) -> None:
     assert "there is no transactional id nobody" in transactions.refusal("--describe", "nobody")
     assert "there is no state Asleep" in transactions.refusal("--state", "Asleep")
     assert f"{made}: name one partition, as {made}:0" in transactions.refusal("--why", made)

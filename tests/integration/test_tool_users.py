@@ -113,7 +113,7 @@ def test_commands_log_in_with_the_file_of_kafkas_tools(
     assert topic in run("log-dirs", "--topics")
 
 
-def test_a_command_without_a_login_is_told_what_there_is(sasl_brokers: SaslBrokers) -> None:
+def test_a_command_without_a_login_lists_the_mechanisms(sasl_brokers: SaslBrokers) -> None:
     bootstrap = sasl_brokers["SASL_PLAINTEXT"].bootstrap
     refused = in_process("topics", "-b", bootstrap)
     assert refused.returncode == 1

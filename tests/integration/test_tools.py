@@ -97,7 +97,7 @@ def test_offsets_at_kafkas_special_times(bootstrap: str, topic: str) -> None:
     assert "__" not in everything
 
 
-def test_what_cannot_be_done_is_one_clear_line(bootstrap: str, topic: str) -> None:
+def test_a_command_that_fails_says_why_in_one_line(bootstrap: str, topic: str) -> None:
     for (command, *words), reason in (
         (("topics", "--alter", f"{topic}-missing", "--partitions", "2"), "there is no topic"),
         (("topics", "--create", "not/a/name"), ""),

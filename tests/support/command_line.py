@@ -7,7 +7,7 @@ from tests.support.installation import Installation, under_test
 
 
 class Printed(NamedTuple):
-    """What a command printed."""
+    """The outputs of a command."""
 
     out: str
     err: str

@@ -1,13 +1,11 @@
 """Programs that people put around a Kafka broker, unmodified, on a real broker of this project."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
+from tests.support.either_broker import EitherBroker, either_broker
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "100",
@@ -23,13 +21,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.ecosystem)
-            # What client libraries warn of is theirs.
+            # Warnings of client libraries are no matter of these tests.
             item.add_marker(pytest.mark.filterwarnings("ignore"))
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[BrokerProcess | ApacheKafka]:
-    """`PYKAFKALOG_TEST_BROKER=apache` runs the same on Apache Kafka."""
-    apache = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
-    with (ApacheKafka if apache else BrokerProcess)(tmp_path / "broker", SETTINGS) as made:
+def broker(tmp_path: Path) -> Iterator[EitherBroker]:
+    with either_broker(tmp_path / "broker", SETTINGS) as made:
         yield made

@@ -4,11 +4,10 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
 from tests.support.ecosystem.environments import environment
 from tests.support.ecosystem.processes import ProgramProcess
 from tests.support.ecosystem.records import PATIENCE_S
+from tests.support.either_broker import EitherBroker
 
 PROGRAMS = Path(__file__).parent / "programs"
 TASKS = 120
@@ -37,13 +36,13 @@ class Queue:
         )
 
     def done(self) -> dict[str, object]:
-        """What has a result: task id -> result."""
+        """Return the results of the tasks that have one, by task id."""
         found = [json.loads(path.read_text() or "{}") for path in self.results.glob("*task-*")]
         return {one["task_id"]: one["result"] for one in found if one.get("status") == "SUCCESS"}
 
 
 def test_each_task_has_its_result_over_kills_of_worker_and_broker(
-    broker: BrokerProcess | ApacheKafka, tmp_path: Path
+    broker: EitherBroker, tmp_path: Path
 ) -> None:
     queue = Queue(broker.bootstrap, tmp_path / "queue")
     words = [str(queue.bin / "celery"), "-A", "celery_tasks", "worker", "-P", "solo"]

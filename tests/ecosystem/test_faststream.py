@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
 from tests.support.ecosystem.environments import python
 from tests.support.ecosystem.processes import ProgramProcess
-from tests.support.ecosystem.records import PATIENCE_S, Found, Tail, make_topic, send
+from tests.support.ecosystem.records import PATIENCE_S, Found, Tail, send
+from tests.support.either_broker import EitherBroker
+from tests.support.topics import make_topic
 
 PROGRAM = Path(__file__).parent / "programs/faststream_orders.py"
 ORDERS = 600
@@ -26,11 +26,10 @@ def invoices(records: list[Found]) -> dict[int, float]:
 
 @pytest.mark.parametrize("client", ["aiokafka", "confluent"])
 def test_each_order_has_its_invoice_over_kills_of_service_and_broker(
-    broker: BrokerProcess | ApacheKafka, tmp_path: Path, client: str
+    broker: EitherBroker, tmp_path: Path, client: str
 ) -> None:
     """Acknowledged after the answer, so at least once: an invoice may come twice."""
-    make_topic(broker.bootstrap, "orders")
-    make_topic(broker.bootstrap, "invoices")
+    make_topic(broker.bootstrap, "orders", "invoices")
     orders = [(None, json.dumps(order(number)).encode()) for number in range(ORDERS)]
     third = ORDERS // 3
     with (

@@ -7,20 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
 from tests.support.ecosystem.environments import python
 from tests.support.ecosystem.processes import ProgramProcess
-from tests.support.ecosystem.records import PATIENCE_S, Found, Tail, make_topic, send
+from tests.support.ecosystem.records import PATIENCE_S, Found, Tail, send
+from tests.support.either_broker import EitherBroker
+from tests.support.topics import make_topic
 
 PROGRAM = Path(__file__).parent / "programs/faust_counter.py"
 RECORDS, KEYS, PARTITIONS = 2000, 20, 2
 
 
 @pytest.fixture
-def worker(broker: BrokerProcess | ApacheKafka, tmp_path: Path) -> ProgramProcess:
-    make_topic(broker.bootstrap, "in", PARTITIONS)
-    make_topic(broker.bootstrap, "out", PARTITIONS)
+def worker(broker: EitherBroker, tmp_path: Path) -> ProgramProcess:
+    make_topic(broker.bootstrap, "in", "out", partitions=PARTITIONS)
     return ProgramProcess(
         tmp_path / "faust",
         [python("faust"), str(PROGRAM), "worker", "-l", "warn", "--without-web"],
@@ -45,8 +44,8 @@ def last_counts(records: list[Found]) -> dict[bytes | None, int]:
     return {record.key: json.loads(record.value or b"")["count"] for record in records}
 
 
-def test_a_restarted_worker_goes_on_with_its_table(
-    broker: BrokerProcess | ApacheKafka, worker: ProgramProcess
+def test_a_restarted_worker_reads_its_table_back(
+    broker: EitherBroker, worker: ProgramProcess
 ) -> None:
     half = RECORDS // 2
     with worker, Tail(broker.bootstrap, "out", PARTITIONS) as out:
@@ -64,7 +63,7 @@ def test_a_restarted_worker_goes_on_with_its_table(
 
 
 def test_a_worker_loses_nothing_when_the_broker_is_killed(
-    broker: BrokerProcess | ApacheKafka, worker: ProgramProcess
+    broker: EitherBroker, worker: ProgramProcess
 ) -> None:
     """Faust promises at least once: records may be counted twice, none may be left out."""
     half = RECORDS // 2

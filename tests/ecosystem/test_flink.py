@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
 from tests.support.ecosystem.jars import compiled, jars
 from tests.support.ecosystem.processes import ProgramProcess
-from tests.support.ecosystem.records import PATIENCE_S, Found, Tail, make_topic, send
+from tests.support.ecosystem.records import PATIENCE_S, Found, Tail, send
+from tests.support.either_broker import EitherBroker
 from tests.support.kafka_jars import LOGGING, SHORT_LIVED
+from tests.support.topics import make_topic
 
 SOURCE = Path(__file__).parent / "programs/Totals.java"
 RECORDS, ACCOUNTS, PARTITIONS = 6000, 40, 2
@@ -51,7 +51,7 @@ class Job(ProgramProcess):
 
 
 def running_totals(lines: list[str]) -> dict[str, list[str]]:
-    """What should come out: per account, count and total after each of its amounts."""
+    """Return the expected output: by account, count and total after each of its amounts."""
     expected = defaultdict(list)
     totals: dict[str, int] = defaultdict(int)
     for line in lines:
@@ -69,14 +69,13 @@ def by_account(records: list[Found]) -> dict[str, list[str]]:
 
 
 def test_totals_are_exact_over_kills_of_job_and_broker(
-    broker: BrokerProcess | ApacheKafka, classpath: str, tmp_path: Path
+    broker: EitherBroker, classpath: str, tmp_path: Path
 ) -> None:
     draw = random.Random(12)
     lines = [f"account{draw.randrange(ACCOUNTS)} {draw.randrange(1000)}" for _ in range(RECORDS)]
     # An account's amounts lie in one partition, by its key: their order is kept all the way.
     records = [(line.split()[0].encode(), line.encode()) for line in lines]
-    for topic in ("in", "out"):
-        make_topic(broker.bootstrap, topic, PARTITIONS)
+    make_topic(broker.bootstrap, "in", "out", partitions=PARTITIONS)
     third = RECORDS // 3
     with (
         Job(tmp_path / "flink", classpath, broker.bootstrap) as job,

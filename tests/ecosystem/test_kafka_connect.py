@@ -8,10 +8,10 @@ exactly-once source fences its former tasks and keeps its offsets in the transac
 from collections import Counter
 from pathlib import Path
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
 from tests.support.ecosystem.connect import ConnectWorker
-from tests.support.ecosystem.records import PATIENCE_S, Found, Tail, make_topic
+from tests.support.ecosystem.records import PATIENCE_S, Found, Tail
+from tests.support.either_broker import EitherBroker
+from tests.support.topics import make_topic
 
 FILE_CONNECTOR = "org.apache.kafka.connect.file.FileStream"
 LINES = 9_000
@@ -35,7 +35,7 @@ def texts(records: list[Found]) -> list[str]:
 
 
 def test_a_file_becomes_a_topic_exactly_once_and_the_topic_a_file(
-    broker: BrokerProcess | ApacheKafka, tmp_path: Path
+    broker: EitherBroker, tmp_path: Path
 ) -> None:
     source, sink = tmp_path / "source.txt", tmp_path / "sink.txt"
     source.write_text("")

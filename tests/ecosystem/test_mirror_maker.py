@@ -4,7 +4,6 @@ Exactly once: the mirror's source tasks write records and their own offsets in t
 target. The source is Apache Kafka when `PYKAFKALOG_TEST_BROKER=apache`, as the target is.
 """
 
-import os
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,21 +13,20 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from tests.ecosystem.conftest import SETTINGS
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
 from tests.support.ecosystem.jars import jars
 from tests.support.ecosystem.processes import ProgramProcess
-from tests.support.ecosystem.records import PATIENCE_S, QUIET, Found, Tail, make_topic, send
+from tests.support.ecosystem.records import PATIENCE_S, QUIET, Found, Tail, send
+from tests.support.either_broker import EitherBroker, either_broker
 from tests.support.kafka_jars import LOGGING, SHORT_LIVED
+from tests.support.topics import make_topic
 
 RECORDS, PARTITIONS = 4000, 2
 HEADERS = (("origin", b"here"), ("origin", b"and there"))
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Iterator[BrokerProcess | ApacheKafka]:
-    apache = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
-    with (ApacheKafka if apache else BrokerProcess)(tmp_path / "target", SETTINGS) as made:
+def target(tmp_path: Path) -> Iterator[EitherBroker]:
+    with either_broker(tmp_path / "target", SETTINGS) as made:
         yield made
 
 
@@ -118,10 +116,10 @@ def config_of(bootstrap: str, topic: str, key: str) -> str | None:
 
 
 def test_a_topic_and_its_group_are_mirrored_exactly_once_over_kills(
-    broker: BrokerProcess | ApacheKafka, target: BrokerProcess | ApacheKafka, tmp_path: Path
+    broker: EitherBroker, target: EitherBroker, tmp_path: Path
 ) -> None:
     records = [(b"key%d" % (at % 100), b"order %d" % at) for at in range(RECORDS)]
-    make_topic(broker.bootstrap, "orders", PARTITIONS, retention_ms="123456789")
+    make_topic(broker.bootstrap, "orders", partitions=PARTITIONS, retention_ms="123456789")
     third = RECORDS // 3
     send(broker.bootstrap, "orders", records[:third], HEADERS)
     with (
@@ -143,7 +141,7 @@ def test_a_topic_and_its_group_are_mirrored_exactly_once_over_kills(
 
         def offsets_came() -> bool:
             # Offsets on the target are not those of the source: markers of transactions count, too.
-            # What is synced lies at or before the place, and says that the end was read.
+            # A synced offset is the end of the copy, because the group has read to the end.
             ends = [0] * PARTITIONS
             for record in copy.records:
                 ends[record.partition] = max(ends[record.partition], record.offset + 1)

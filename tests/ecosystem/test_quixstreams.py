@@ -5,11 +5,11 @@ import random
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
 from tests.support.ecosystem.environments import python
 from tests.support.ecosystem.processes import ProgramProcess
-from tests.support.ecosystem.records import PATIENCE_S, Found, Tail, make_topic, send
+from tests.support.ecosystem.records import PATIENCE_S, Found, Tail, send
+from tests.support.either_broker import EitherBroker
+from tests.support.topics import make_topic
 
 PROGRAM = Path(__file__).parent / "programs/quix_counter.py"
 RECORDS, KEYS, PARTITIONS = 3000, 50, 3
@@ -24,13 +24,12 @@ def assert_counts(records: list[Found], expected: Counter[bytes]) -> None:
 
 
 def test_counts_by_key_are_exact_over_kills_of_application_and_broker(
-    broker: BrokerProcess | ApacheKafka, tmp_path: Path
+    broker: EitherBroker, tmp_path: Path
 ) -> None:
     draw = random.Random(11)
     keys = [b"key%d" % draw.randrange(KEYS) for _ in range(RECORDS)]
     records = [(key, json.dumps({"id": at}).encode()) for at, key in enumerate(keys)]
-    make_topic(broker.bootstrap, "in", PARTITIONS)
-    make_topic(broker.bootstrap, "out", PARTITIONS)
+    make_topic(broker.bootstrap, "in", "out", partitions=PARTITIONS)
     words = [python("quixstreams"), str(PROGRAM), broker.bootstrap, "in", "out", "state"]
     third = RECORDS // 3
     with (

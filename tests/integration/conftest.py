@@ -1,7 +1,7 @@
 """One broker for all client tests of a run, and names that do not collide in it.
 
-`PYKAFKALOG_TEST_BROKER=apache` runs the same scenarios on Apache Kafka: a scenario that Apache
-Kafka does not pass says nothing about this broker.
+`PYKAFKALOG_TEST_BROKER=apache` runs the same scenarios on Apache Kafka
+(`tests.support.either_broker`).
 """
 
 import itertools
@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.session import end_jvm
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
 from tests.support.built_wheel import build_wheel
+from tests.support.either_broker import either_broker
 from tests.support.installation import under_test
+from tests.support.sasl_broker import SaslBrokers
 from tests.support.spark_source import source_session
 
 QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "100"}
@@ -29,23 +29,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.integration)
-            # What client libraries warn of is theirs.
+            # Warnings of client libraries are no matter of these tests.
             item.add_marker(pytest.mark.filterwarnings("ignore"))
 
 
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the shared broker listens: this project's, or Apache Kafka's as the oracle."""
-    directory = tmp_path_factory.mktemp("broker")
-    apache = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
-    broker = (ApacheKafka if apache else BrokerProcess)(directory, QUICK_GROUPS)
-    with broker:
+    """The address of the shared broker: this project's, or Apache Kafka's as the oracle."""
+    with either_broker(tmp_path_factory.mktemp("broker"), QUICK_GROUPS) as broker:
         yield broker.bootstrap
+
+
+@pytest.fixture(scope="module")
+def sasl_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslBrokers]:
+    """Brokers whose listeners authenticate, by security protocol."""
+    brokers = SaslBrokers(tmp_path_factory.mktemp("sasl"))
+    yield brokers
+    brokers.close()
 
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This project's, of this run: the one that is under test, or one from the checkout."""
+    """The wheel of this run: the one that is under test, or one built from the checkout."""
     made = sorted((under_test().directory / "wheels").glob("pykafkalog-*.whl"))
     return made[0] if made else build_wheel(tmp_path_factory.mktemp("wheel"))
 
@@ -59,7 +64,7 @@ def jvm() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def spark(jvm: None) -> SparkSession:
-    """One session for all tests of the kafka source and of ours."""
+    """The one session of all tests of Spark's kafka source and of ours."""
     return source_session()
 
 

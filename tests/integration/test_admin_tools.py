@@ -1,16 +1,14 @@
 """Kafka's own kafka-features, kafka-reassign-partitions and kafka-transactions.
 
-Each against a broker of its own. With PYKAFKALOG_TEST_BROKER=apache Apache Kafka is asked.
+Each test has a broker of its own; PYKAFKALOG_TEST_BROKER=apache runs them on Apache Kafka.
 """
 
 import json
-import os
 import re
 import time
 from pathlib import Path
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -21,24 +19,21 @@ from protocol.messages.alter_partition_reassignments import (
 )
 from tests.integration.test_transactions import (
     committed,
-    make_topic,
     producer,
     send,
     uncommitted,
 )
 from tests.integration.test_transactions_wire import Peer
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
+from tests.support.either_broker import EitherBroker, either_broker
 from tests.support.kafka_jars import java
+from tests.support.topics import make_topic
 from tests.support.wire_client import WireClient
 
 TOOLS = "org.apache.kafka.tools"
-ON_APACHE = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
 
 
-def own_broker(directory: Path, **settings: str) -> ApacheKafka | BrokerProcess:
-    overrides = {name.replace("_", "."): value for name, value in settings.items()}
-    return (ApacheKafka if ON_APACHE else BrokerProcess)(directory, overrides)
+def own_broker(directory: Path, **settings: str) -> EitherBroker:
+    return either_broker(directory, {key.replace("_", "."): text for key, text in settings.items()})
 
 
 # ---- kafka-features
@@ -80,8 +75,7 @@ def epoch_after_transactions(bootstrap: str, topic: str, transactional_id: str) 
 def test_s_txn_7_kafka_features_downgrades_and_upgrades_transactions(tmp_path: Path) -> None:
     with own_broker(tmp_path) as broker:
         bootstrap = broker.bootstrap
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
+        make_topic(bootstrap, "t")
         level, epoch = finalized(bootstrap)
         assert level == "2"
         assert epoch_after_transactions(bootstrap, "t", "two") > 3
@@ -99,7 +93,7 @@ def test_s_txn_7_kafka_features_downgrades_and_upgrades_transactions(tmp_path: P
         assert level == "1" and later > epoch
         # Java falls back to the first protocol: one epoch per owner.
         assert epoch_after_transactions(bootstrap, "t", "one") == 0
-        # Who had transactions of version 2 goes on with the first protocol.
+        # A producer that had transactions of version 2 uses the first protocol from now on.
         before = len(committed(bootstrap, "t"))
         mine = producer(bootstrap, "two")
         mine.begin_transaction()
@@ -137,8 +131,7 @@ def test_kafka_reassign_partitions_moves_between_log_directories(tmp_path: Path)
     broker = own_broker(tmp_path, log_dirs=",".join(map(str, parents)))
     with broker:
         bootstrap = broker.bootstrap
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic("moved", 2, 1)])["moved"].result(30)
+        make_topic(bootstrap, "moved", partitions=2)
         sender = Producer({"bootstrap.servers": bootstrap})
         for number in range(1000):
             sender.produce("moved", b"%d" % number + b"x" * 1000, partition=number % 2)
@@ -184,7 +177,7 @@ def test_kafka_reassign_partitions_moves_between_log_directories(tmp_path: Path)
 
 def test_which_replica_sets_a_reassignment_may_name(tmp_path: Path) -> None:
     with own_broker(tmp_path) as broker:
-        make_topic(broker.bootstrap, "t", 1)
+        make_topic(broker.bootstrap, "t")
         wire = WireClient(broker.port)
 
         def ask(version: int, replicas: list[int] | None, *, index: int = 0, fixed: bool) -> int:
@@ -231,7 +224,7 @@ def test_s_txn_7_without_verification_a_late_batch_hangs_until_an_admin_aborts_i
     settings = {"transaction_partition_verification_enable": "false"}
     with own_broker(tmp_path, **settings) as broker:
         bootstrap = broker.bootstrap
-        make_topic(bootstrap, "t", 1)
+        make_topic(bootstrap, "t")
         peer = Peer(bootstrap, "late")
         peer.init()
         assert peer.add("t", 0) == 0
@@ -272,8 +265,7 @@ def election(bootstrap: str, *args: str) -> tuple[int, str]:
 
 def test_kafka_leader_election_hears_that_there_is_nothing_to_elect(tmp_path: Path) -> None:
     with own_broker(tmp_path) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic("t", 2, 1)])["t"].result(30)
+        make_topic(broker.bootstrap, "t", partitions=2)
         for kind in ("preferred", "unclean"):
             chosen = ("--election-type", kind)
             code, said = election(broker.bootstrap, *chosen, "--all-topic-partitions")
@@ -286,10 +278,8 @@ def test_kafka_leader_election_hears_that_there_is_nothing_to_elect(tmp_path: Pa
 
 def test_kafka_topics_describes_more_than_fits_into_a_page(tmp_path: Path) -> None:
     with own_broker(tmp_path, max_request_partition_size_limit="3") as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        made = [NewTopic("a", 2, 1), NewTopic("b", 7, 1), NewTopic("c", 1, 1)]
-        for result in admin.create_topics(made).values():
-            result.result(30)
+        for name, partitions in (("a", 2), ("b", 7), ("c", 1)):
+            make_topic(broker.bootstrap, name, partitions=partitions)
         described = java(
             f"{TOOLS}.TopicCommand",
             *("--bootstrap-server", broker.bootstrap, "--describe"),

@@ -5,17 +5,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_process import BrokerProcess
 from tests.support.command_line import pykafkalog
+from tests.support.topics import make_topic
 
 
 def fill(broker: BrokerProcess, *names: str) -> None:
     """Topics with two partitions and three records each."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in admin.create_topics([NewTopic(name, 2, 1) for name in names]).values():
-        future.result(10)
+    make_topic(broker.bootstrap, *names, partitions=2)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for name in names:
         for index in range(6):
@@ -44,7 +42,7 @@ def test_a_broker_with_a_new_store_takes_over_what_lies_there(tmp_path: Path) ->
         assert values(broker, "t") == expected("t")
 
 
-def test_topics_moved_here_are_told_of_adopted_and_served(tmp_path: Path) -> None:
+def test_moved_topics_are_reported_adopted_and_served(tmp_path: Path) -> None:
     other = BrokerProcess(tmp_path / "other")
     with other:
         fill(other, "moved", "t")
@@ -77,7 +75,7 @@ def test_topics_moved_here_are_told_of_adopted_and_served(tmp_path: Path) -> Non
     assert "1 left out" in " ".join(done.stdout.split())
 
 
-def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+def test_adopt_names_an_unreadable_file_or_directory_in_one_line(tmp_path: Path) -> None:
     properties = tmp_path / "server.properties"
     properties.write_text(f"log.dirs={tmp_path}/nowhere\n")
     for path, reason in ((tmp_path / "none.properties", ""), (properties, "does not exist")):
@@ -108,7 +106,7 @@ def test_a_directory_that_is_not_kafkas_is_left_alone(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_file_of_a_kafka_with_zookeeper_does_and_what_is_to_go_from_it_is_told(
+def test_adopt_takes_the_file_of_a_kafka_with_zookeeper_and_names_the_line_to_remove(
     tmp_path: Path,
 ) -> None:
     other = BrokerProcess(tmp_path)

@@ -17,7 +17,8 @@ from collections import Counter
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.topics import make_topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.alone]
 
@@ -58,12 +59,12 @@ class Worker(threading.Thread):
                 self._producer.produce(self._sink, message.value())
             self._producer.flush(10)
             self._commit()
-            # Another one, because it is read meanwhile.
+            # A new counter, because the test reads the old one meanwhile.
             self.passed = self.passed + Counter(message.value() for message in batch)
         self._consumer.close()
 
     def _commit(self) -> None:
-        """A member may not lose its place between poll and commit: try until it is told."""
+        """Commit, and try again after a passing error: the member must not lose its place."""
         for _ in range(50):
             try:
                 self._consumer.commit(asynchronous=False)
@@ -80,9 +81,7 @@ def test_s_grp_7_chained_groups_neither_lose_nor_repeat(
     bootstrap: str, topic: str, group: str, strategy: str
 ) -> None:
     topics = [f"{topic}-{level}" for level in range(4)]
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in topics]).values():
-        made.result(10)
+    make_topic(bootstrap, *topics, partitions=PARTITIONS)
 
     def hire(level: int) -> Worker:
         name = f"{group}-{level}"

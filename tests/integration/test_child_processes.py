@@ -11,14 +11,13 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import psutil
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -34,6 +33,7 @@ from tests.hostile.bombs import NOW_MS
 from tests.support.broker_process import BrokerProcess
 from tests.support.heavy_batches import odd_sizes
 from tests.support.private_machine import possible
+from tests.support.topics import make_topic
 from tests.support.waiting import wait_until
 
 TOPIC: Final = "t"
@@ -41,9 +41,9 @@ COMPACTED: Final = "c"
 COUNT: Final = 40_000
 PATIENCE_S: Final = 60.0
 ORDERLY_S: Final = 25.0
-"""Requests in work may take ten seconds of a stop."""
+"""A stop waits up to ten seconds for requests that are in work."""
 A_USER: Final = 54_017
-"""Has no other process, so its process limit counts those of the broker only."""
+"""A user without other processes, so its limit counts those of the broker only."""
 
 AS_A_USER: Final = ("setpriv", f"--reuid={A_USER}", "--clear-groups", "--")
 
@@ -87,21 +87,21 @@ WORKS: Final = [heavy_produce, old_fetch, search]
 
 
 def ask_in_vain(work: Work, broker: BrokerProcess) -> None:
-    """The broker stops meanwhile: there is an answer, or none."""
+    """Ask while the broker stops: there may be an answer or none."""
     with suppress(AssertionError, AttributeError, OSError):
         work(broker)
 
 
 @contextmanager
-def serving(directory: Path, **more: str) -> Iterator[BrokerProcess]:
-    """With a heavy batch in `TOPIC`, for which a child was started."""
+def serving(directory: Path, wrapper: Sequence[str] = (), **more: str) -> Iterator[BrokerProcess]:
+    """Run a broker with a heavy batch in `TOPIC`, for which it has started a child."""
     settings = {
         "message.max.bytes": "8388608",
         "log.cleaner.backoff.ms": "200",
         "log.cleaner.min.cleanable.ratio": "0.01",
         **more,
     }
-    with BrokerProcess(directory, settings) as broker:
+    with BrokerProcess(directory, settings, wrapper=wrapper) as broker:
         create_topic(broker.port, TOPIC)
         assert heavy_produce(broker) == ErrorCode.NONE
         yield broker
@@ -115,7 +115,7 @@ def assert_in_service(broker: BrokerProcess) -> None:
 
 
 def children(broker: BrokerProcess) -> list[psutil.Process]:
-    """Those that work for the broker."""
+    """Return the children that work for the broker."""
     return [
         child
         for child in psutil.Process(broker.pid).children()
@@ -125,9 +125,8 @@ def children(broker: BrokerProcess) -> list[psutil.Process]:
 
 def compact_one(broker: BrokerProcess) -> None:
     """Have the cleaner begin with a log of its own."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    config = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
-    admin.create_topics([NewTopic(COMPACTED, 1, config=config)])[COMPACTED].result(15)
+    config = {"cleanup_policy": "compact", "segment_bytes": "1048576"}
+    make_topic(broker.bootstrap, COMPACTED, **config)
     batch = build_batch([(NOW_MS, b"key", os.urandom(100_000), ())] * 5)
     for _ in range(12):
         assert produce(broker.port, COMPACTED, batch) == ErrorCode.NONE
@@ -193,28 +192,23 @@ def test_a_cleaner_that_is_killed_or_stands_still(tmp_path: Path, number: int) -
 
 
 @as_root
-def test_no_process_and_no_thread_can_be_had(tmp_path: Path) -> None:
-    with world_readable(tmp_path) as directory:
-        settings = {"message.max.bytes": "8388608", "log.cleaner.backoff.ms": "200"}
-        broker = BrokerProcess(directory, settings, wrapper=AS_A_USER)
-        with broker:
-            create_topic(broker.port, TOPIC)
-            assert heavy_produce(broker) == ErrorCode.NONE
-            limit_processes(broker, 1)
-            children(broker)[0].kill()
-            compact_one(broker)
-            assert [ErrorCode(work(broker)) for work in WORKS] == [
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                ErrorCode.OFFSET_NOT_AVAILABLE,
-            ]
-            wait_until(lambda: "it is tried again" in broker.output(10_000_000), PATIENCE_S)
-            assert children(broker) == []
-            assert_in_service(broker)
-            limit_processes(broker, 1_000)
-            for work in WORKS:
-                assert work(broker) == ErrorCode.NONE
-            wait_until(lambda: is_compacted(broker), PATIENCE_S)
+def test_no_process_and_no_thread_can_be_had() -> None:
+    with world_readable() as directory, serving(directory, AS_A_USER) as broker:
+        limit_processes(broker, 1)
+        children(broker)[0].kill()
+        compact_one(broker)
+        assert [ErrorCode(work(broker)) for work in WORKS] == [
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            ErrorCode.OFFSET_NOT_AVAILABLE,
+        ]
+        wait_until(lambda: "it is tried again" in broker.output(10_000_000), PATIENCE_S)
+        assert children(broker) == []
+        assert_in_service(broker)
+        limit_processes(broker, 1_000)
+        for work in WORKS:
+            assert work(broker) == ErrorCode.NONE
+        wait_until(lambda: is_compacted(broker), PATIENCE_S)
 
 
 @in_namespaces
@@ -223,18 +217,11 @@ def test_shared_memory_that_is_full_is_not_missed(tmp_path: Path) -> None:
         "mount -t tmpfs -o size=4k tmpfs /dev/shm; cat /dev/zero > /dev/shm/full 2> /dev/null;"
         ' exec "$@"'
     )
-    broker = BrokerProcess(
-        tmp_path,
-        {"message.max.bytes": "8388608", "log.cleaner.backoff.ms": "200"},
-        wrapper=("unshare", "-rm", "bash", "-c", fill, "bash"),
-    )
-    with broker:
-        create_topic(broker.port, TOPIC)
+    with serving(tmp_path, ("unshare", "-rm", "bash", "-c", fill, "bash")) as broker:
         for work in WORKS:
             assert work(broker) == ErrorCode.NONE
         compact_one(broker)
         wait_until(lambda: is_compacted(broker), PATIENCE_S)
-        assert_in_service(broker)
 
 
 def limit_processes(broker: BrokerProcess, most: int) -> None:
@@ -243,8 +230,8 @@ def limit_processes(broker: BrokerProcess, most: int) -> None:
 
 
 @contextmanager
-def world_readable(directory: Path) -> Iterator[Path]:
-    """A directory of `A_USER`, who can also reach it."""
+def world_readable() -> Iterator[Path]:
+    """Make a directory that `A_USER` owns and can reach."""
     own = Path(tempfile.mkdtemp(prefix="child-processes-"))
     try:
         os.chown(own, A_USER, A_USER)

@@ -18,14 +18,7 @@ EVIL = "raise SystemExit('a stranger ran')\n"
 def tool(*words: str, directory: Path) -> "subprocess.Popen[str]":
     """Start a command in a directory, whose modules it does not import itself."""
     used = CHECKOUT if words[0] == "pipeline" else under_test()  # the wheel has no Spark
-    return subprocess.Popen(
-        [used.python, "-P", *used.tool_words, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=directory,
-        env=used.process_environment(),
-    )
+    return used.begin([used.python, "-P", *used.tool_words, *words], directory=directory)
 
 
 @pytest.fixture

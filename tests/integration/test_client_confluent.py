@@ -16,6 +16,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tests.support.topics import make_topic
+
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
@@ -82,8 +84,7 @@ def test_a_commit_with_metadata_comes_back(bootstrap: str, topic: str, group: st
 def test_groups_rebalance_with_every_strategy(
     bootstrap: str, topic: str, group: str, strategy: str
 ) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(10)
+    make_topic(bootstrap, topic, partitions=4)
     settings = {
         "bootstrap.servers": bootstrap,
         "group.id": group,
@@ -115,8 +116,7 @@ def test_groups_rebalance_with_every_strategy(
 def test_a_static_member_returns_without_a_rebalance(
     bootstrap: str, topic: str, group: str
 ) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(10)
+    make_topic(bootstrap, topic, partitions=2)
     rebalances = {"a": 0, "b": 0}
 
     def start(name: str) -> Consumer:

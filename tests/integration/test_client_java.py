@@ -11,7 +11,7 @@ TOOLS = "org.apache.kafka.tools"
 
 
 def test_admin_client_producer_and_consumer(bootstrap: str, topic: str, group: str) -> None:
-    """The tools run on older clients."""
+    """The tour has the newest clients; the tools run on older ones."""
     result = java(
         str(ROOT / "tests/integration/ClientTour.java"), bootstrap, f"{topic}-tour", group
     )

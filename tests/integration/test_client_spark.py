@@ -5,10 +5,23 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 from javaproperties import loads
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.support.sasl_broker import java_settings, sasl_broker
+
+
+def written(frame: DataFrame, directory: Path) -> DataFrame:
+    """Run a stream from its checkpoint to the end; return all rows that it has written."""
+    query = (
+        frame.writeStream.format("parquet")
+        .option("path", str(directory / "out"))
+        .option("checkpointLocation", str(directory / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return frame.sparkSession.read.parquet(str(directory / "out"))
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -48,35 +61,24 @@ def test_streaming_goes_on_from_its_checkpoint(
             "topic", topic
         ).save()
 
-    def run(to: str) -> int:
-        stream = (
-            spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", bootstrap)
-            .option("subscribe", topic)
-            .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", "40")
-            .load()
-        )
-        query = (
-            stream.writeStream.format("parquet")
-            .option("path", str(tmp_path / to))
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-        return spark.read.parquet(str(tmp_path / to)).count()
-
+    stream = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", "40")
+        .load()
+    )
     write(0, 100)
-    assert run("first") == 100
+    assert written(stream, tmp_path).count() == 100
     write(100, 150)
-    assert run("first") == 150
+    assert written(stream, tmp_path).count() == 150
 
 
 def test_s_txn_3_a_read_committed_source_sees_nothing_of_aborted_transactions(
     spark: SparkSession, bootstrap: str, topic: str, tmp_path: Path
 ) -> None:
-    """Its offset ranges have holes: aborted records and markers (it plans by offsets)."""
+    """The source plans by offsets, and its ranges have holes: aborted records and markers."""
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-id", "linger.ms": 0}
     )
@@ -114,18 +116,9 @@ def test_s_txn_3_a_read_committed_source_sees_nothing_of_aborted_transactions(
     assert len(everything) == 151 and set(expected) < set(everything)
 
     stream = spark.readStream.format("kafka").options(**options("read_committed"))
-    query = (
-        stream.option("maxOffsetsPerTrigger", "40")
-        .load()
-        .select(F.col("value").cast("string"), "offset")
-        .writeStream.format("parquet")
-        .option("path", str(tmp_path / "out"))
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    rows = spark.read.parquet(str(tmp_path / "out")).orderBy("offset").collect()
+    frame = stream.option("maxOffsetsPerTrigger", "40").load()
+    values = frame.select(F.col("value").cast("string"), "offset")
+    rows = written(values, tmp_path).orderBy("offset").collect()
     assert [row.value for row in rows] == expected
     producer.abort_transaction(30)
 
@@ -144,15 +137,5 @@ def test_over_tls_with_a_password(
         stream = spark.readStream.format("kafka").options(
             **options, subscribe=topic, startingOffsets="earliest"
         )
-        query = (
-            stream.load()
-            .select(F.col("value").cast("string"))
-            .writeStream.format("parquet")
-            .option("path", str(tmp_path / "out"))
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-        rows = spark.read.parquet(str(tmp_path / "out")).collect()
+        rows = written(stream.load().select(F.col("value").cast("string")), tmp_path).collect()
         assert sorted(int(row.value) for row in rows) == [*range(100)]

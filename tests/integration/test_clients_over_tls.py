@@ -6,7 +6,6 @@ PYKAFKALOG_TEST_BROKER=apache runs the same on Apache Kafka.
 import asyncio
 import contextlib
 import itertools
-import os
 import shutil
 import socket
 import ssl
@@ -26,9 +25,11 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as Place
 from kafka.structs import OffsetAndMetadata
 
-from tests.support.apache_kafka import ApacheKafka
+from tests.integration.conftest import QUICK_GROUPS
 from tests.support.broker_process import BrokerProcess
 from tests.support.certificates import ca_pem, client_identity
+from tests.support.command_line import pykafkalog
+from tests.support.either_broker import EitherBroker, either_broker
 from tests.support.kafka_jars import KAFKA_VERSION, ROOT, java
 from tests.support.tls_brokers import encrypt, librdkafka_settings, tls_port, write_client_file
 
@@ -43,7 +44,7 @@ class Served(NamedTuple):
     address: str
     files: dict[str, str]
     directory: Path
-    broker: BrokerProcess | ApacheKafka
+    broker: EitherBroker
 
     @property
     def librdkafka(self) -> dict[str, Any]:
@@ -74,8 +75,7 @@ class Served(NamedTuple):
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     directory = tmp_path_factory.mktemp("tls")
-    kind = ApacheKafka if os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache" else BrokerProcess
-    broker = kind(directory / "broker", {"group.initial.rebalance.delay.ms": "100"})
+    broker = either_broker(directory / "broker", QUICK_GROUPS)
     files = encrypt(broker, directory, ssl__client__auth="required")
     with broker:
         yield Served(f"localhost:{tls_port(broker)}", files, directory, broker)
@@ -231,17 +231,9 @@ def test_the_command_line_takes_the_file_of_kafkas_tools(served: Served, topic: 
     if not isinstance(served.broker, BrokerProcess):
         pytest.skip("our own command line")
     file = str(write_client_file(served.directory / f"{topic}.properties", served.files))
-    tool = served.broker.installation.tool()
 
     def run(*words: str, stdin: str = "") -> str:
-        done = subprocess.run(
-            [*tool, *words, "-b", served.address, "--command-config", file],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=served.broker.installation.directory,  # type: ignore[union-attr]
-            timeout=60,
-        )
+        done = pykafkalog(*words, "-b", served.address, "--command-config", file, stdin=stdin)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -250,13 +242,7 @@ def test_the_command_line_takes_the_file_of_kafkas_tools(served: Served, topic: 
     assert run("consume", topic, "--from-beginning", "--exit").splitlines() == ["a", "b"]
     assert str(served.broker.log_dir) in run("log-dirs")
     assert served.address.split(":")[1] in run("cluster")
-    without = subprocess.run(
-        [*tool, "topics", "-b", served.address],
-        capture_output=True,
-        text=True,
-        cwd=served.broker.installation.directory,
-        timeout=60,
-    )
+    without = pykafkalog("topics", "-b", served.address)
     assert without.returncode == 1
     assert "speaks TLS: security.protocol=SSL" in without.stderr
 

@@ -1,10 +1,9 @@
-"""Real clients that are allowed some things: they get those, and are told of the others.
+"""Real clients with some permissions: they do what these allow, and get errors for the rest.
 
-With PYKAFKALOG_TEST_BROKER=apache Apache Kafka is asked.
+PYKAFKALOG_TEST_BROKER=apache runs the same on Apache Kafka.
 """
 
 import asyncio
-import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,19 +18,17 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
-    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import GroupAuthorizationFailedError, TopicAuthorizationFailedError
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
 from tests.support.command_in_process import in_process
+from tests.support.either_broker import either_broker
 from tests.support.kafka_jars import java
+from tests.support.topics import make_topic
 
-ON_APACHE = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -48,21 +45,17 @@ ME = "User:ANONYMOUS"
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A broker on which everybody, who is nobody, is allowed some things."""
-    directory = tmp_path_factory.mktemp("acls")
-    with (ApacheKafka if ON_APACHE else BrokerProcess)(directory, SETTINGS) as broker:
+    """A broker that allows anonymous clients some operations."""
+    with either_broker(tmp_path_factory.mktemp("acls"), SETTINGS) as broker:
         where = broker.bootstrap
+        make_topic(where, MAY, READ_ONLY, NOT, partitions=2)
         admin = AdminClient({"bootstrap.servers": where})
-        for made in admin.create_topics(
-            [NewTopic(n, 2, 1) for n in (MAY, READ_ONLY, NOT)]
-        ).values():
-            made.result(20)
         producer = Producer({"bootstrap.servers": where})
         for topic in (MAY, READ_ONLY, NOT):
             producer.produce(topic, topic.encode(), partition=0)
         assert producer.flush(20) == 0
         for words in (
-            # The cluster first: from the first rule about it on, who is not named is not allowed.
+            # The cluster first: once it has a rule, only principals that a rule names may add more.
             ("--allow", ME, "--operation", "all", "--cluster"),
             ("--allow", ME, "--producer", "--topic", MAY, "--transactional-id", "may-id"),
             ("--allow", ME, "--consumer", "--topic", MAY, READ_ONLY),

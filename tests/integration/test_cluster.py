@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,18 +23,18 @@ from tests.support.cluster.broker_cluster import BrokerCluster
 from tests.support.cluster.member import Kind, Member
 from tests.support.cluster.view import ClusterView
 from tests.support.command_in_process import in_process
+from tests.support.either_broker import ON_APACHE
 from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient
 
-APACHE = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
-KINDS = (Kind.KAFKA if APACHE else Kind.OURS,) * 3
+KINDS = (Kind.KAFKA if ON_APACHE else Kind.OURS,) * 3
 PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
     """One cluster for all tests of the file."""
-    # Kafka's throttles let through what the windows allow that were idle: 11 seconds' worth.
+    # Kafka's throttles let the share of idle windows through: 11 seconds' worth by default.
     windows = {"replication.quota.window.num": "2"}
     with BrokerCluster(tmp_path_factory.mktemp("cluster"), KINDS, settings=windows) as cluster:
         yield cluster
@@ -43,7 +42,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
 
 @pytest.fixture
 def cluster(shared: BrokerCluster) -> Iterator[BrokerCluster]:
-    """The same, whole before and after each test."""
+    """The shared cluster, whole before and after each test."""
     shared.wait_until_whole()
     yield shared
     for member in shared:
@@ -232,7 +231,7 @@ def test_a_controlled_shutdown_moves_leaders_before_the_broker_ends(
     assert send(cluster, topic, 10) == 10
 
 
-@pytest.mark.skipif(APACHE, reason="a broker that has just registered may say that it is unknown")
+@pytest.mark.skipif(ON_APACHE, reason="a broker that has just registered may call it unknown")
 def test_a_member_that_starts_never_says_that_a_topic_is_unknown(
     cluster: BrokerCluster, topic: str
 ) -> None:
@@ -372,7 +371,7 @@ def seconds_of_copying(member: Member, topic: str) -> float:
 def test_replicas_are_copied_at_the_rate_of_their_throttle(
     cluster: BrokerCluster, topic: str, tmp_path: Path, throttled: str
 ) -> None:
-    """Six seconds' worth takes three at least; without a throttle it is there at once."""
+    """A copy of six seconds' worth takes three at least; without a throttle it takes no time."""
     bootstrap, side = cluster.bootstrap, throttled in ("leader", "follower")
     cluster.create(topic, [[1, 2] if throttled == "reassignment" else [1, 3]])
     assert send(cluster, topic, SIZE // 1000, value=bytes(1000)) == SIZE // 1000
@@ -389,7 +388,7 @@ def test_replicas_are_copied_at_the_rate_of_their_throttle(
     else:
         if side:
             alter("brokers", slow, "--add-config", f"{rate}={RATE}")
-            # Of a topic that is created with it, Kafka learns this at its next start.
+            # Kafka ignores this config of a new topic until its next start, so it is set later.
             whose = f"{throttled}.replication.throttled.replicas=*"
             alter("topics", topic, "--add-config", whose)
         cluster[3].stop()

@@ -1,6 +1,5 @@
 """A cluster's broker that cannot start: one clear line, exit code 1, nothing changed on disk."""
 
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,12 +10,10 @@ from tests.support.installation import under_test
 from tests.support.ports import free_port
 from tests.support.zookeeper import ZooKeeper
 
-TIMEOUT_S = 60
-
 
 @pytest.fixture(scope="module")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
-    """One for all tests; each takes a chroot of its own."""
+    """The server of all tests; each takes a chroot of its own."""
     with ZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
 
@@ -44,16 +41,8 @@ def refused(broker: Member, changes: Mapping[str, str] | None = None) -> str:
     properties = directory / "server.properties"
     properties.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
     before = snapshot(broker.place.log_dir)
-    installation = under_test()
-    done = subprocess.run(
-        [*installation.broker(), str(properties)],
-        cwd=installation.directory,
-        env=installation.process_environment(),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    used = under_test()
+    done = used.run([*used.broker(), str(properties)], check=False)
     assert done.returncode == 1, (done.returncode, done.stdout, done.stderr)
     assert snapshot(broker.place.log_dir) == before
     lines = [line for line in done.stderr.splitlines() if line]

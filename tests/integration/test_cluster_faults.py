@@ -19,12 +19,12 @@ from tests.support.cluster.broker_cluster import BrokerCluster
 from tests.support.cluster.disk import may_mount
 from tests.support.cluster.member import Kind
 from tests.support.cluster.network import ZOOKEEPER
+from tests.support.either_broker import ON_APACHE
 from tests.support.waiting import wait_until
 
 SECONDS = float(os.environ.get("PYKAFKALOG_ANOMALIES_SECONDS", "90"))
 SEED = int(os.environ.get("PYKAFKALOG_ANOMALIES_SEED", "1"))
-APACHE = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
-KINDS = (Kind.KAFKA if APACHE else Kind.OURS,) * 3
+KINDS = (Kind.KAFKA if ON_APACHE else Kind.OURS,) * 3
 PATIENCE_S = 60.0
 
 
@@ -63,12 +63,12 @@ def test_a_controller_that_slept_is_obeyed_no_more(cluster: BrokerCluster, tmp_p
 def test_a_leader_that_nobody_hears_acknowledges_nothing(
     cluster: BrokerCluster, tmp_path: Path
 ) -> None:
-    """A client that still reaches it gets no acknowledgement, and what it wrote is cut off."""
+    """A client that still reaches it gets no acknowledgement, and its records are cut off."""
     cluster.create("orders", [[1, 2, 3]])
     assert cluster.network is not None
     cluster.network.isolate(1, also_from_zookeeper=True)
     acknowledged: list[bytes] = []
-    # This one knows only the zombie, which still takes itself for the leader.
+    # This producer knows only the zombie, which still takes itself for the leader.
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": cluster[1].bootstrap,
@@ -132,7 +132,7 @@ def test_a_session_that_ends_is_begun_anew_without_a_restart(cluster: BrokerClus
 
 @pytest.mark.skipif(not may_mount(), reason="only root may mount")
 def test_a_broker_with_full_disks_hands_on_what_it_leads_and_comes_back(tmp_path: Path) -> None:
-    """With one of two log directories full it goes on with the other; with both, it ends."""
+    """A broker whose first log directory is full uses the second; with both full, it ends."""
     partitions = range(4)
     with BrokerCluster(tmp_path, KINDS, with_disks=True) as cluster:
         cluster.create("orders", [[1, 2, 3] for _ in partitions])

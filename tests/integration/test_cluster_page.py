@@ -37,7 +37,7 @@ def test_the_three_brokers_of_the_page_are_a_cluster(tmp_path: Path) -> None:
             ("/tmp/demo", str(tmp_path / "logs")),
             ("  pykafkalog-broker ", f"  {' '.join(used.broker())} $PWD/"),
             ("> broker-", "> $PWD/broker-"),
-            # The watch has no end; the same is asked once, below.
+            # The watch has no end; the test runs the command once, below.
             ("pykafkalog cluster", "wait; echo pykafkalog cluster"),
         ):
             assert written in script, written
@@ -55,14 +55,7 @@ def test_the_three_brokers_of_the_page_are_a_cluster(tmp_path: Path) -> None:
                 return all(view is not None and set(view.brokers) == {1, 2, 3} for view in views)
 
             wait_until(stands, PATIENCE_S)
-            told = subprocess.run(
-                [*used.tool(), "cluster", "-b", f"127.0.0.1:{ports[0]}"],
-                cwd=used.directory,
-                env=used.process_environment(),
-                capture_output=True,
-                text=True,
-                check=True,
-            )
+            told = used.run([*used.tool(), "cluster", "-b", f"127.0.0.1:{ports[0]}"])
             assert "3 brokers" in told.stdout
             assert "healthy" in told.stdout
         finally:

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import compaction_tester_jars
 from tests.support.kafka_streams import WordCount, compile_word_count
+from tests.support.topics import make_topic
 
 PATIENCE_S = 90
 SEGMENT = 100_000
@@ -44,7 +44,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 def size_of(broker: BrokerProcess, pattern: str) -> int:
-    """Bytes of the record files of partitions so named, those to be unlinked left out."""
+    """Return the bytes of the partitions' record files, without files that will be unlinked."""
     return sum(path.stat().st_size for path in broker.log_dir.glob(f"{pattern}/*.log"))
 
 
@@ -78,9 +78,7 @@ def test_the_topics_of_a_streams_application_stay_small(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
     words, lines = 50, 6_000
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-    for made in admin.create_topics([NewTopic(t, 1, 1) for t in ("in", "out")]).values():
-        made.result(PATIENCE_S)
+    make_topic(broker.bootstrap, "in", "out")
     draw = random.Random(1)
     text = [" ".join(f"word{draw.randrange(words)}" for _ in range(10)) for _ in range(lines)]
     feed(broker, text)
@@ -128,7 +126,7 @@ def feed(broker: BrokerProcess, lines: list[str]) -> None:
 
 
 def wait_for_counts(broker: BrokerProcess, expected: Counter[str], state: str) -> None:
-    """The last count of every word in the output is what Python counts."""
+    """Wait until the last count of every word in the output is the count of Python."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": broker.bootstrap,

@@ -4,17 +4,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_process import BrokerProcess
+from tests.support.topics import make_topic
+from tests.support.waiting import wait_until
 
 KEYS = 50
-COMPACTED = {"cleanup.policy": "compact", "segment.bytes": "100000"}
+PATIENCE_S = 30
 SETTINGS = {"log.cleaner.backoff.ms": "200", "log.segment.delete.delay.ms": "500"}
 
 
@@ -42,18 +42,10 @@ def read(broker: BrokerProcess) -> list[tuple[int, str, str]]:
         found.append((message.offset(), message.key().decode(), message.value().decode()))
 
 
-def wait_until(is_so: Any, seconds: float = 30) -> None:
-    limit = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < limit
-        time.sleep(0.1)
-
-
 @contextmanager
 def serving(directory: Path, **settings: str) -> Iterator[BrokerProcess]:
     with BrokerProcess(directory, {**SETTINGS, **settings}) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic("t", 1, config=COMPACTED)])["t"].result(15)
+        make_topic(broker.bootstrap, "t", cleanup_policy="compact", segment_bytes="100000")
         yield broker
 
 
@@ -64,15 +56,16 @@ def test_a_compacted_topic_becomes_small_and_keeps_the_latest_values(
     settings = {} if log_dirs is None else {"log.dirs": log_dirs}
     with serving(tmp_path, **settings) as broker:
         write(broker, 5000)
-        wait_until(lambda: len(read(broker)) < 1500)
+        wait_until(lambda: len(read(broker)) < 1500, PATIENCE_S)
         found = read(broker)
         last = {key: value for _, key, value in found}
         assert last == {f"k{n % KEYS}": f"{n:08}" * 20 for n in range(5000 - KEYS, 5000)}
         assert [offset for offset, _, _ in found] == sorted({offset for offset, _, _ in found})
         if log_dirs is None:
             checkpoint = broker.log_dir / "cleaner-offset-checkpoint"
-            wait_until(checkpoint.exists)
-            wait_until(lambda: not list((broker.log_dir / "t-0").glob("*.deleted")))
+            wait_until(checkpoint.exists, PATIENCE_S)
+            old = broker.log_dir / "t-0"
+            wait_until(lambda: not list(old.glob("*.deleted")), PATIENCE_S)
             broker.restart()
             assert read(broker) == found
 
@@ -81,7 +74,7 @@ def test_the_child_that_cleans_is_quiet_and_ends_with_the_broker(tmp_path: Path)
     with serving(tmp_path, **{"log.cleaner.io.max.bytes.per.second": "50000"}) as broker:
         process = psutil.Process(broker.pid)
         write(broker, 5000)
-        wait_until(lambda: any(child.nice() >= 10 for child in process.children()))
+        wait_until(lambda: any(one.nice() >= 10 for one in process.children()), PATIENCE_S)
         children = process.children()
         began = time.monotonic()
         broker.stop()

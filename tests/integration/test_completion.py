@@ -20,7 +20,7 @@ CASES = (
     ("pykafkalog fsck my-l", "pykafkalog fsck my-logs/"),
     ("pykafkalog pipeline arch", "pykafkalog pipeline archive "),
 )
-"""What is typed before a TAB, and what stands there then."""
+"""The words before a TAB, and the line that the shell makes of them."""
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def crowd(broker: BrokerProcess, size: int) -> Iterator[None]:
 
 
 def produce(producer: KafkaProducer, rounds: int) -> Sent:
-    """A few records to each partition, so often; (partition, offset) of the acknowledged."""
+    """Send records to each partition; return (partition, offset) of the acknowledged ones."""
     sent = set()
     for _ in range(rounds):
         futures = [
@@ -70,7 +70,7 @@ def consumed(broker: BrokerProcess) -> Sent:
 
 
 def created(admin: KafkaAdminClient, topic: NewTopic) -> None:
-    """It may be refused as long as a background task has the last descriptors."""
+    """Create a topic, which may fail while a background task has the last descriptors."""
     for left in range(20, -1, -1):
         try:
             admin.create_topics([topic])
@@ -82,7 +82,7 @@ def created(admin: KafkaAdminClient, topic: NewTopic) -> None:
 
 
 def checkpointed(broker: BrokerProcess) -> list[int]:
-    """When the checkpoints of the background tasks were written."""
+    """Return the times at which background tasks have written their checkpoints."""
     return [path.stat().st_mtime_ns for path in sorted(broker.log_dir.glob("*-checkpoint"))]
 
 
@@ -117,8 +117,8 @@ def test_a_crowd_is_refused_and_files_are_opened_as_ever(tmp_path: Path) -> None
         healthy(broker)
 
 
-def test_what_fails_for_want_of_descriptors_is_tried_again(tmp_path: Path) -> None:
-    """The limit is lowered behind the broker's back: whatever it opens may fail."""
+def test_work_that_failed_without_descriptors_is_tried_again(tmp_path: Path) -> None:
+    """The test lowers the limit of the running broker, so whatever that opens may fail."""
     with BrokerProcess(tmp_path, SETTINGS) as broker:
         once = KafkaProducer(bootstrap_servers=broker.bootstrap, acks="all", retries=0)
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)

@@ -2,7 +2,8 @@
 
 A page is one scenario on a machine of its own (`tests.support.private_machine`): its commands in
 their order, with a broker at localhost:9092 whose log.dirs is /tmp/kafka-logs. A new page needs
-nothing here. What cannot be run is named below with the reason, and must be there to be named.
+nothing here. `NOT_RUN` has a pattern with a reason for each command that cannot be run, and each
+pattern must match a command.
 """
 
 import argparse
@@ -35,7 +36,7 @@ NOT_RUN = {
 }  # fmt: skip
 """Pattern -> reason."""
 OUTSIDE = ("jq", "kcat", "curl", "prometheus", "grafana-server", "unzip")
-"""Programs that a reader may have: their commands are run where they are there."""
+"""Programs that a reader may have; their commands run on machines that have them."""
 FAILS = {
     "fsck": 1,  # copies of a running broker's files: no clean stop was there
     "dump-log": 1,  # the same: indexes of active segments have their pre-sized length

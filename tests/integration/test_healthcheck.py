@@ -1,7 +1,5 @@
 """The image's health check against a real broker, wherever it listens."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.support.broker_process import BrokerProcess
@@ -33,30 +31,8 @@ def test_the_command_ends_with_0_when_the_broker_answers_and_with_1_when_it_is_g
 ) -> None:
     used = under_test()
 
-    def check(address: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [used.python, "-m", f"{used.package}tools.healthcheck", address],
-            cwd=used.directory,
-            env=used.process_environment(),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-
     with BrokerProcess(tmp_path) as broker:
-        assert check(broker.bootstrap).returncode == 0
-    gone = check(broker.bootstrap)
+        check = [used.python, "-m", f"{used.package}tools.healthcheck", broker.bootstrap]
+        used.run(check)
+    gone = used.run(check, check=False)
     assert (gone.returncode, gone.stdout) == (1, f"unhealthy: no answer at {broker.bootstrap}\n")
-
-
-def test_without_an_address_a_process_of_that_name_is_looked_for(tmp_path: Path) -> None:
-    program = tmp_path / "pykafkalog-broker"
-    program.write_text("print(flush=True)\ninput()\n")
-    with subprocess.Popen(
-        [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()  # before it runs, /proc may not have its command line yet
-        assert process.pid in list(brokers())
-        process.communicate(b"\n")

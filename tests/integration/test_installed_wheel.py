@@ -100,14 +100,8 @@ def test_records_go_in_and_out_and_are_read_beside_a_users_own_modules(
         assert (done.returncode, done.stdout) == (0, wanted), done.stderr
     program = tmp_path / "program.py"
     program.write_text(OWN_PROGRAM)
-    printed = subprocess.run(
-        [used.python, program, broker.log_dir / "mine-0"],
-        env=used.process_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    assert printed == [
+    printed = used.run([used.python, str(program), str(broker.log_dir / "mine-0")]).stdout
+    assert printed.splitlines() == [
         "broker config pipeline protocol storage storage.paths tools",
         "one two",
     ]
@@ -122,17 +116,7 @@ def test_every_way_to_start_it_says_the_same_version(environment: Path) -> None:
         [used.python, "-m", "pykafkalog.broker"],
         [used.python, "-m", "pykafkalog.tools"],
     )
-    said = {
-        subprocess.run(
-            [*way, "--version"],
-            cwd=used.directory,
-            env=used.process_environment(),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for way in ways
-    }
+    said = {used.run([*way, "--version"]).stdout for way in ways}
     (words,) = {tuple(line.split()) for line in said}
     checkout = pykafkalog("--version", installation=CHECKOUT).stdout.split()
     assert words[:2] == tuple(checkout[:2])  # the form may differ
@@ -144,15 +128,7 @@ def test_data_of_the_package_can_be_reached(environment: Path) -> None:
         "from importlib.resources import files;"
         "print((files('pykafkalog.config') / 'server.properties').read_text())"
     )
-    shown = subprocess.run(
-        [used.python, "-c", code],
-        cwd=used.directory,
-        env=used.process_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "log.dirs=/tmp/kafka-logs" in shown
+    assert "log.dirs=/tmp/kafka-logs" in used.run([used.python, "-c", code]).stdout
 
 
 def test_a_users_programs_type_check_in_strict_mode_against_the_wheel(

@@ -6,9 +6,10 @@ A new client for each step: librdkafka 2.16 keeps a coordinator that is gone, an
 from pathlib import Path
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from tests.support.broker_process import BrokerProcess
+from tests.support.topics import make_topic
 
 
 def commit(broker: BrokerProcess, offset: int) -> None:
@@ -27,7 +28,7 @@ def committed(broker: BrokerProcess) -> list[int]:
 def test_an_offsets_topic_made_anew_begins_empty(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic("t", 1)])["t"].result(15)
+        make_topic(broker.bootstrap, "t")
         commit(broker, 5)
         assert committed(broker) == [5]
         admin.delete_topics(["__consumer_offsets"])["__consumer_offsets"].result(15)

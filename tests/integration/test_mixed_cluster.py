@@ -18,14 +18,14 @@ ROLES = ("controller", "leader", "follower", "group coordinator", "transaction c
 
 
 class RolesTaken:
-    """Which kind of broker has had which role."""
+    """The roles that each kind of broker has had."""
 
     def __init__(self, cluster: BrokerCluster) -> None:
         self._cluster = cluster
         self.seen: set[tuple[str, Kind]] = set()
 
     def look(self) -> None:
-        """Note what is so now."""
+        """Note the roles that brokers have now."""
         view = self._cluster.view()
         self._note("controller", view.controller)
         for (topic, _), partition in view.partitions.items():
@@ -50,7 +50,7 @@ class RolesTaken:
 
 
 def test_a_topic_is_replicated_between_both_kinds(tmp_path: Path) -> None:
-    """Each leads, and the other's copy is the same bytes; a client finds both."""
+    """Each broker leads, and the other's copy is the same bytes; a client finds both."""
     with BrokerCluster(tmp_path, [KAFKA, OURS]) as cluster:
         cluster.create("orders", [[1, 2], [2, 1]])
         producer = confluent_kafka.Producer(
@@ -122,7 +122,7 @@ def test_a_live_kafka_cluster_is_replaced_node_by_node_and_back(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_node_is_replaced_on_an_empty_disk(tmp_path: Path) -> None:
-    """The other way to replace: everything is replicated again."""
+    """The other way to replace a node: it copies all records again."""
     with BrokerCluster(tmp_path, [KAFKA] * 3) as cluster:
         with ClusterLoad(tmp_path, cluster, FEW_OVER_A_CLUSTER) as load:
             load.wait_for_progress()

@@ -1,24 +1,29 @@
 """Partitions move between log directories under the hands of real clients (AlterReplicaLogDirs)."""
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.admin import KafkaAdminClient
 
 from protocol.records.batch import iter_batches
 from tests.integration.test_transactions import committed, producer, send
 from tests.support.broker_process import BrokerProcess
+from tests.support.topics import make_topic
 
 MOVES = 6
 
 
-def broker_with_two_directories(directory: Path) -> BrokerProcess:
-    directories = f"{directory}/a,{directory}/b"
-    return BrokerProcess(
-        directory, {"log.dirs": directories, "log.segment.bytes": "4000000", "num.partitions": "1"}
-    )
+@contextmanager
+def two_directories(directory: Path, **settings: str) -> Iterator[BrokerProcess]:
+    """A broker with the log directories `a` and `b`, and with the topic `moved`."""
+    own = {key.replace("_", "."): value for key, value in settings.items()}
+    with BrokerProcess(directory, {"log.dirs": f"{directory}/a,{directory}/b", **own}) as broker:
+        make_topic(broker.bootstrap, "moved")
+        yield broker
 
 
 def lies_in(admin: Any, topic: str) -> list[tuple[str, bool]]:
@@ -33,10 +38,39 @@ def lies_in(admin: Any, topic: str) -> list[tuple[str, bool]]:
     )
 
 
+def other_than(directory: str) -> str:
+    return "b" if directory == "a" else "a"
+
+
+def begin_move(broker: BrokerProcess, admin: Any, topic: str) -> str:
+    """Begin to move partition 0 to the other log directory; return the name of that."""
+    ((here, _),) = lies_in(admin, topic)
+    there = other_than(here)
+    replies = admin.alter_replica_log_dirs({(topic, 0, 1): f"{broker.directory}/{there}"})
+    assert [getattr(code, "errno", code) for code in replies.values()] == [0]
+    return there
+
+
+def wait_for_move(
+    broker: BrokerProcess, admin: Any, topic: str, there: str, meanwhile: Callable[[], None]
+) -> None:
+    """Wait until the partition lies in the directory `there`, doing something all the time."""
+    deadline = time.monotonic() + 30
+    while lies_in(admin, topic) != [(there, False)]:
+        assert time.monotonic() < deadline, broker.output()
+        meanwhile()
+
+
+def move(broker: BrokerProcess, admin: Any, topic: str, meanwhile: Callable[[], None]) -> str:
+    """Move partition 0 to the other log directory; return the name of that."""
+    there = begin_move(broker, admin, topic)
+    wait_for_move(broker, admin, topic, there, meanwhile)
+    return there
+
+
 def test_nothing_is_lost_or_doubled_while_a_partition_moves_to_and_fro(tmp_path: Path) -> None:
-    with broker_with_two_directories(tmp_path) as broker:
+    with two_directories(tmp_path, log_segment_bytes="4000000") as broker:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        admin.create_topics([NewTopic("moved", 1, 1)])
         producer = Producer(
             {"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "linger.ms": 2}
         )
@@ -58,16 +92,8 @@ def test_nothing_is_lost_or_doubled_while_a_partition_moves_to_and_fro(tmp_path:
 
         produce(20_000)
         producer.flush(30)
-        ((here, _),) = lies_in(admin, "moved")
         for _ in range(MOVES):
-            target = "b" if here == "a" else "a"
-            replies = admin.alter_replica_log_dirs({("moved", 0, 1): f"{tmp_path}/{target}"})
-            assert [getattr(code, "errno", code) for code in replies.values()] == [0]
-            deadline = time.monotonic() + 30
-            while lies_in(admin, "moved") != [(target, False)]:
-                assert time.monotonic() < deadline, broker.output()
-                produce(500)
-            here = target
+            here = move(broker, admin, "moved", lambda: produce(500))
         producer.flush(30)
         assert failures == []
         assert sorted(acknowledged) == list(range(sent))
@@ -78,31 +104,25 @@ def test_nothing_is_lost_or_doubled_while_a_partition_moves_to_and_fro(tmp_path:
         assert numbers(broker, sent) == list(range(sent))
         broker.stop()
         assert whole_batches(tmp_path / here / "moved-0") == sent
-        assert not (tmp_path / ("b" if here == "a" else "a") / "moved-0").exists()
+        assert not (tmp_path / other_than(here) / "moved-0").exists()
 
 
 def test_a_move_goes_on_after_kill_9(tmp_path: Path) -> None:
-    with broker_with_two_directories(tmp_path) as broker:
+    with two_directories(tmp_path, log_segment_bytes="4000000") as broker:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        admin.create_topics([NewTopic("moved", 1, 1)])
         producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
         count = 60_000
         for number in range(count):
             producer.produce("moved", b"%012d" % number + b"x" * 1000, partition=0)
             producer.poll(0)
         assert producer.flush(60) == 0
-        ((here, _),) = lies_in(admin, "moved")
-        target = "b" if here == "a" else "a"
-        admin.alter_replica_log_dirs({("moved", 0, 1): f"{tmp_path}/{target}"})
+        target = begin_move(broker, admin, "moved")
         admin.close()
         broker.kill()
         assert list((tmp_path / target).glob("moved-0.*-future"))
         broker.start()
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        deadline = time.monotonic() + 30
-        while lies_in(admin, "moved") != [(target, False)]:
-            assert time.monotonic() < deadline, broker.output()
-            time.sleep(0.05)
+        wait_for_move(broker, admin, "moved", target, lambda: time.sleep(0.05))
         admin.close()
         assert numbers(broker, count) == list(range(count))
         broker.stop()
@@ -110,11 +130,8 @@ def test_a_move_goes_on_after_kill_9(tmp_path: Path) -> None:
 
 
 def test_a_group_commits_while_its_offsets_move(tmp_path: Path) -> None:
-    directories = f"{tmp_path}/a,{tmp_path}/b"
-    settings = {"log.dirs": directories, "offsets.topic.num.partitions": "1"}
-    with BrokerProcess(tmp_path, settings) as broker:
+    with two_directories(tmp_path, offsets_topic_num_partitions="1") as broker:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        admin.create_topics([NewTopic("moved", 1, 1)])
         consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "committer"})
         offset = 0
 
@@ -126,14 +143,8 @@ def test_a_group_commits_while_its_offsets_move(tmp_path: Path) -> None:
             assert told.error is None
 
         commit()
-        ((here, _),) = lies_in(admin, "__consumer_offsets")
         for _ in range(MOVES):
-            here = "b" if here == "a" else "a"
-            admin.alter_replica_log_dirs({("__consumer_offsets", 0, 1): f"{tmp_path}/{here}"})
-            deadline = time.monotonic() + 30
-            while lies_in(admin, "__consumer_offsets") != [(here, False)]:
-                assert time.monotonic() < deadline, broker.output()
-                commit()
+            move(broker, admin, "__consumer_offsets", commit)
         admin.close()
         broker.kill()
         broker.start()
@@ -144,11 +155,8 @@ def test_a_group_commits_while_its_offsets_move(tmp_path: Path) -> None:
 
 def test_transactions_go_on_while_their_state_and_data_move(tmp_path: Path) -> None:
     """S-TXN-6: neither the coordinator's partition nor the data's misses a decision or a marker."""
-    directories = f"{tmp_path}/a,{tmp_path}/b"
-    settings = {"log.dirs": directories, "transaction.state.log.num.partitions": "1"}
-    with BrokerProcess(tmp_path, settings) as broker:
+    with two_directories(tmp_path, transaction_state_log_num_partitions="1") as broker:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        admin.create_topics([NewTopic("moved", 1, 1)])
         mine = producer(broker.bootstrap, "mover")
         wanted: list[str] = []
         turns = 0
@@ -166,13 +174,7 @@ def test_transactions_go_on_while_their_state_and_data_move(tmp_path: Path) -> N
 
         transaction()
         for topic in ("__transaction_state", "moved") * (MOVES // 2):
-            ((here, _),) = lies_in(admin, topic)
-            there = "b" if here == "a" else "a"
-            admin.alter_replica_log_dirs({(topic, 0, 1): f"{tmp_path}/{there}"})
-            deadline = time.monotonic() + 30
-            while lies_in(admin, topic) != [(there, False)]:
-                assert time.monotonic() < deadline, broker.output()
-                transaction()
+            move(broker, admin, topic, transaction)
         mine.begin_transaction()
         send(mine, "moved", "open at the end")
         assert committed(broker.bootstrap, "moved") == wanted
@@ -184,7 +186,7 @@ def test_transactions_go_on_while_their_state_and_data_move(tmp_path: Path) -> N
 
 
 def numbers(broker: BrokerProcess, count: int) -> list[int]:
-    """What a consumer reads, in its order."""
+    """Return the numbers of the records that a consumer reads, in their order."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "reader"})
     consumer.assign([TopicPartition("moved", 0, 0)])
     found: list[int] = []
@@ -196,16 +198,11 @@ def numbers(broker: BrokerProcess, count: int) -> list[int]:
     return found
 
 
-def names_of(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.glob("*.log"))
-
-
 def whole_batches(directory: Path) -> int:
-    """Records counted in the files; offsets must follow each other without a gap."""
+    """Count the records in the files. Raises AssertionError if there is a gap between offsets."""
     count = 0
-    for name in names_of(directory):
-        data = (directory / name).read_bytes()
-        for _, header in iter_batches(data):
+    for path in sorted(directory.glob("*.log")):
+        for _, header in iter_batches(path.read_bytes()):
             assert header.base_offset == count
             count += header.record_count
     return count

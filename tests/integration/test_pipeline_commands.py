@@ -17,7 +17,9 @@ def refusal(*words: str) -> str:
     return line
 
 
-def test_a_mistake_is_told_before_spark_starts(bootstrap: str, topic: str, tmp_path: Path) -> None:
+def test_mistakes_end_a_pipeline_command_before_spark_starts(
+    bootstrap: str, topic: str, tmp_path: Path
+) -> None:
     to = ("--to", str(tmp_path / "table"), "--available-now")
     assert f"there is no topic {topic}" in refusal("archive", topic, *to, "-b", bootstrap)
     assert "cannot connect to 127.0.0.1:1" in refusal("archive", topic, *to, "-b", "127.0.0.1:1")
@@ -25,7 +27,7 @@ def test_a_mistake_is_told_before_spark_starts(bootstrap: str, topic: str, tmp_p
     assert "is no table of an archive" in refusal("compact", str(tmp_path / "none"))
 
 
-def test_without_the_extra_the_line_that_installs_it_is_said(tmp_path: Path) -> None:
+def test_a_pipeline_command_without_the_extra_shows_how_to_install_it(tmp_path: Path) -> None:
     used = under_test()
     if used is CHECKOUT:
         pytest.skip("the checkout has the extra: scripts/test tests a wheel without it")

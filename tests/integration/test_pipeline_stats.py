@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from pipeline.command import add_parser
 from pipeline.errors import PipelineError
@@ -18,6 +17,7 @@ from pipeline.stats.page import page
 from pipeline.stats.values import Stats, TopicStats
 from protocol.records.builder import build_batch
 from tests.support.broker_process import BrokerProcess
+from tests.support.topics import make_topic
 
 BEGIN = 1_700_000_000_000
 
@@ -38,7 +38,7 @@ class Sent(NamedTuple):
 
 
 def records() -> list[Sent]:
-    """Of three partitions, the last of which stays empty."""
+    """Return records for two of three partitions; the last one stays empty."""
     sent = [
         Sent(
             partition=number % 7 % 2,
@@ -55,11 +55,9 @@ def records() -> list[Sent]:
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with BrokerProcess(tmp_path_factory.mktemp("broker")) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        for topic, partitions in (("orders", 3), ("payments", 1), ("empty", 1)):
-            # The timestamps are older than the default retention.
-            new = NewTopic(topic, partitions, 1, config={"retention.ms": "-1"})
-            admin.create_topics([new])[topic].result(30)
+        # The timestamps are older than the default retention.
+        make_topic(broker.bootstrap, "orders", partitions=3, retention_ms="-1")
+        make_topic(broker.bootstrap, "payments", "empty", retention_ms="-1")
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
         for one in records():
             producer.produce(
@@ -200,18 +198,11 @@ def test_any_time_counts_in_files_and_names_its_record_at_a_broker(
         assert begin <= at < begin + found.interval_ms and begin % found.interval_ms == 0
     page(Stats(source="odd", topics=(found,)), "now")
 
-    create(bootstrap, topic)
+    ever = {f"message_timestamp_{end}_max_ms": str(2**63 - 1) for end in ("before", "after")}
+    make_topic(bootstrap, topic, retention_ms="-1", **ever)
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     for at in (1_700_000_000_000, times[1]):
         producer.produce(topic, b"v", timestamp=at)
         assert producer.flush(30) == 0
     with pytest.raises(PipelineError, match=f"{topic}-0, offset 1 .* {times[1]} ms.*--log-dirs"):
         of_broker(spark, asked(topic, "--bootstrap-server", bootstrap))
-
-
-def create(bootstrap: str, topic: str) -> None:
-    """A topic that takes any timestamp and keeps it."""
-    ever = {f"message.timestamp.{end}.max.ms": str(2**63 - 1) for end in ("before", "after")}
-    new = NewTopic(topic, 1, 1, config={"retention.ms": "-1", **ever})
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([new])[topic].result(30)

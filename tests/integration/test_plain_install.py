@@ -1,7 +1,6 @@
 """`pip install pykafkalog` without an extra: its first hour, and one sentence for what it lacks."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,7 +31,7 @@ def broker(
 
 
 def run(plain: Installation, *words: str, stdin: str = "", codes: tuple[int, ...] = (0,)) -> str:
-    """Run one command; what it printed to both. It ends with such a code and no traceback."""
+    """Run one command; return both outputs. It ends with one of `codes` and no traceback."""
     done = pykafkalog(*words, stdin=stdin, installation=plain)
     printed = done.stdout + done.stderr
     assert "Traceback" not in printed, printed
@@ -42,8 +41,7 @@ def run(plain: Installation, *words: str, stdin: str = "", codes: tuple[int, ...
 
 def test_nothing_else_is_there(plain: Installation) -> None:
     code = f"from importlib.util import find_spec; print([*filter(find_spec, {EXTRAS})])"
-    done = subprocess.run([plain.python, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert plain.run([plain.python, "-c", code]).stdout == "[]\n"
 
 
 def test_every_command_has_its_help(plain: Installation) -> None:
@@ -83,7 +81,7 @@ def test_the_first_hour(plain: Installation, broker: BrokerProcess, tmp_path: Pa
     assert "Deleted" in at("topics", "--delete", "greetings")
 
 
-def test_what_is_an_extra_is_told_in_one_sentence(
+def test_a_missing_extra_is_named_in_one_sentence(
     plain: Installation, broker: BrokerProcess, tmp_path: Path
 ) -> None:
     logs, to = str(broker.log_dir), ("-b", broker.bootstrap)
@@ -105,7 +103,7 @@ def test_topics_in_arrow_say_what_they_need(
 ) -> None:
     program = f"from pykafkalog.reader import open_topics; open_topics({str(broker.log_dir)!r})"
     for code, wanted in ((f"{program}.plan()", None), (f"{program}.{use}", "ModuleNotFoundError")):
-        done = subprocess.run([plain.python, "-c", code], capture_output=True, text=True)
+        done = plain.run([plain.python, "-c", code], check=False)
         last = done.stderr.splitlines()[-1:] or [""]
         if wanted is None:
             assert done.returncode == 0, done.stderr

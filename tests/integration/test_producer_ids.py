@@ -1,7 +1,7 @@
 """Producer ids never come twice: not after kill -9, nor with a metadata store older than the logs.
 
 An id that came twice would make the first batches of a new producer duplicates of another's, to be
-dropped with a good answer (S-IDEM-1). Of this broker only: Apache Kafka keeps no such store.
+dropped with a good answer (S-IDEM-1). Apache Kafka keeps no such store, so it is not tested here.
 """
 
 import shutil
@@ -12,15 +12,15 @@ import pytest
 from protocol.api_keys import ApiKey
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.records.builder import build_batch
-from tests.integration.test_transactions import make_topic
 from tests.integration.test_transactions_wire import Peer, patiently
 from tests.support.broker_process import BrokerProcess
 from tests.support.produce_requests import one_batch
+from tests.support.topics import make_topic
 from tests.support.wire_client import WireClient
 
 
 def new_id(broker: BrokerProcess) -> int:
-    """Of an idempotent producer, which writes one batch with it."""
+    """Return the id of a new idempotent producer, which has written one batch with it."""
     wire = WireClient(broker.port)
     try:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
@@ -60,7 +60,7 @@ def transactional_id(broker: BrokerProcess, name: str) -> int:
 @pytest.mark.parametrize("fate", ["kept", "older", "lost", "lost twice"])
 def test_s_idem_1_and_s_txn_6_producer_ids_never_repeat(tmp_path: Path, fate: str) -> None:
     with BrokerProcess(tmp_path) as broker:
-        make_topic(broker.bootstrap, "t", 1)
+        make_topic(broker.bootstrap, "t")
         seen = [new_id(broker), transactional_id(broker, "first")]
         broker.stop()
         [store] = [one for one in broker.log_dir.iterdir() if "metadata" in one.name]
@@ -78,5 +78,5 @@ def test_s_idem_1_and_s_txn_6_producer_ids_never_repeat(tmp_path: Path, fate: st
             broker.start()
             seen += [new_id(broker), transactional_id(broker, f"b{turn}"), new_id(broker)]
         assert len(set(seen)) == len(seen), seen
-        # Whose id it was stays so.
+        # The transactional id keeps its producer id.
         assert transactional_id(broker, "a") == seen[4]

@@ -21,8 +21,8 @@ CLIENTS = 10
 RATE = 500_000
 """Bytes per second."""
 RECORD = 10_000
-"""One a request: a fiftieth of a second's worth. What a fetch would have had that is beyond the
-quota is lost to its consumer until later, so larger ones get less."""
+"""One a request: a fiftieth of a second's worth. A fetch leaves out records beyond the quota, so
+a consumer of larger ones gets less."""
 WARM_S = 5.0
 """The burst is spent by then."""
 OVER_S = 30.0
@@ -43,7 +43,7 @@ def limit(broker: BrokerProcess, client_id: str | None, key: str, rate: float) -
 
 
 class Taken:
-    """Bytes of one client, of a time that begins when the burst is spent."""
+    """The bytes that one client takes in a time that begins when its burst is spent."""
 
     def __init__(self) -> None:
         self.since = time.monotonic() + WARM_S
@@ -51,7 +51,7 @@ class Taken:
         self.bytes = 0
 
     def note(self, size: int) -> bool:
-        """Returns whether it goes on."""
+        """Count bytes; return whether the time is not over."""
         now = time.monotonic()
         if self.since <= now < self.until:
             self.bytes += size
@@ -59,7 +59,7 @@ class Taken:
 
 
 def rates(take: Callable[[int, Taken], None]) -> list[float]:
-    """What each of ten clients took per second, of the quota."""
+    """Return the rate of each of ten clients, as a share of the quota."""
     taken = [Taken() for _ in range(CLIENTS)]
     threads = [threading.Thread(target=take, args=each) for each in enumerate(taken)]
     for thread in threads:
@@ -144,7 +144,7 @@ def percentile_ms(broker: BrokerProcess, topic: str) -> float:
 
 
 def test_s_qta_3_throttled_clients_delay_nobody_else(broker: BrokerProcess) -> None:
-    """Each phase alone has one beside ten clients that are throttled and would send more."""
+    """Phases of one client alone alternate with phases beside ten clients that are throttled."""
     for number in range(CLIENTS):
         limit(broker, f"c{number}", "producer_byte_rate", 10_000)
     with WireClient(broker.port) as client:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -44,15 +43,8 @@ class AsyncTokens(AsyncTokenProvider):
 
 
 @pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslBrokers]:
-    brokers = SaslBrokers(tmp_path_factory.mktemp("sasl"))
-    yield brokers
-    brokers.close()
-
-
-@pytest.fixture(scope="module")
-def broker(brokers: SaslBrokers) -> SaslBroker:
-    return brokers["SASL_PLAINTEXT"]
+def broker(sasl_brokers: SaslBrokers) -> SaslBroker:
+    return sasl_brokers["SASL_PLAINTEXT"]
 
 
 @pytest.fixture
@@ -61,8 +53,10 @@ def name() -> str:
 
 
 @pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
-def test_confluent_kafka(brokers: SaslBrokers, name: str, protocol: str, mechanism: str) -> None:
-    broker = brokers[protocol]
+def test_confluent_kafka(
+    sasl_brokers: SaslBrokers, name: str, protocol: str, mechanism: str
+) -> None:
+    broker = sasl_brokers[protocol]
     settings = librdkafka_settings(broker, mechanism)
     admin = AdminClient(settings)
     admin.poll(0)
@@ -89,8 +83,8 @@ def test_confluent_kafka(brokers: SaslBrokers, name: str, protocol: str, mechani
 
 
 @pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
-def test_kafka_python(brokers: SaslBrokers, name: str, protocol: str, mechanism: str) -> None:
-    broker = brokers[protocol]
+def test_kafka_python(sasl_brokers: SaslBrokers, name: str, protocol: str, mechanism: str) -> None:
+    broker = sasl_brokers[protocol]
     settings = python_settings(broker, mechanism, Tokens())
     producer = KafkaProducer(**settings, transactional_id=name)
     producer.init_transactions()
@@ -116,8 +110,8 @@ def test_kafka_python(brokers: SaslBrokers, name: str, protocol: str, mechanism:
 
 
 @pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
-def test_aiokafka(brokers: SaslBrokers, name: str, protocol: str, mechanism: str) -> None:
-    broker = brokers[protocol]
+def test_aiokafka(sasl_brokers: SaslBrokers, name: str, protocol: str, mechanism: str) -> None:
+    broker = sasl_brokers[protocol]
 
     async def scenario() -> None:
         settings = python_settings(broker, mechanism, AsyncTokens())
@@ -142,7 +136,7 @@ def test_aiokafka(brokers: SaslBrokers, name: str, protocol: str, mechanism: str
 
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)
-def test_a_wrong_password_is_told_to_confluent_kafka(broker: SaslBroker, mechanism: str) -> None:
+def test_confluent_kafka_reports_a_wrong_password(broker: SaslBroker, mechanism: str) -> None:
     errors: list[KafkaError] = []
     settings = librdkafka_settings(broker, mechanism, "wrong")
     admin = AdminClient({**settings, "error_cb": errors.append})
@@ -161,7 +155,7 @@ def test_a_wrong_password_does_not_connect_kafka_python(broker: SaslBroker, mech
 
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)
-def test_a_wrong_password_is_told_to_aiokafka(
+def test_aiokafka_reports_a_wrong_password(
     broker: SaslBroker, mechanism: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:

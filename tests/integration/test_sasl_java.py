@@ -1,7 +1,6 @@
 """Apache Kafka's own clients and tools over a listener that authenticates, unmodified."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,22 +22,15 @@ CONFIGS = "kafka.admin.ConfigCommand"
 
 
 @pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslBrokers]:
-    brokers = SaslBrokers(tmp_path_factory.mktemp("sasl"))
-    yield brokers
-    brokers.close()
-
-
-@pytest.fixture(scope="module")
-def broker(brokers: SaslBrokers) -> SaslBroker:
-    return brokers["SASL_PLAINTEXT"]
+def broker(sasl_brokers: SaslBrokers) -> SaslBroker:
+    return sasl_brokers["SASL_PLAINTEXT"]
 
 
 @pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
 def test_admin_client_producer_and_consumer(
-    brokers: SaslBrokers, tmp_path: Path, protocol: str, mechanism: str, topic: str, group: str
+    sasl_brokers: SaslBrokers, tmp_path: Path, protocol: str, mechanism: str, topic: str, group: str
 ) -> None:
-    broker = brokers[protocol]
+    broker = sasl_brokers[protocol]
     authority = broker.authority if protocol == "SASL_SSL" else None
     settings = java_settings(tmp_path, mechanism, authority=authority)
     tour = str(ROOT / "tests/integration/ClientTour.java")
@@ -49,7 +41,9 @@ def test_admin_client_producer_and_consumer(
 
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)
-def test_a_wrong_password_is_told(broker: SaslBroker, tmp_path: Path, mechanism: str) -> None:
+def test_kafkas_tools_report_a_wrong_password(
+    broker: SaslBroker, tmp_path: Path, mechanism: str
+) -> None:
     settings = java_settings(tmp_path, mechanism, "wrong")
     result = java(
         f"{TOOLS}.TopicCommand",

@@ -17,7 +17,7 @@ BROKER = "pykafkalog-broker secure.properties\n"
 
 
 class Reader:
-    """Types what stands on the page, but for its port and its directories."""
+    """Types the commands of the page, with another port and other directories."""
 
     def __init__(self, directory: Path) -> None:
         used = under_test()
@@ -32,7 +32,7 @@ class Reader:
         return text.replace("9093", self._port).replace("/tmp/tls", str(self._directory / "tls"))
 
     def types(self, commands: str, answer: str) -> subprocess.CompletedProcess[str]:
-        """Run commands in a shell; `answer` is what they are told when they ask."""
+        """Run commands in a shell; `answer` is their standard input."""
         return subprocess.run(
             ["bash", "-ec", self.here(commands)],
             cwd=self._directory,

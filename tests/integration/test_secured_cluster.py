@@ -70,7 +70,7 @@ def users_by_kafka(zookeeper: str, directory: Path) -> None:
 
 
 def users_by_ours(zookeeper: str, directory: Path) -> None:
-    """Make it with this project's command."""
+    """Make the brokers' user with this project's command."""
     properties = directory / "users.properties"
     properties.write_text(f"zookeeper.connect={zookeeper}\n")
     words = ["users", "--add", "broker", "--mechanism", "SCRAM-SHA-512", "--password-file", "-"]

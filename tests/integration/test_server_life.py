@@ -19,24 +19,13 @@ from tests.support.ports import free_port
 from tests.support.wire_client import WireClient, request_frame
 
 
-def run_broker(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A broker that must not start, to its end."""
+def failing_start(*arguments: str) -> tuple[str, str]:
+    """Return standard output and standard error of a broker that must not start."""
     used = under_test()
-    return subprocess.run(
-        [*used.broker(), *arguments],
-        cwd=used.directory,
-        env=used.process_environment(),
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-
-
-def failing_start(*arguments: str) -> tuple[int, str]:
-    """Exit code and output of a broker that must not start."""
-    done = run_broker(*arguments)
-    return done.returncode, done.stdout + done.stderr
+    done = used.run([*used.broker(), *arguments], check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    return done.stdout, done.stderr
 
 
 def meta(broker: BrokerProcess) -> dict[str, str]:
@@ -82,16 +71,14 @@ def test_s_rec_1_a_kill_is_followed_by_recovery(tmp_path: Path) -> None:
 
 def test_s_rec_7_two_brokers_cannot_share_a_directory(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
-        code, output = failing_start(
+        output = failing_start(
             str(broker.properties), "--override", "listeners=PLAINTEXT://127.0.0.1:0"
         )
-        assert code == 1
-        assert "Failed to acquire lock on file .lock" in output
-        assert "Traceback" not in output
+        assert "Failed to acquire lock on file .lock" in "".join(output)
         assert api_versions(broker) == 0
 
 
-def test_what_a_person_must_know_is_the_last_line_on_standard_error(tmp_path: Path) -> None:
+def test_a_failed_start_says_why_in_the_last_line_of_standard_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     with BrokerProcess(tmp_path) as broker:
@@ -104,9 +91,7 @@ def test_what_a_person_must_know_is_the_last_line_on_standard_error(tmp_path: Pa
         ):
             settings = {"log.dirs": str(tmp_path / "own"), "listeners": "PLAINTEXT://127.0.0.1:0"}
             words = [f"--override={k}={v}" for k, v in {**settings, **overrides}.items()]
-            ended = run_broker(str(broker.properties), *words)
-            assert ended.returncode == 1
-            (line,) = ended.stderr.splitlines()
+            (line,) = failing_start(str(broker.properties), *words)[1].splitlines()
             assert line.startswith("pykafkalog-broker: ")
             assert told in line
 
@@ -120,11 +105,9 @@ def test_s_start_2_a_port_in_use_ends_the_start_and_frees_everything(tmp_path: P
         properties.write_text(
             f"broker.id=1\nlog.dirs={tmp_path}/kafka-logs\nlisteners=PLAINTEXT://127.0.0.1:{port}\n"
         )
-        code, output = failing_start(str(properties))
-    assert code == 1
+        output = "".join(failing_start(str(properties)))
     assert "Fatal error during KafkaServer startup. Prepare to shutdown" in output
     assert f"127.0.0.1:{port}" in output
-    assert "Traceback" not in output
     with BrokerProcess(tmp_path) as broker:
         assert api_versions(broker) == 0
 
@@ -137,11 +120,9 @@ def test_s_start_6_ids_are_generated_kept_and_checked(tmp_path: Path) -> None:
         assert len(first["cluster.id"]) == 22
         broker.restart()
         assert meta(broker) == first
-    code, output = failing_start(str(broker.properties), "--override", "broker.id=7")
-    assert code == 1
+    output = "".join(failing_start(str(broker.properties), "--override", "broker.id=7"))
     assert "7" in output
     assert "1001" in output
-    assert "Traceback" not in output
 
 
 def test_s_start_4_the_state_and_s_start_7_the_cluster_id_are_metrics(tmp_path: Path) -> None:
@@ -223,7 +204,7 @@ def test_a_stop_with_clients_in_every_state_is_quick(tmp_path: Path) -> None:
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
-    """A client that does not read its replies holds the stop up; the operator need not wait."""
+    """A client that reads no replies delays a stop; a second signal ends the broker at once."""
     broker = BrokerProcess(tmp_path).start()
     assert broker.process is not None
     process = broker.process
@@ -242,8 +223,6 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     assert "shut down completed" not in broker.output()
 
 
-@pytest.mark.parametrize("lines", ["unknown.key.of.mine=1"])
-def test_unknown_keys_are_warned_of(tmp_path: Path, lines: str) -> None:
-    name, value = lines.split("=")
-    with BrokerProcess(tmp_path, {name: value}) as broker:
-        assert name in broker.output()
+def test_unknown_keys_are_warned_of(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, {"unknown.key.of.mine": "1"}) as broker:
+        assert "unknown.key.of.mine" in broker.output()

@@ -16,14 +16,15 @@ from pipeline.source.streaming import SupportsTriggerAvailableNow
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from tests.support.broker_process import BrokerProcess
-from tests.support.spark_source import SETTINGS, checkpointed, create
+from tests.support.spark_source import SETTINGS, checkpointed
+from tests.support.topics import make_topic
 from tests.support.waiting import wait_until
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 PUSHES = find_spec("pyspark.sql.worker.data_source_pushdown_filters") is not None
 KEEPS_LIMITS = SupportsTriggerAvailableNow is not None
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-SMALL = {"segment.bytes": "50000", "retention.ms": "-1"}
+SMALL = {"segment_bytes": "50000", "retention_ms": "-1"}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def rows(frame: DataFrame, *, headers: bool = True) -> list[Any]:
 
 
 def both(spark: SparkSession, broker: BrokerProcess, **options: str) -> list[list[Any]]:
-    """What the kafka source gives, and what the files give."""
+    """Return the rows of the kafka source and those of the files."""
     options = {"includeHeaders": "true", **options}
     kafka = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
     ours = spark.read.format("pykafkalog").option("log.dirs", str(broker.log_dir))
@@ -58,7 +59,7 @@ def fill(broker: BrokerProcess) -> dict[TopicPartition, int]:
     """Topics of every kind; their ends."""
     ends: dict[TopicPartition, int] = {}
     for codec in CODECS:
-        create(broker, f"rows-{codec}", **SMALL)
+        make_topic(broker.bootstrap, f"rows-{codec}", **SMALL)
         producer = Producer(
             {
                 "bootstrap.servers": broker.bootstrap,
@@ -79,17 +80,17 @@ def fill(broker: BrokerProcess) -> dict[TopicPartition, int]:
                 producer.flush()
         assert producer.flush(30) == 0
         ends[TopicPartition(f"rows-{codec}", 0)] = 400
-    create(broker, "rows-spread", 4)
+    make_topic(broker.bootstrap, "rows-spread", partitions=4)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for number in range(50):
         producer.produce("rows-spread", f"{number}", partition=2)
     assert producer.flush(30) == 0
     ends[TopicPartition("rows-spread", 2)] = 50
-    create(broker, "rows-dated", message_timestamp_type="LogAppendTime", **SMALL)
+    make_topic(broker.bootstrap, "rows-dated", message_timestamp_type="LogAppendTime", **SMALL)
     producer.produce("rows-dated", b"by the log", timestamp=1)
     assert producer.flush(30) == 0
     ends[TopicPartition("rows-dated", 0)] = 1
-    create(broker, "rows-txn", **SMALL)
+    make_topic(broker.bootstrap, "rows-txn", **SMALL)
     transactional = Producer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -113,7 +114,7 @@ def fill(broker: BrokerProcess) -> dict[TopicPartition, int]:
     assert transactional.flush(30) == 0
     ends[TopicPartition("rows-txn", 0)] = 20 * 5 + 1
     fill.open_transaction = transactional  # type: ignore[attr-defined]  # it stays open
-    create(broker, "rows-compacted", cleanup_policy="compact", **SMALL)
+    make_topic(broker.bootstrap, "rows-compacted", cleanup_policy="compact", **SMALL)
     for number in range(2000):
         producer.produce("rows-compacted", key=f"k{number % 40}", value=f"{number:08}" * 20)
         if number % 100 == 0:
@@ -146,7 +147,7 @@ def test_rows_are_those_of_the_kafka_source(spark: SparkSession, broker: BrokerP
         endingOffsets='{"rows-zstd":{"0":333},"rows-spread":{"1":-1,"2":49}}',
     )
     assert kafka and ours == kafka
-    # Columns by the schema that is given, and rows of nothing.
+    # The given schema chooses the columns.
     source = spark.read.format("pykafkalog").option("log.dirs", str(broker.log_dir))
     few = source.option("subscribe", "rows-none").schema("offset long, topic string").load()
     assert few.agg(F.sum("offset"), F.min("topic")).first() == (399 * 200, "rows-none")
@@ -173,7 +174,7 @@ CONDITIONS = [
 def test_conditions_decide_what_is_read_and_not_which_rows_there_are(
     spark: SparkSession, broker: BrokerProcess
 ) -> None:
-    """`everything` serves all queries: what Spark narrows for one, it would for the next."""
+    """`everything` serves all queries, because a condition of one must not narrow the next."""
     options = {"subscribePattern": "rows-.*", "includeHeaders": "true"}
 
     def load(**more: str) -> DataFrame:
@@ -194,7 +195,7 @@ def test_conditions_decide_what_is_read_and_not_which_rows_there_are(
     if PUSHES:
         few = load(pushDownPredicate="true").where("topic = 'rows-spread'")
         assert few.rdd.getNumPartitions() == 1 < tasks
-        # What the options say holds, too, and what they refuse is refused.
+        # The options hold beside a condition, and a wrong one is refused.
         hundred = {"subscribe": "rows-none", "pushDownPredicate": "true"}
         del options["subscribePattern"]
         ranged = load(**hundred, endingOffsets='{"rows-none":{"0":100}}')
@@ -226,7 +227,7 @@ def test_a_stream_over_a_log_that_is_written_and_cleaned_meanwhile(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path
 ) -> None:
     """Each committed offset once, over a restart from the checkpoint."""
-    create(broker, "live", 2, cleanup_policy="compact", **SMALL)
+    make_topic(broker.bootstrap, "live", partitions=2, cleanup_policy="compact", **SMALL)
     produced: list[int] = []
     ended = threading.Event()
 

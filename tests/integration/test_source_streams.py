@@ -1,7 +1,7 @@
 """A stream of `format("pykafkalog")` gives what one of Spark's kafka source gives, row for row.
 
 Each case is a topic, and two queries over it that do the same: one of the kafka source, one of the
-files. What happens to the topic between two runs of a query happens to both.
+files. Both queries see each change of the topic between two runs.
 """
 
 import time
@@ -21,7 +21,8 @@ from pipeline.source.streaming import SupportsTriggerAvailableNow
 from protocol.types import TopicPartition
 from storage.reader.scan import ScanRequest, plan
 from tests.support.broker_process import BrokerProcess
-from tests.support.spark_source import SETTINGS, checkpointed, create
+from tests.support.spark_source import SETTINGS, checkpointed
+from tests.support.topics import make_topic
 from tests.support.waiting import wait_until
 
 TIME = 1_700_000_000_000
@@ -116,7 +117,7 @@ class Case:
             assert query.exception() is None
 
     def rows(self, source: str) -> list[tuple[int, int, str]]:
-        """What a query has written."""
+        """Return the rows that a query has written."""
         out = self.directory / source / "out"
         if not (out / "_spark_metadata").exists():
             return []
@@ -128,7 +129,7 @@ class Case:
 def case(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> Any:
     def made(partitions: int, counts: Sequence[int], **options: str) -> Case:
         topic = f"t-{time.monotonic_ns()}"
-        create(broker, topic, partitions, retention_ms="-1")
+        make_topic(broker.bootstrap, topic, partitions=partitions, retention_ms="-1")
         found = Case(spark, broker, tmp_path, topic, options)
         for partition, count in enumerate(counts):
             if count:
@@ -190,7 +191,7 @@ def test_a_stream_that_goes_on_from_its_checkpoint_over_a_topic_that_grows(
 
 
 @pytest.mark.skipif(not KEEPS_LIMITS, reason="Spark 4.2 is the first to tell a source its limit")
-def test_what_is_left_below_the_least_is_read_where_nothing_comes_after_it(case: Any) -> None:
+def test_records_below_the_least_are_read_when_no_more_come(case: Any) -> None:
     """Spark's kafka source waits for more, and `availableNow` ends: it leaves the rest unread."""
     limits = {"maxOffsetsPerTrigger": "16", "minOffsetsPerTrigger": "10"}
     topic = case(1, [23], **START, **limits)

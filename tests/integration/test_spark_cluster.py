@@ -15,12 +15,12 @@ from typing import Any
 import confluent_kafka
 import pyarrow.dataset
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_process import BrokerProcess
 from tests.support.built_wheel import build_wheel
 from tests.support.installation import Installation, in_environment
 from tests.support.spark_cluster import SparkCluster
+from tests.support.topics import make_topic
 from tests.support.users_environment import make_environment, pip
 
 RECORDS = 40_000
@@ -31,9 +31,7 @@ TIMEOUT_S = 300
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with BrokerProcess(tmp_path_factory.mktemp("broker")) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        topic = NewTopic("orders", PARTITIONS, 1, config={"segment.bytes": "200000"})
-        admin.create_topics([topic])["orders"].result(30)
+        make_topic(broker.bootstrap, "orders", partitions=PARTITIONS, segment_bytes="200000")
         producer = confluent_kafka.Producer(
             {"bootstrap.servers": broker.bootstrap, "compression.type": "lz4", "linger.ms": 20}
         )
@@ -67,13 +65,8 @@ def run_while(
     in_the_middle: Callable[[subprocess.Popen[str]], None],
 ) -> str:
     """Run a command, with something happening meanwhile; what it printed."""
-    command = subprocess.Popen(
-        [*used.tool(), "pipeline", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=used.directory,
-        env={**used.process_environment(), "PYSPARK_PYTHON": used.python},
+    command = used.begin(
+        [*used.tool(), "pipeline", *words], variables={"PYSPARK_PYTHON": used.python}
     )
     try:
         in_the_middle(command)

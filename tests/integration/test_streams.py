@@ -8,7 +8,6 @@ the middle of a transaction, the broker), a read_committed reader of the output 
 It runs on Apache Kafka too: PYKAFKALOG_TEST_BROKER=apache.
 """
 
-import os
 import random
 import time
 from collections import Counter, defaultdict
@@ -17,13 +16,13 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
+from tests.support.either_broker import EitherBroker, either_broker
 from tests.support.kafka_streams import WordCount, compile_word_count
+from tests.support.topics import make_topic
 
-Broker = BrokerProcess | ApacheKafka
 PARTITIONS = 3
 LINES, WORDS_PER_LINE = 4000, 10
 PATIENCE_S = 60
@@ -52,9 +51,8 @@ def classpath(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    apache = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
-    with (ApacheKafka if apache else BrokerProcess)(tmp_path / "broker", BROKER_SETTINGS) as made:
+def broker(tmp_path: Path) -> Iterator[EitherBroker]:
+    with either_broker(tmp_path / "broker", BROKER_SETTINGS) as made:
         yield made
 
 
@@ -76,12 +74,6 @@ def text() -> list[str]:
     return [" ".join(draw.choices(vocabulary, weights, k=WORDS_PER_LINE)) for _ in range(LINES)]
 
 
-def make_topics(bootstrap: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
-    for made in admin.create_topics([NewTopic(t, PARTITIONS, 1) for t in ("in", "out")]).values():
-        made.result(PATIENCE_S)
-
-
 def feed(bootstrap: str, lines: list[str]) -> None:
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **QUIET})
     for number, line in enumerate(lines):
@@ -89,7 +81,7 @@ def feed(bootstrap: str, lines: list[str]) -> None:
     assert producer.flush(PATIENCE_S) == 0
 
 
-def end(broker: Broker) -> None:
+def end(broker: EitherBroker) -> None:
     """kill -9. Apache Kafka is stopped in order: killed and started again at once, its only node is
     fenced while the coordinator already carries out transactions, which then hang (4.3.1)."""
     if isinstance(broker, ApacheKafka):
@@ -99,7 +91,7 @@ def end(broker: Broker) -> None:
 
 
 class Output:
-    """What the application has written."""
+    """The topic that the application writes."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -167,7 +159,7 @@ def wait_until(condition: Callable[[], bool], instances: list[WordCount], what: 
 
 
 def wait_in_transaction(output: Output, instances: list[WordCount], beyond: int) -> None:
-    """Until the output has come so far and there is a transaction open on it."""
+    """Wait until the output has come so far and a transaction is open on it."""
 
     def in_transaction() -> bool:
         stable, end = output.end("read_committed"), output.end("read_uncommitted")
@@ -191,7 +183,7 @@ def assert_exact(output: Output, expected: Counter[str]) -> None:
 
 
 def assert_final(output: Output, expected: Counter[str]) -> None:
-    """Once nobody writes any more: nothing came after, and the kills undid something."""
+    """Check, when the writers have ended: no record came later, and the kills undid some."""
     final = output.records("read_committed")
     assert len(final) == sum(expected.values())
     assert dict(final) == dict(expected)  # the last one of each word
@@ -206,7 +198,7 @@ def config_of(bootstrap: str, topic: str) -> dict[str, str]:
 
 
 def word_count(
-    classpath: str, directory: Path, broker: Broker, store: str, **settings: str
+    classpath: str, directory: Path, broker: EitherBroker, store: str, **settings: str
 ) -> WordCount:
     own = {name.replace("_", "."): value for name, value in settings.items()}
     return WordCount(
@@ -228,12 +220,12 @@ def shares(lines: list[str], count: int) -> Iterator[list[str]]:
 
 
 def test_s_txn_7_a_word_count_is_exact_over_kills_of_application_and_broker(
-    broker: Broker, classpath: str, tmp_path: Path, instances: list[WordCount]
+    broker: EitherBroker, classpath: str, tmp_path: Path, instances: list[WordCount]
 ) -> None:
     """RocksDB; a static member with two threads that comes back with its state directory."""
     lines = text()
     expected = Counter(word for line in lines for word in line.split())
-    make_topics(broker.bootstrap)
+    make_topic(broker.bootstrap, "in", "out", partitions=PARTITIONS)
     output = Output(broker.bootstrap)
     app = word_count(
         classpath,
@@ -265,7 +257,7 @@ def test_s_txn_7_a_word_count_is_exact_over_kills_of_application_and_broker(
     assert changelog["cleanup.policy"] == "compact"
     repartition = config_of(broker.bootstrap, "counter-words-repartition")
     assert (repartition["cleanup.policy"], repartition["retention.ms"]) == ("delete", "-1")
-    # What was consumed and committed is deleted from the repartition topic (DeleteRecords).
+    # Streams deletes consumed and committed records from the repartition topic (DeleteRecords).
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": "unused", **QUIET}
     )
@@ -276,12 +268,12 @@ def test_s_txn_7_a_word_count_is_exact_over_kills_of_application_and_broker(
 
 
 def test_s_txn_7_a_word_count_is_exact_while_its_tasks_move_between_instances(
-    broker: Broker, classpath: str, tmp_path: Path, instances: list[WordCount]
+    broker: EitherBroker, classpath: str, tmp_path: Path, instances: list[WordCount]
 ) -> None:
     """In-memory stores, two instances: the tasks of the killed one are restored on the other."""
     lines = text()
     expected = Counter(word for line in lines for word in line.split())
-    make_topics(broker.bootstrap)
+    make_topic(broker.bootstrap, "in", "out", partitions=PARTITIONS)
     output = Output(broker.bootstrap)
     for name in ("a", "b"):
         # It comes back under another transactional id: what it left open holds back the others

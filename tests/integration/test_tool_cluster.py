@@ -1,20 +1,20 @@
 """`pykafkalog cluster` against a real broker."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.support.broker_process import BrokerProcess
-from tests.support.command_in_process import in_process
+from tests.support.command_in_process import BrokerTool, in_process
+from tests.support.either_broker import ON_APACHE
+from tests.support.topics import make_topic
 
 
 def test_brokers_counts_features_and_health(bootstrap: str, topic: str) -> None:
-    assert in_process("topics", "-b", bootstrap, "--create", topic).returncode == 0
-    done = in_process("cluster", "-b", bootstrap, "--json")
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    make_topic(bootstrap, topic)
+    cluster = BrokerTool("cluster", bootstrap)
+    told = cluster.parsed()
     (broker,) = told["brokers"]
     assert (broker["broker_id"], broker["is_controller"]) == (1, True)
     assert f"{broker['host']}:{broker['port']}" == bootstrap
@@ -24,35 +24,26 @@ def test_brokers_counts_features_and_health(bootstrap: str, topic: str) -> None:
     assert told["problems"] == []
     levels = {feature["name"]: feature["finalized"] for feature in told["features"]}
     assert levels["transaction.version"] == 2
-    shown = in_process("cluster", "-b", bootstrap).stdout
-    assert "healthy: every partition has a leader" in shown
+    assert "healthy: every partition has a leader" in cluster("--health")
 
 
 def test_api_versions(bootstrap: str) -> None:
-    done = in_process("cluster", "-b", bootstrap, "--api-versions", "--json")
-    ((broker, apis),) = ((each["broker"], each["apis"]) for each in json.loads(done.stdout))
+    cluster = BrokerTool("cluster", bootstrap)
+    told = cluster.parsed("--api-versions")
+    ((broker, apis),) = ((each["broker"], each["apis"]) for each in told)
     assert broker == 1
     by_name = {api["name"]: api for api in apis}
     assert by_name["Metadata"]["max_version"] >= 12
     assert not any(name.startswith("API ") for name in by_name)
-    lines = in_process("cluster", "-b", bootstrap, "--api-versions").stdout.splitlines()
-    assert len(lines) == len(apis) + 1
+    assert len(cluster("--api-versions").splitlines()) == len(apis) + 1
 
 
-def test_a_sound_broker_is_healthy(bootstrap: str) -> None:
-    assert in_process("cluster", "-b", bootstrap, "--health").returncode == 0
-
-
-@pytest.mark.skipif(
-    os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache", reason="breaks this project's broker"
-)
+@pytest.mark.skipif(ON_APACHE, reason="breaks this project's broker")
 def test_a_directory_that_failed_is_unhealthy_and_named(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
-    overrides = {"log.dirs": f"{first},{second}", "num.partitions": "2"}
-    broker = BrokerProcess(tmp_path / "broker", overrides)
+    broker = BrokerProcess(tmp_path / "broker", {"log.dirs": f"{first},{second}"})
     with broker:
-        done = in_process("topics", "-b", broker.bootstrap, "--create", "orders")
-        assert done.returncode == 0, done.stderr
+        make_topic(broker.bootstrap, "orders", partitions=2)
     moved = second / "orders-1" if (second / "orders-1").exists() else second / "orders-0"
     for file in sorted(second.rglob("*"), reverse=True):
         file.rmdir() if file.is_dir() else file.unlink()

@@ -1,29 +1,30 @@
 """`pykafkalog consume` against a real broker."""
 
-import json
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from tests.support.broker_process import BrokerProcess
-from tests.support.command_in_process import in_process
+from tests.support.command_in_process import BrokerTool
 from tests.support.installation import under_test
+from tests.support.topics import make_topic
 
 DAY_MS = 86_400_000
+
+Consume = Callable[..., list[str]]
 
 
 @pytest.fixture
 def filled(bootstrap: str, topic: str) -> str:
     """10 records in each of two partitions, a second apart, beginning a day ago."""
-    create(bootstrap, topic)
+    make_topic(bootstrap, topic, partitions=2)
     begin = time.time_ns() // 1_000_000 - DAY_MS
     producer = Producer({"bootstrap.servers": bootstrap})
     for index in range(20):
@@ -34,53 +35,28 @@ def filled(bootstrap: str, topic: str) -> str:
     return topic
 
 
-def create(bootstrap: str, topic: str, partitions: int = 2) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(10)
-
-
-class Consume:
-    """The command on one broker."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self.bootstrap = bootstrap
-
-    def __call__(self, *words: str) -> list[str]:
-        done = in_process("consume", "-b", self.bootstrap, *words)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
-
-    def objects(self, *words: str) -> list[Any]:
-        return [json.loads(line) for line in self(*words, "--json")]
-
-    def refusal(self, *words: str) -> str:
-        done = in_process("consume", "-b", self.bootstrap, *words)
-        assert (done.returncode, done.stdout) == (1, "")
-        (line,) = done.stderr.splitlines()
-        return line
-
-    @contextmanager
-    def process(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-        used = under_test()
-        with subprocess.Popen(
-            [*used.tool(), "consume", "-b", self.bootstrap, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=used.directory,
-            env=used.process_environment(),
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+@pytest.fixture
+def tool(bootstrap: str) -> BrokerTool:
+    return BrokerTool("consume", bootstrap)
 
 
 @pytest.fixture
-def consume(bootstrap: str) -> Consume:
-    return Consume(bootstrap)
+def consume(tool: BrokerTool) -> Consume:
+    """The lines that the command prints."""
+    return lambda *words: tool(*words).splitlines()
 
 
-def test_bounds(consume: Consume, filled: str) -> None:
+@contextmanager
+def consuming(bootstrap: str, *words: str) -> Iterator["subprocess.Popen[str]"]:
+    used = under_test()
+    with used.begin([*used.tool(), "consume", "-b", bootstrap, *words]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_bounds(tool: BrokerTool, consume: Consume, filled: str) -> None:
     one = (filled, "--partition", "1")
     assert consume(*one, "--offset", "7", "--exit") == ["15", "17", "19"]
     assert consume(*one, "--offset", "-2", "--until", "end") == ["17", "19"]
@@ -89,14 +65,14 @@ def test_bounds(consume: Consume, filled: str) -> None:
     assert consume(*one, "--exit") == []
     assert consume(filled, "-n", "3") == ["17", "18", "19"]
     assert consume(filled, "-n", "1", "--filter", "key=k1") == ["17"]
-    timestamps = [r["timestamp"] for r in consume.objects(filled, "-n", "20")]
+    timestamps = [r["timestamp"] for r in tool.objects(filled, "-n", "20")]
     from_5th = ("--from-timestamp", str(timestamps[5]), "--until", f"@{timestamps[8]}")
     assert sorted(consume(filled, *from_5th), key=int) == ["5", "6", "7"]
     assert len(consume(f"^{filled}$", "--from-timestamp", "25h", "--exit")) == 20
 
 
-def test_an_offset_outside_of_the_log_is_refused(consume: Consume, filled: str) -> None:
-    said = consume.refusal(filled, "--offset", "11")
+def test_an_offset_outside_of_the_log_is_refused(tool: BrokerTool, filled: str) -> None:
+    said = tool.refusal(filled, "--offset", "11")
     assert said == f"pykafkalog consume: {filled}:0 has offsets 0 to 10, not 11"
 
 
@@ -107,14 +83,13 @@ def test_a_group_reads_to_the_end_and_goes_on_from_there(
     assert len(consume(*words, "--max", "5")) == 5
     assert len(consume(*words, "--exit")) == 15
     assert consume(*words, "--exit") == []
-    described = in_process("groups", "-b", bootstrap, "--describe", group, "--json")
-    assert json.loads(described.stdout)["lag"] == 0
+    assert BrokerTool("groups", bootstrap).parsed("--describe", group)["lag"] == 0
 
 
 def test_transactions_do_not_hide_the_end_or_the_last_record(
     consume: Consume, topic: str, group: str, bootstrap: str
 ) -> None:
-    create(bootstrap, topic)
+    make_topic(bootstrap, topic, partitions=2)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": group})
     producer.init_transactions(10)
     for value in ("committed", "aborted", "open"):
@@ -143,7 +118,7 @@ def test_transactions_do_not_hide_the_end_or_the_last_record(
 def test_an_end_beyond_the_log_is_the_end_as_it_is_now(
     consume: Consume, topic: str, bootstrap: str
 ) -> None:
-    create(bootstrap, topic, 3)
+    make_topic(bootstrap, topic, partitions=3)
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(5):
         producer.produce(topic, str(number), partition=min(number, 1))
@@ -153,47 +128,45 @@ def test_an_end_beyond_the_log_is_the_end_as_it_is_now(
     assert consume(topic, "--offset", "0", "--until", "99", "--partition", "2") == []
 
 
-def test_ctrl_c_and_a_pipe_closed_early_end_it_quietly(consume: Consume, filled: str) -> None:
-    with consume.process(filled, "--from-beginning") as process:
+def test_ctrl_c_and_a_pipe_closed_early_end_it_quietly(bootstrap: str, filled: str) -> None:
+    with consuming(bootstrap, filled, "--from-beginning") as process:
         assert process.stdout is not None
         assert process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)
-    assert (process.returncode, said) == (130, b"")
-    with consume.process(filled, "--from-beginning") as process:
+    assert (process.returncode, said) == (130, "")
+    with consuming(bootstrap, filled, "--from-beginning") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
         process.stdout.close()  # nothing more comes: it has to notice without writing
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == ""
         assert process.wait(20) == 1
 
 
-def test_a_deleted_topic_and_a_stopped_broker_are_said(tmp_path: Path) -> None:
+def test_consume_ends_when_its_topic_is_deleted_or_its_broker_stops(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
-        consume = Consume(broker.bootstrap)
-        for name in ("doomed", "kept"):
-            create(broker.bootstrap, name)
+        make_topic(broker.bootstrap, "doomed", "kept", partitions=2)
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for name in ("doomed", "kept"):
             producer.produce(name, "x")
         assert producer.flush(10) == 0
         with (
-            consume.process("doomed", "--from-beginning") as doomed,
-            consume.process("kept", "--from-beginning") as kept,
+            consuming(broker.bootstrap, "doomed", "--from-beginning") as doomed,
+            consuming(broker.bootstrap, "kept", "--from-beginning") as kept,
         ):
             assert doomed.stdout is not None
             assert kept.stdout is not None
-            assert (doomed.stdout.readline(), kept.stdout.readline()) == (b"x\n", b"x\n")
+            assert (doomed.stdout.readline(), kept.stdout.readline()) == ("x\n", "x\n")
             admin = AdminClient({"bootstrap.servers": broker.bootstrap})
             admin.delete_topics(["doomed"])["doomed"].result(10)
             _, said = doomed.communicate(timeout=30)
             assert (doomed.returncode, said) == (
                 1,
-                b"pykafkalog consume: topic doomed is gone: it was deleted\n",
+                "pykafkalog consume: topic doomed is gone: it was deleted\n",
             )
             broker.stop()
             _, said = kept.communicate(timeout=30)
             assert kept.returncode == 1
-            assert said.startswith(b"pykafkalog consume: the broker went away: cannot connect")
-            assert said.count(b"\n") == 1
+            assert said.startswith("pykafkalog consume: the broker went away: cannot connect")
+            assert said.count("\n") == 1

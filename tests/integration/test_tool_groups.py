@@ -1,31 +1,29 @@
 """`pykafkalog groups` against a real broker."""
 
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
-from tests.support.command_in_process import in_process
+from tests.support.command_in_process import BrokerTool
+from tests.support.topics import make_topic
 
 
 @pytest.fixture
 def filled(bootstrap: str, topic: str, group: str) -> str:
     """A topic with 10 records in each of two partitions; the group has read 4 of each."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    forever = NewTopic(topic, 2, 1, config={"retention.ms": "-1"})
-    admin.create_topics([forever])[topic].result(10)
+    make_topic(bootstrap, topic, partitions=2, retention_ms="-1")
     producer = Producer({"bootstrap.servers": bootstrap})
     for index in range(20):
         producer.produce(topic, str(index), partition=index % 2, timestamp=1_000_000 + index)
     assert producer.flush(10) == 0
     offsets = [TopicPartition(topic, number, 4) for number in range(2)]
     request = [ConsumerGroupTopicPartitions(group, offsets)]
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.alter_consumer_group_offsets(request)[group].result(10)
     return topic
 
@@ -53,25 +51,8 @@ def member(bootstrap: str, group: str, topic: str) -> Iterator[None]:
         thread.join()
 
 
-class Groups:
-    """The command on one broker."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self.bootstrap = bootstrap
-
-    def __call__(self, *words: str) -> str:
-        done = in_process("groups", "-b", self.bootstrap, *words)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def objects(self, *words: str) -> list[Any]:
-        return [json.loads(line) for line in self(*words, "--json").splitlines()]
-
-    def refusal(self, *words: str) -> str:
-        done = in_process("groups", "-b", self.bootstrap, *words)
-        assert (done.returncode, done.stdout) == (1, "")
-        (line,) = done.stderr.splitlines()
-        return line
+class Groups(BrokerTool):
+    """`pykafkalog groups` on one broker."""
 
     def committed(self, group: str) -> list[int | None]:
         (found,) = self.objects("--describe", group)
@@ -80,10 +61,10 @@ class Groups:
 
 @pytest.fixture
 def groups(bootstrap: str) -> Groups:
-    return Groups(bootstrap)
+    return Groups("groups", bootstrap)
 
 
-def test_lag_is_told_of_all_groups_and_of_each_partition(
+def test_the_listing_and_the_description_of_groups_have_the_lag(
     groups: Groups, filled: str, group: str
 ) -> None:
     (line,) = (line for line in groups().splitlines() if line.split()[0] == group)
@@ -174,7 +155,7 @@ def test_an_offset_outside_of_the_log_is_refused_and_nothing_changes(
     assert groups.committed(group) == [4, 4]
 
 
-def test_what_needs_an_empty_group_names_the_members(
+def test_changes_that_need_an_empty_group_name_its_members(
     bootstrap: str, groups: Groups, filled: str, group: str
 ) -> None:
     with member(bootstrap, group, filled):

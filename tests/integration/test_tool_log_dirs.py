@@ -1,17 +1,14 @@
 """`pykafkalog log-dirs`: sizes and moves, against a broker with two log directories."""
 
-import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
-from tests.support.command_in_process import in_process
+from tests.support.command_in_process import BrokerTool
+from tests.support.either_broker import either_broker
+from tests.support.topics import make_topic
 
 
 @pytest.fixture(scope="module")
@@ -20,25 +17,20 @@ def directories(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def two(directories: Path) -> Iterator[str]:
-    """Where a broker with the log directories `a` and `b` listens."""
+def log_dirs(directories: Path) -> Iterator[BrokerTool]:
+    """The command on a broker with the log directories `a` and `b`."""
     dirs = {"log.dirs": f"{directories}/a,{directories}/b"}
-    broker: Any
-    if os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache":
-        broker = ApacheKafka(directories / "broker", dirs)
-        broker.log_dir = directories / "a"
-    else:
-        broker = BrokerProcess(directories / "broker", dirs)
+    broker = either_broker(directories / "broker", dirs)
+    broker.log_dir = directories / "a"  # ApacheKafka looks there whether it is formatted
     with broker:
-        yield broker.bootstrap
+        yield BrokerTool("log-dirs", broker.bootstrap)
 
 
 @pytest.fixture
-def filled(two: str, topic: str) -> str:
+def filled(log_dirs: BrokerTool, topic: str) -> str:
     """30 MB in one partition."""
-    done = in_process("topics", "-b", two, "--create", topic, "--partitions", "1")
-    assert done.returncode == 0, done.stderr
-    producer = Producer({"bootstrap.servers": two, "linger.ms": 20})
+    make_topic(log_dirs.bootstrap, topic)
+    producer = Producer({"bootstrap.servers": log_dirs.bootstrap, "linger.ms": 20})
     for _ in range(3000):
         producer.produce(topic, b"x" * 10_000, partition=0)
         producer.poll(0)
@@ -46,40 +38,37 @@ def filled(two: str, topic: str) -> str:
     return topic
 
 
-def log_dirs(two: str, *words: str) -> list[Any]:
-    done = in_process("log-dirs", "-b", two, *words, "--json")
-    assert done.returncode == 0, done.stderr
-    found: list[Any] = json.loads(done.stdout)
-    return found
-
-
-def test_sizes_by_directory_topic_and_partition(two: str, directories: Path, filled: str) -> None:
-    found = {each["path"]: each for each in log_dirs(two)}
+def test_sizes_by_directory_topic_and_partition(
+    log_dirs: BrokerTool, directories: Path, filled: str
+) -> None:
+    found = {each["path"]: each for each in log_dirs.parsed()}
     assert set(found) == {f"{directories}/a", f"{directories}/b"}
     assert all(each["total_bytes"] > each["usable_bytes"] > 0 for each in found.values())
-    (log,) = log_dirs(two, "--partitions", filled)
+    (log,) = log_dirs.parsed("--partitions", filled)
     assert (log["topic"], log["partition"], log["broker"]) == (filled, 0, 1)
     assert found[log["directory"]]["bytes"] >= log["bytes"] > 30_000_000
-    by_topic = [each for each in log_dirs(two, "--topics") if each["topic"] == filled]
+    by_topic = [each for each in log_dirs.parsed("--topics") if each["topic"] == filled]
     assert [(each["logs"], each["bytes"]) for each in by_topic] == [(1, log["bytes"])]
 
 
-def test_a_partition_is_moved_and_waited_for(two: str, directories: Path, filled: str) -> None:
-    (before,) = log_dirs(two, "--partitions", filled)
+def test_a_partition_is_moved_and_waited_for(
+    log_dirs: BrokerTool, directories: Path, filled: str
+) -> None:
+    (before,) = log_dirs.parsed("--partitions", filled)
     target = str(directories / ("b" if before["directory"].endswith("/a") else "a"))
     move = ("--move", filled, "--to", target)
-    (planned,) = log_dirs(two, *move, "--dry-run")
+    (planned,) = log_dirs.parsed(*move, "--dry-run")
     assert (planned["from"], planned["to"]) == (before["directory"], target)
-    assert log_dirs(two, "--partitions", filled) == [before]
-    (moved,) = log_dirs(two, *move, "--wait")
+    assert log_dirs.parsed("--partitions", filled) == [before]
+    (moved,) = log_dirs.parsed(*move, "--wait")
     assert moved["done"] == "moved"
-    (after,) = log_dirs(two, "--partitions", filled)
+    (after,) = log_dirs.parsed("--partitions", filled)
     assert (after["directory"], after["bytes"]) == (target, before["bytes"])
-    assert log_dirs(two, *move, "--wait") == []
-    assert log_dirs(two, "--moving") == []
+    assert log_dirs.parsed(*move, "--wait") == []
+    assert log_dirs.parsed("--moving") == []
 
 
-def test_what_cannot_be_moved(two: str, filled: str) -> None:
+def test_impossible_moves_are_refused(log_dirs: BrokerTool, filled: str) -> None:
     for words, said in (
         (("--move", filled, "--to", "/nowhere"), "there is no log directory /nowhere; known: "),
         (("--move", f"{filled}:9", "--to", "/nowhere"), f"{filled} has no partition 9"),
@@ -87,6 +76,4 @@ def test_what_cannot_be_moved(two: str, filled: str) -> None:
         (("--wait",), "go with --move"),
         (("--broker", "9"), "there is no broker 9; known: 1"),
     ):
-        refused = in_process("log-dirs", "-b", two, *words)
-        assert refused.returncode == 1
-        assert said in refused.stderr
+        assert said in log_dirs.refusal(*words)

@@ -7,19 +7,16 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.broker_process import BrokerProcess
 from tests.support.command_in_process import Done, in_process
+from tests.support.topics import make_topic
 
 
 @pytest.fixture
 def topics(bootstrap: str, topic: str) -> tuple[str, str]:
     """Two topics of two partitions each."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
     names = (topic, f"{topic}-copy")
-    for future in admin.create_topics([NewTopic(name, 2, 1) for name in names]).values():
-        future.result(10)
+    make_topic(bootstrap, *names, partitions=2)
     return names
 
 
@@ -78,9 +75,7 @@ def test_a_bad_line_is_named_and_what_was_sent_is_there(
 
 
 def test_a_record_that_the_broker_refuses_is_named(bootstrap: str, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    small = NewTopic(topic, 1, 1, config={"max.message.bytes": "1000"})
-    admin.create_topics([small])[topic].result(10)
+    make_topic(bootstrap, topic, max_message_bytes="1000")
     lines = b"\n".join([b"1", b"2", b"x" * 2000, b"4", b""])
     done = produce(bootstrap, topic, "-X", "batch.num.messages=1", stdin=lines)
     assert done.returncode == 1
@@ -103,7 +98,9 @@ def test_transactions_are_all_or_nothing_or_by_n(
     assert sorted(consume(bootstrap, topics[0], "--read-committed").split()) == [b"1", b"2"]
 
 
-def test_what_cannot_be_sent_is_named_by_its_line(bootstrap: str, topics: tuple[str, str]) -> None:
+def test_a_record_that_cannot_be_sent_is_named_by_its_line(
+    bootstrap: str, topics: tuple[str, str]
+) -> None:
     large = json.dumps({"value": "x" * 1_100_000}).encode()
     for stdin, said in (
         (b'{"value": "a"}\n' + large, "line 2 was not sent: "),
@@ -113,15 +110,6 @@ def test_what_cannot_be_sent_is_named_by_its_line(bootstrap: str, topics: tuple[
         assert done.returncode == 1
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
-
-
-def test_a_stopped_broker_is_said(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path) as broker:
-        (lines := tmp_path / "lines.txt").write_text("a\n" * 10)
-        assert produce(broker.bootstrap, "t", "--file", str(lines)).returncode == 0
-    done = produce(broker.bootstrap, "t", "--file", str(lines))
-    assert done.returncode == 1
-    assert done.stderr.startswith("pykafkalog produce: cannot connect to")
 
 
 KAFKAS_PARTITIONS = {
@@ -145,8 +133,7 @@ KAFKAS_PARTITIONS = {
 def test_a_key_goes_to_the_partition_that_kafkas_own_clients_choose(
     bootstrap: str, topic: str, transactional: bool
 ) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 7, 1)])[topic].result(10)
+    make_topic(bootstrap, topic, partitions=7)
     lines = "".join(
         json.dumps({"key": {"base64": base64.b64encode(key).decode()}, "value": "v"}) + "\n"
         for key in KAFKAS_PARTITIONS

@@ -1,98 +1,92 @@
 """`pykafkalog transactions` against a real broker: what goes on, what hangs, what ends it."""
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from protocol.api_keys import ApiKey
 from protocol.records.builder import build_batch
-from tests.support.command_in_process import in_process
+from tests.support.command_in_process import BrokerTool
 from tests.support.produce_requests import one_batch
 from tests.support.raw_transactions import RawTransaction
+from tests.support.topics import make_topic
 from tests.support.wire_client import WireClient
 
 VERIFICATION = "transaction.partition.verification.enable"
 
 
-def told(bootstrap: str, *words: str) -> Any:
-    done = in_process("transactions", "-b", bootstrap, *words, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def refusal(bootstrap: str, *words: str) -> str:
-    done = in_process("transactions", "-b", bootstrap, *words)
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    return line
+@pytest.fixture
+def transactions(bootstrap: str) -> BrokerTool:
+    return BrokerTool("transactions", bootstrap)
 
 
 @pytest.fixture
 def made(bootstrap: str, topic: str) -> str:
-    done = in_process("topics", "-b", bootstrap, "--create", topic, "--partitions", "2")
-    assert done.returncode == 0, done.stderr
+    make_topic(bootstrap, topic, partitions=2)
     return topic
 
 
 @pytest.fixture
-def begun(bootstrap: str, made: str, group: str) -> Iterator[RawTransaction]:
+def begun(
+    bootstrap: str, transactions: BrokerTool, made: str, group: str
+) -> Iterator[RawTransaction]:
     """A transaction of the id `group` with one record in partition 0."""
     port = int(bootstrap.rpartition(":")[2])
     transaction = RawTransaction(group, version=2)
     transaction.begin(port)
     transaction.send(port, made, 0, b"v", at=1_700_000_000_000)
     yield transaction
-    in_process("transactions", "-b", bootstrap, "--fence", group)
+    transactions.run("--fence", group)
 
 
 @pytest.fixture
 def unverified(bootstrap: str) -> Iterator[None]:
     """Brokers take transactional batches of partitions that no transaction has."""
-    where = ("configs", "-b", bootstrap, "--cluster-default")
-    done = in_process(*where, "--add", f"{VERIFICATION}=false")
-    assert done.returncode == 0, done.stderr
+    configs = BrokerTool("configs", bootstrap)
+    configs("--cluster-default", "--add", f"{VERIFICATION}=false")
     yield
-    in_process(*where, "--delete", VERIFICATION)
+    configs("--cluster-default", "--delete", VERIFICATION)
 
 
 def test_a_transaction_is_listed_described_and_explained(
-    bootstrap: str, made: str, begun: RawTransaction
+    transactions: BrokerTool, made: str, begun: RawTransaction
 ) -> None:
     name = begun.transactional_id
-    listed = {each["transactional_id"]: each for each in told(bootstrap)}
+    listed = {each["transactional_id"]: each for each in transactions.parsed()}
     assert (listed[name]["state"], listed[name]["coordinator"]) == ("Ongoing", 1)
-    assert name in [each["transactional_id"] for each in told(bootstrap, "--state", "Ongoing")]
-    long = told(bootstrap, "--longer-than", "1h")
+    ongoing = transactions.parsed("--state", "Ongoing")
+    assert name in [each["transactional_id"] for each in ongoing]
+    long = transactions.parsed("--longer-than", "1h")
     assert name not in [each["transactional_id"] for each in long]
-    (described,) = told(bootstrap, "--describe", name)
+    (described,) = transactions.parsed("--describe", name)
     assert described["partitions"] == [{"topic": made, "partition": 0}]
     assert described["producer_id"] == begun.producer_id
-    (producer,) = told(bootstrap, "--producers", made)
+    (producer,) = transactions.parsed("--producers", made)
     assert (producer["partition"], producer["start_offset"]) == (0, 0)
-    why = told(bootstrap, "--why", f"{made}:0")
+    why = transactions.parsed("--why", f"{made}:0")
     assert (why["last_stable_offset"], why["end"], why["held_back"]) == (0, 1, 1)
     assert why["cause"] == "open transaction"
     assert why["holder"]["transactional_id"] == name
-    assert told(bootstrap, "--why", f"{made}:1")["cause"] == "nothing"
+    assert transactions.parsed("--why", f"{made}:1")["cause"] == "nothing"
 
 
 def test_one_that_goes_on_is_fenced_and_not_aborted_in_a_single_partition(
-    bootstrap: str, made: str, begun: RawTransaction
+    bootstrap: str, transactions: BrokerTool, made: str, begun: RawTransaction
 ) -> None:
     name = begun.transactional_id
-    said = refusal(bootstrap, "--abort", f"{made}:0", "--start-offset", "0")
+    said = transactions.refusal("--abort", f"{made}:0", "--start-offset", "0")
     assert f"pykafkalog transactions --fence {name}" in said
-    assert told(bootstrap, "--find-hanging", made, "--longest", "1ms") == []
-    told(bootstrap, "--fence", name)
-    assert told(bootstrap, "--why", f"{made}:0")["cause"] == "nothing"
+    assert transactions.parsed("--find-hanging", made, "--longest", "1ms") == []
+    transactions.parsed("--fence", name)
+    assert transactions.parsed("--why", f"{made}:0")["cause"] == "nothing"
     with pytest.raises(AssertionError, match=r"INVALID_PRODUCER_EPOCH|PRODUCER_FENCED"):
         begun.end(int(bootstrap.rpartition(":")[2]), commit=True)
 
 
 @pytest.mark.usefixtures("unverified")
-def test_one_that_hangs_is_found_explained_and_aborted(bootstrap: str, made: str) -> None:
+def test_one_that_hangs_is_found_explained_and_aborted(
+    bootstrap: str, transactions: BrokerTool, made: str
+) -> None:
     batch = build_batch(
         [(1_700_000_000_000, None, b"v", [])],
         producer_id=9_000_001,
@@ -104,21 +98,20 @@ def test_one_that_hangs_is_found_explained_and_aborted(bootstrap: str, made: str
     with WireClient(int(bootstrap.rpartition(":")[2])) as client:
         answer = client.call(ApiKey.PRODUCE, 9, request)
     assert answer.responses[0].partition_responses[0].error_code == 0
-    (found,) = told(bootstrap, "--find-hanging", made)
+    (found,) = transactions.parsed("--find-hanging", made)
     assert (found["partition"], found["producer_id"], found["start_offset"]) == (1, 9_000_001, 0)
-    why = told(bootstrap, "--why", f"{made}:1")
+    why = transactions.parsed("--why", f"{made}:1")
     assert why["cause"] == "hanging transaction"
     assert f"pykafkalog transactions --abort {made}:1 --start-offset 0" in why["remedy"]
-    assert "open ones begin at: 0" in refusal(
-        bootstrap, "--abort", f"{made}:1", "--start-offset", "5"
-    )
-    told(bootstrap, "--abort", f"{made}:1", "--start-offset", "0")
-    assert told(bootstrap, "--why", f"{made}:1")["held_back"] == 0
-    assert told(bootstrap, "--find-hanging", made) == []
+    said = transactions.refusal("--abort", f"{made}:1", "--start-offset", "5")
+    assert "open ones begin at: 0" in said
+    transactions.parsed("--abort", f"{made}:1", "--start-offset", "0")
+    assert transactions.parsed("--why", f"{made}:1")["held_back"] == 0
+    assert transactions.parsed("--find-hanging", made) == []
 
 
-def test_what_is_not_there(bootstrap: str, made: str) -> None:
-    assert "there is no transactional id nobody" in refusal(bootstrap, "--describe", "nobody")
-    assert "there is no state Asleep" in refusal(bootstrap, "--state", "Asleep")
-    assert f"{made}: name one partition, as {made}:0" in refusal(bootstrap, "--why", made)
-    assert "go together" in refusal(bootstrap, "--abort", f"{made}:0")
+def test_unknown_ids_states_and_partitions_are_refused(transactions: BrokerTool, made: str) -> None:
+    assert "there is no transactional id nobody" in transactions.refusal("--describe", "nobody")
+    assert "there is no state Asleep" in transactions.refusal("--state", "Asleep")
+    assert f"{made}: name one partition, as {made}:0" in transactions.refusal("--why", made)
+    assert "go together" in transactions.refusal("--abort", f"{made}:0")

@@ -1,7 +1,6 @@
 """`pykafkalog users`, and the other commands over a listener that authenticates."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,16 +18,9 @@ from tests.support.sasl_broker import (
 )
 
 
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslBrokers]:
-    brokers = SaslBrokers(tmp_path_factory.mktemp("sasl"))
-    yield brokers
-    brokers.close()
-
-
 @pytest.fixture
-def where(brokers: SaslBrokers) -> tuple[str, ...]:
-    return log_in(brokers["SASL_PLAINTEXT"].bootstrap, "SCRAM-SHA-256", USER, PASSWORD)
+def where(sasl_brokers: SaslBrokers) -> tuple[str, ...]:
+    return log_in(sasl_brokers["SASL_PLAINTEXT"].bootstrap, "SCRAM-SHA-256", USER, PASSWORD)
 
 
 def log_in(bootstrap: str, mechanism: str, user: str, password: str) -> tuple[str, ...]:
@@ -95,9 +87,9 @@ def test_the_first_user_is_there_before_the_first_start(tmp_path: Path, mechanis
 
 @pytest.mark.parametrize(("protocol", "mechanism"), [way for way in WAYS if way[1] in PASSWORDS])
 def test_commands_log_in_with_the_file_of_kafkas_tools(
-    brokers: SaslBrokers, tmp_path: Path, topic: str, protocol: str, mechanism: str
+    sasl_brokers: SaslBrokers, tmp_path: Path, topic: str, protocol: str, mechanism: str
 ) -> None:
-    broker = brokers[protocol]
+    broker = sasl_brokers[protocol]
     authority = broker.authority if protocol == "SASL_SSL" else None
     where = (
         *("-b", broker.bootstrap),
@@ -121,8 +113,8 @@ def test_commands_log_in_with_the_file_of_kafkas_tools(
     assert topic in run("log-dirs", "--topics")
 
 
-def test_a_command_without_a_login_is_told_what_there_is(brokers: SaslBrokers) -> None:
-    bootstrap = brokers["SASL_PLAINTEXT"].bootstrap
+def test_a_command_without_a_login_lists_the_mechanisms(sasl_brokers: SaslBrokers) -> None:
+    bootstrap = sasl_brokers["SASL_PLAINTEXT"].bootstrap
     refused = in_process("topics", "-b", bootstrap)
     assert refused.returncode == 1
     assert refused.stderr == (

@@ -13,7 +13,8 @@ import confluent_kafka
 import kafka
 import kafka.errors
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.topics import make_topic
 
 PATIENCE_S = 30
 
@@ -21,13 +22,8 @@ PATIENCE_S = 30
 @pytest.fixture
 def two_partitions(bootstrap: str, topic: str) -> str:
     """A topic that is there."""
-    make_topic(bootstrap, topic, 2)
+    make_topic(bootstrap, topic, partitions=2)
     return topic
-
-
-def make_topic(bootstrap: str, name: str, partitions: int) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(PATIENCE_S)
 
 
 def producer(bootstrap: str, transactional_id: str, **options: Any) -> confluent_kafka.Producer:
@@ -119,7 +115,7 @@ def test_commit_and_abort_over_two_partitions(bootstrap: str, two_partitions: st
 
 
 def test_s_txn_1_an_open_transaction_holds_back_what_follows(bootstrap: str, topic: str) -> None:
-    make_topic(bootstrap, topic, 1)
+    make_topic(bootstrap, topic)
     first = producer(bootstrap, f"{topic}-1")
     second = producer(bootstrap, f"{topic}-2")
     first.begin_transaction()
@@ -136,7 +132,7 @@ def test_s_txn_1_an_open_transaction_holds_back_what_follows(bootstrap: str, top
 def test_s_txn_4_a_new_owner_fences_a_zombie_and_aborts_its_transaction(
     bootstrap: str, topic: str
 ) -> None:
-    make_topic(bootstrap, topic, 1)
+    make_topic(bootstrap, topic)
     zombie = producer(bootstrap, f"{topic}-id")
     zombie.begin_transaction()
     send(zombie, topic, "zombie")
@@ -154,8 +150,7 @@ def test_s_txn_4_a_new_owner_fences_a_zombie_and_aborts_its_transaction(
 def test_s_txn_5_offsets_are_seen_when_the_transaction_commits(
     bootstrap: str, topic: str, group: str
 ) -> None:
-    make_topic(bootstrap, topic, 1)
-    make_topic(bootstrap, f"{topic}-out", 1)
+    make_topic(bootstrap, topic, f"{topic}-out")
     source = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
     for number in range(10):
         source.produce(topic, str(number).encode(), partition=0)
@@ -201,7 +196,7 @@ def test_s_txn_5_offsets_are_seen_when_the_transaction_commits(
 
 
 def test_s_txn_4_a_transaction_that_takes_too_long_is_aborted(bootstrap: str, topic: str) -> None:
-    make_topic(bootstrap, topic, 1)
+    make_topic(bootstrap, topic)
     slow = producer(bootstrap, f"{topic}-id", transaction_timeout_ms=1000)
     slow.begin_transaction()
     send(slow, topic, "late")
@@ -246,7 +241,7 @@ def kafka_python(bootstrap: str, topic: str) -> Iterator[Any]:
 
 
 def test_kafka_python_commits_and_aborts(bootstrap: str, topic: str, kafka_python: Any) -> None:
-    make_topic(bootstrap, topic, 1)
+    make_topic(bootstrap, topic)
     for value, end in (
         (b"1", kafka_python.commit_transaction),
         (b"2", kafka_python.abort_transaction),
@@ -269,7 +264,7 @@ def test_kafka_python_commits_and_aborts(bootstrap: str, topic: str, kafka_pytho
 
 
 def test_kafka_python_zombie_is_fenced(bootstrap: str, topic: str, kafka_python: Any) -> None:
-    make_topic(bootstrap, topic, 1)
+    make_topic(bootstrap, topic)
     kafka_python.begin_transaction()
     kafka_python.send(topic, b"zombie", partition=0).get(PATIENCE_S)
     heir = kafka.KafkaProducer(bootstrap_servers=bootstrap, transactional_id=f"{topic}-id")
@@ -287,7 +282,7 @@ def test_kafka_python_zombie_is_fenced(bootstrap: str, topic: str, kafka_python:
 
 
 def test_aiokafka_commits_aborts_and_moves_offsets(bootstrap: str, topic: str, group: str) -> None:
-    make_topic(bootstrap, topic, 1)
+    make_topic(bootstrap, topic)
 
     async def main() -> None:
         mine = aiokafka.AIOKafkaProducer(
@@ -327,7 +322,7 @@ def test_aiokafka_commits_aborts_and_moves_offsets(bootstrap: str, topic: str, g
 
 
 def test_aiokafka_zombie_is_fenced(bootstrap: str, topic: str) -> None:
-    make_topic(bootstrap, topic, 1)
+    make_topic(bootstrap, topic)
 
     async def main() -> None:
         zombie, heir = (

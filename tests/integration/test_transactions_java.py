@@ -4,20 +4,19 @@ import confluent_kafka
 
 from tests.integration.test_transactions import (
     committed,
-    make_topic,
     producer,
     send,
     uncommitted,
 )
 from tests.support.kafka_jars import ROOT, java
+from tests.support.topics import make_topic
 
 TOOLS = "org.apache.kafka.tools"
 COPY = str(ROOT / "tests/conformance/TransactionalCopy.java")
 
 
 def test_s_txn_5_a_copy_in_transactions_is_exact(bootstrap: str, topic: str, group: str) -> None:
-    make_topic(bootstrap, topic, 2)
-    make_topic(bootstrap, f"{topic}-out", 2)
+    make_topic(bootstrap, topic, f"{topic}-out", partitions=2)
     source = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
     for number in range(100):
         source.produce(topic, str(number).encode(), partition=number % 2)
@@ -40,7 +39,7 @@ def test_s_txn_5_a_copy_in_transactions_is_exact(bootstrap: str, topic: str, gro
 
 
 def test_transactional_perf_test(bootstrap: str, topic: str) -> None:
-    make_topic(bootstrap, topic, 1)
+    make_topic(bootstrap, topic)
     result = java(
         f"{TOOLS}.ProducerPerformance",
         *("--topic", topic, "--num-records", "20000", "--record-size", "100", "--throughput", "-1"),
@@ -51,7 +50,7 @@ def test_transactional_perf_test(bootstrap: str, topic: str) -> None:
 
 
 def test_kafka_transactions_lists_describes_and_aborts(bootstrap: str, topic: str) -> None:
-    make_topic(bootstrap, topic, 1)
+    make_topic(bootstrap, topic)
     mine = producer(bootstrap, f"{topic}-id")
     mine.begin_transaction()
     send(mine, topic, "hanging")

@@ -11,13 +11,13 @@ import pytest
 from tests.integration.test_transactions import (
     PATIENCE_S,
     committed,
-    make_topic,
     producer,
     send,
     uncommitted,
 )
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import LOGGING, ROOT, kafka_jars
+from tests.support.topics import make_topic
 from tests.support.waiting import wait_until
 
 
@@ -41,7 +41,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 def test_s_txn_6_an_open_transaction_is_committed_after_a_kill(broker: BrokerProcess) -> None:
-    make_topic(broker.bootstrap, "t", 2)
+    make_topic(broker.bootstrap, "t", partitions=2)
     mine = producer(broker.bootstrap, "id")
     other = producer(broker.bootstrap, "other")
     for one, value in ((mine, "mine"), (other, "other")):
@@ -61,7 +61,7 @@ def test_s_txn_6_an_open_transaction_is_committed_after_a_kill(broker: BrokerPro
 
 
 def test_s_txn_6_the_timeout_of_an_open_transaction_survives_a_kill(broker: BrokerProcess) -> None:
-    make_topic(broker.bootstrap, "t", 1)
+    make_topic(broker.bootstrap, "t")
     mine = producer(broker.bootstrap, "id", transaction_timeout_ms=3000)
     mine.begin_transaction()
     send(mine, "t", "late")
@@ -88,7 +88,7 @@ def test_s_txn_6_the_timeout_of_an_open_transaction_survives_a_kill(broker: Brok
 def test_s_txn_6_kills_between_many_transactions_lose_and_double_nothing(
     broker: BrokerProcess,
 ) -> None:
-    make_topic(broker.bootstrap, "t", 3)
+    make_topic(broker.bootstrap, "t", partitions=3)
     mine = producer(broker.bootstrap, "id")
     expected = []
     for number in range(60):
@@ -111,7 +111,7 @@ def test_s_txn_6_kills_between_many_transactions_lose_and_double_nothing(
 
 
 def test_s_txn_5_offsets_in_an_open_transaction_survive_a_kill(broker: BrokerProcess) -> None:
-    make_topic(broker.bootstrap, "t", 1)
+    make_topic(broker.bootstrap, "t")
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": "g", "enable.auto.commit": False}
     )
@@ -130,8 +130,7 @@ def test_s_txn_5_offsets_in_an_open_transaction_survive_a_kill(broker: BrokerPro
 
 
 def test_s_txn_7_a_java_copy_is_exact_over_kills(broker: BrokerProcess) -> None:
-    make_topic(broker.bootstrap, "in", 2)
-    make_topic(broker.bootstrap, "out", 2)
+    make_topic(broker.bootstrap, "in", "out", partitions=2)
     count = 12_000
     source = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
     for number in range(count):

@@ -40,8 +40,9 @@ from protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from protocol.records.builder import build_batch
-from tests.integration.test_transactions import committed, make_topic, uncommitted
+from tests.integration.test_transactions import committed, uncommitted
 from tests.support.produce_requests import one_batch
+from tests.support.topics import make_topic
 from tests.support.wire_client import WireClient
 
 PATIENCE_S = 20
@@ -58,7 +59,7 @@ PASSING = frozenset(
 
 
 def patiently(ask: Any) -> Any:
-    """Ask until the code is not one that passes."""
+    """Ask until the code is no passing error; return it."""
     deadline = time.monotonic() + PATIENCE_S
     while (code := ask()) in PASSING and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -66,7 +67,7 @@ def patiently(ask: Any) -> Any:
 
 
 class Peer:
-    """A transactional producer of its own making."""
+    """A transactional producer that sends single requests."""
 
     def __init__(self, bootstrap: str, name: str) -> None:
         host, port = bootstrap.split(":")
@@ -183,7 +184,7 @@ class Peer:
     def fetch_offset(
         self, version: int, group: str, topic: str, *, stable: bool
     ) -> tuple[int, int]:
-        """(code, offset)"""
+        """Return (code, offset)."""
         request = OffsetFetchRequest(
             group_id=group,
             topics=[OffsetFetchRequestTopic(name=topic, partition_indexes=[0])],
@@ -203,7 +204,7 @@ class Peer:
 
 @pytest.fixture
 def peer(bootstrap: str, topic: str) -> Iterator[Peer]:
-    make_topic(bootstrap, topic, 2)
+    make_topic(bootstrap, topic, partitions=2)
     made = Peer(bootstrap, f"{topic}-id")
     made.init()
     yield made
@@ -342,7 +343,7 @@ def test_s_txn_7_older_clients_write_only_to_partitions_they_added(
     assert peer.produce(version, topic, 1) == told
     assert peer.end(1, commit=True) == 0
     assert peer.add(topic, 1) == 0  # Begins when the last one is complete.
-    # What is late from the last transaction does not hang in the next one.
+    # A late batch of the last transaction does not hang in the next one.
     assert peer.produce(version, topic, 0) == told
     assert peer.produce(version, topic, 1) == 0
     assert peer.end(1, commit=False) == 0

@@ -5,7 +5,6 @@ then nothing that a broker or the command line imports may come from this checko
 """
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -29,14 +28,7 @@ print(json.dumps({name: spec and spec.origin for name, spec in specs.items()}))
 
 def origins(used: Installation, *modules: str) -> dict[str, str | None]:
     """The files that a process of the installation imports these modules from."""
-    done = subprocess.run(
-        [used.python, "-c", WHERE_ARE, *modules],
-        cwd=used.directory,
-        env=used.process_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = used.run([used.python, "-c", WHERE_ARE, *modules])
     found: dict[str, str | None] = json.loads(done.stdout)
     return found
 
@@ -85,13 +77,4 @@ def test_commands_come_from_the_installation_under_test() -> None:
     used = under_test()
     said = pykafkalog("--version").stdout
     assert said.startswith("pykafkalog ")
-    words = [*used.broker(), "--version"]
-    done = subprocess.run(
-        words,
-        cwd=used.directory,
-        env=used.process_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == said
+    assert used.run([*used.broker(), "--version"]).stdout == said

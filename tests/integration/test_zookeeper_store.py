@@ -94,7 +94,7 @@ def test_several_starts_at_once_make_them_together(connect: str) -> None:
     run_on_loop(whole())
 
 
-def test_a_zookeeper_that_does_not_answer_is_told_plainly() -> None:
+def test_the_error_names_a_zookeeper_that_does_not_answer() -> None:
     port = free_port()
     with pytest.raises(MetadataStoreError) as caught:
         run_on_loop(open_zookeeper_store(f"127.0.0.1:{port}/k", connection_timeout_s=0.5))
@@ -136,7 +136,7 @@ def test_a_watch_hears_of_what_others_change(connect: str) -> None:
     with_two(connect, scenario)
 
 
-def test_what_was_changed_from_here_is_told_once_and_goes_on_being_watched(connect: str) -> None:
+def test_a_watcher_hears_of_an_own_change_once_and_the_watch_stays(connect: str) -> None:
     async def scenario(store: ZooKeeperStore, other: ZooKeeperStore) -> None:
         heard = Hearing()
         store.watch("/w", heard)
@@ -202,7 +202,7 @@ def test_old_notifications_are_removed(connect: str, monkeypatch: pytest.MonkeyP
     with_two(connect, scenario)
 
 
-def test_all_is_told_when_notifications_were_missed(connect: str) -> None:
+def test_a_watcher_hears_of_every_node_after_missed_notifications(connect: str) -> None:
     async def scenario(store: ZooKeeperStore, other: ZooKeeperStore) -> None:
         heard = Hearing()
         store.watch("/config/topics", heard)
@@ -223,7 +223,7 @@ def test_all_is_told_when_notifications_were_missed(connect: str) -> None:
 # ---- the session
 
 
-def test_an_expired_session_is_told_and_a_new_one_sees_what_has_changed(connect: str) -> None:
+def test_watchers_hear_of_an_expired_session_and_of_changes_meanwhile(connect: str) -> None:
     async def scenario(store: ZooKeeperStore, other: ZooKeeperStore) -> None:
         heard, nodes, configs = Hearing(), Hearing(), Hearing()
         store.watch_session(heard.session)
@@ -403,7 +403,7 @@ def test_a_write_of_another_is_not_taken_for_ones_own(
     with_two(connect, scenario)
 
 
-def test_what_does_not_fit_into_one_request_is_refused_and_the_session_lives(connect: str) -> None:
+def test_a_request_that_is_too_large_is_refused_and_the_session_lives(connect: str) -> None:
     async def scenario(store: ZooKeeperStore) -> None:
         session = store.session_id
         with pytest.raises(RequestTooLargeError, match=r"^/large: 1 changes .*jute\.maxbuffer"):

@@ -25,7 +25,7 @@ class Secured:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Of a broker that shows a certificate."""
+        """The settings of a broker that shows a certificate."""
         return {
             "zookeeper.connect": self.connect,
             "zookeeper.ssl.client.enable": "true",
@@ -94,7 +94,7 @@ def test_without_a_certificate_zookeeper_refuses(secured: Secured) -> None:
         run_on_loop(write_and_read(secured.connect, encryption))
 
 
-def test_a_store_that_cannot_be_read_is_told_plainly(secured: Secured) -> None:
+def test_the_error_names_a_store_that_cannot_be_read(secured: Secured) -> None:
     encryption = replace(secured.encryption, trust=StoreFile(location="/nowhere.pem"))
     with pytest.raises(MetadataStoreError, match=r"zookeeper\.ssl.*: .*/nowhere\.pem"):
         run_on_loop(write_and_read(secured.connect, encryption))

@@ -1,8 +1,8 @@
-"""What a run leaves behind: processes, temporary files, shared memory, semaphores.
+"""Processes, temporary files, shared memory and semaphores that a run leaves behind.
 
-A machine on which tests run for days fills up with it. The run becomes the parent of its orphans,
-and its temporary files have a directory of their own, so what is found is this run's own, whatever
-else the machine does. What is left is told, ended and removed.
+A machine on which tests run for days fills up with them. The run becomes the parent of its orphans,
+and its temporary files have a directory of their own, so it finds its own leftovers only, whatever
+else the machine does. It reports them, ends the processes and removes the files.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ from tests.running.stage import Failure
 
 PR_SET_CHILD_SUBREAPER: Final = 36
 ENDING_S: Final = 30.0
-"""Seconds in which processes that have been asked to end do so: a JVM takes some."""
+"""Seconds that processes have to end by themselves: a JVM takes some."""
 _EXPECTED: Final = (
     "pytest-of-",  # what pytest keeps of failed tests, for people
     "liblz4-java-",  # libraries that a JVM unpacks, and removes at its end unless it is killed
@@ -31,7 +31,7 @@ _EXPECTED: Final = (
 
 
 class Leftovers:
-    """What is there after a run that was not there before."""
+    """The things that are there after a run and were not there before."""
 
     def __init__(self) -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -47,7 +47,7 @@ class Leftovers:
         return {"TMPDIR": name, "SPARK_LOCAL_DIRS": name, "SPARK_SUBMIT_OPTS": java}
 
     def collect(self) -> list[Failure]:
-        """Tell what is left, and remove it."""
+        """Report the leftovers and remove them."""
         found = [*self._processes(), *self._files()]
         found += [
             Failure(f"left behind: {name}", "shared memory or semaphores")
@@ -72,7 +72,7 @@ class Leftovers:
 
 
 def _children() -> list[int]:
-    """Children that have not ended; those that have are reaped."""
+    """Return the children that have not ended; reap those that have."""
     found = []
     for thread in Path("/proc/self/task").iterdir():
         for word in (thread / "children").read_text().split():

@@ -34,7 +34,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """What became of a stage."""
+    """The outcome of a stage."""
 
     name: str
     seconds: float

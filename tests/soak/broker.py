@@ -25,7 +25,7 @@ def children() -> int:
 
 
 def descriptors() -> int:
-    """Count those that are no file of a log: of these as many stay open as may be."""
+    """Count descriptors except those of log files, which stay open while the limit allows."""
     found = 0
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -37,7 +37,7 @@ def descriptors() -> int:
 
 
 def megabytes() -> int:
-    """Resident memory."""
+    """Return the resident memory."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") >> 20
 

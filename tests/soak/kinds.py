@@ -34,7 +34,7 @@ from tests.support.wire_client import WireClient, read_response, request_frame
 PATIENCE_S: Final = 120
 TOPIC: Final = "soak"
 ZSTD_TOPIC: Final = "soak-zstd"
-"""Of its own, because old versions of Fetch refuse zstd."""
+"""The topic of zstd alone, because old versions of Fetch refuse that codec."""
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = 9, 11, 5, 8
 MANY_TOPICS: Final = 20_000
 MOST_WAIT_MS: Final = 500
@@ -83,7 +83,7 @@ def offset_of(port: int, timestamp: int) -> int:
 
 
 def produces(kind: str) -> Step:
-    """Return: appends some batches of a kind, one after the other."""
+    """Return a step that appends some batches of a kind, one after the other."""
 
     def step(port: int) -> None:
         with client(port) as one:
@@ -104,7 +104,7 @@ def reset(one: WireClient) -> None:
 def sends_and_goes(
     kind: str, acks: int, leave: Callable[[WireClient], None], every_s: float
 ) -> Step:
-    """Return: sends a batch and leaves, without having read a reply."""
+    """Return a step that sends a batch and leaves without having read a reply."""
 
     def step(port: int) -> None:
         one = client(port)
@@ -137,7 +137,7 @@ def fetch_request(offset: int, min_bytes: int = 1) -> FetchRequest:
 
 
 def fetches(version: int) -> Step:
-    """Return: reads what is near the end of the log, in this version of Fetch."""
+    """Return a step that reads near the end of the log, in this version of Fetch."""
 
     def step(port: int) -> None:
         with client(port) as one:
@@ -150,7 +150,7 @@ def fetches(version: int) -> Step:
 
 
 def parks(leave: Callable[[WireClient], None]) -> Step:
-    """Return: waits for more bytes than come, and leaves meanwhile."""
+    """Return a step that waits for more bytes than come, and leaves meanwhile."""
 
     def step(port: int) -> None:
         one = client(port)
@@ -164,7 +164,7 @@ def parks(leave: Callable[[WireClient], None]) -> Step:
 
 
 def asks_and_resets(key: ApiKey, version: int, request: Callable[[int], Any]) -> Step:
-    """Return: asks for something that takes a while, and resets the connection meanwhile."""
+    """Return a step that resets the connection while the broker works on its request."""
 
     def step(port: int) -> None:
         asked = request_frame(key, version, request(port))
@@ -209,7 +209,7 @@ def near_the_end(port: int) -> FetchRequest:
 
 
 def asks_for_many_topics(port: int) -> None:
-    """A large request with a large reply."""
+    """Sends a large request, which has a large reply."""
     request = about_many_topics(port)
     with client(port) as one:
         answer = one.call(ApiKey.METADATA, METADATA, request)
@@ -217,7 +217,7 @@ def asks_for_many_topics(port: int) -> None:
 
 
 def makes_and_deletes_topics(port: int) -> None:
-    """Twenty at once."""
+    """Creates twenty topics at once, and deletes them."""
     names = [f"passing-{uuid4()}" for _ in range(20)]
     topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names]
     with client(port) as one:
@@ -241,7 +241,7 @@ def _raise(error: KafkaError | None, _: Any) -> None:
 
 
 def librdkafka_produces(codec: str, topic: str = TOPIC) -> Step:
-    """Return: a producer with defaults and `linger.ms` 200."""
+    """Return a step with a producer of default settings but for `linger.ms`."""
 
     def step(port: int) -> None:
         producer = Producer(librdkafka(port, **{"linger.ms": 200, "compression.type": codec}))
@@ -254,7 +254,7 @@ def librdkafka_produces(codec: str, topic: str = TOPIC) -> Step:
 
 
 def transacts(port: int) -> None:
-    """Two transactions, the second aborted."""
+    """Commits one transaction and aborts another."""
     producer = Producer(librdkafka(port, **{"transactional.id": f"soak-{uuid4()}"}))
     producer.init_transactions(PATIENCE_S)
     for ends in (producer.commit_transaction, producer.abort_transaction):

@@ -59,7 +59,7 @@ class Broker:
         self.process.send_signal(signal.SIGUSR2)
 
     def state(self) -> dict[str, Any]:
-        """What it holds, as `tests.soak.broker` says."""
+        """Return what the broker holds, as `tests.soak.broker` writes it."""
         self._state.unlink(missing_ok=True)
         self.process.send_signal(signal.SIGUSR1)
         until = time.monotonic() + PATIENCE_S

@@ -11,7 +11,7 @@ import subprocess
 import threading
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from tests.support.installation import under_test
 
@@ -67,6 +67,39 @@ def in_process(*words: str, stdin: bytes = b"") -> Done:
         raise AssertionError(f"pykafkalog {' '.join(words)} did not come to its end")
     code, output, said = json.loads(answer)
     return Done(code, base64.b64decode(output), said)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerTool:
+    """One command of `pykafkalog` on one broker."""
+
+    command: str
+    bootstrap: str
+
+    def run(self, *words: str, stdin: bytes = b"") -> Done:
+        """Run it to its end, whatever its exit code is."""
+        return in_process(self.command, *words, "-b", self.bootstrap, stdin=stdin)
+
+    def __call__(self, *words: str, stdin: bytes = b"") -> str:
+        """Return its output. Raises AssertionError if its exit code is not 0."""
+        done = self.run(*words, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def parsed(self, *words: str) -> Any:
+        """Return the document that it prints with `--json`."""
+        return json.loads(self(*words, "--json"))
+
+    def objects(self, *words: str) -> list[Any]:
+        """Return the documents that it prints with `--json`, one a line."""
+        return [json.loads(line) for line in self(*words, "--json").splitlines()]
+
+    def refusal(self, *words: str, stdin: bytes = b"") -> str:
+        """Return the line with which it fails, without any output."""
+        done = self.run(*words, stdin=stdin)
+        assert (done.returncode, done.stdout) == (1, "")
+        (line,) = done.stderr.splitlines()
+        return line
 
 
 @cache

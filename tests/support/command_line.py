@@ -5,11 +5,9 @@ from typing import NamedTuple, Protocol
 
 from tests.support.installation import Installation, under_test
 
-TIMEOUT_S = 120
-
 
 class Printed(NamedTuple):
-    """The output of a command."""
+    """The outputs of a command."""
 
     out: str
     err: str
@@ -26,13 +24,4 @@ def pykafkalog(
 ) -> subprocess.CompletedProcess[str]:
     """Run one command to its end; return its exit code and outputs."""
     used = installation or under_test()
-    return subprocess.run(
-        [*used.tool(), *words],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-        cwd=used.directory,
-        env=used.process_environment(),
-    )
+    return used.run([*used.tool(), *words], stdin=stdin, check=False)

@@ -15,14 +15,16 @@ The test code imports the checkout in either case, and these processes stay with
 """
 
 import os
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 VARIABLE: Final = "PYKAFKALOG_TEST_ENVIRONMENT"
+TIMEOUT_S: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,43 @@ class Installation:
         """Return a user's environment, in which compiled modules are kept between starts."""
         left_out = {"PYTHONDONTWRITEBYTECODE"} | ({"PYTHONPATH"} if self.package else set())
         return {k: v for k, v in os.environ.items() if k not in left_out}
+
+    def run(
+        self, command: Sequence[str], *, stdin: str = "", check: bool = True
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command to its end; return its exit code and outputs.
+
+        Raises AssertionError with the outputs if `check` is set and the exit code is not 0.
+        """
+        done = subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            cwd=self.directory,
+            env=self.process_environment(),
+        )
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def begin(
+        self,
+        command: Sequence[str],
+        *,
+        directory: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> "subprocess.Popen[str]":
+        """Start a command whose outputs are pipes, in its own directory or another one."""
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=directory or self.directory,
+            env={**self.process_environment(), **(variables or {})},
+        )
 
 
 CHECKOUT: Final = Installation(

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from pipeline.session import KAFKA, start_session
@@ -39,13 +38,6 @@ def source_session() -> SparkSession:
     )
     register(session)
     return session
-
-
-def create(broker: BrokerProcess, name: str, partitions: int = 1, **config: str) -> None:
-    """Create a topic."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    new = NewTopic(name, partitions, config={key.replace("_", "."): v for key, v in config.items()})
-    admin.create_topics([new])[name].result(15)
 
 
 def checkpointed(broker: BrokerProcess, ends: Mapping[TopicPartition, int]) -> bool:

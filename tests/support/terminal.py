@@ -71,9 +71,19 @@ class Terminal:
             self._process.wait()
 
     @property
+    def raw(self) -> str:
+        """All output so far; bytes that are no UTF-8 are surrogates."""
+        return self._raw.decode(errors="surrogateescape")
+
+    @property
     def text(self) -> str:
         """All output so far, as lines without escape sequences."""
-        return _ESCAPE.sub("", self._raw.decode("utf-8", "replace")).replace("\r", "")
+        return self.without_escapes.replace("\r", "")
+
+    @property
+    def without_escapes(self) -> str:
+        """All output so far without escape sequences, with the carriage returns of redrawings."""
+        return _ESCAPE.sub("", self._raw.decode("utf-8", "replace"))
 
     @property
     def position(self) -> int:
@@ -94,6 +104,22 @@ class Terminal:
         """Wait until a line of the screen is this one, except for blanks at its end."""
         self._wait(lambda: line in map(str.rstrip, self.screen.display) or None, line, timeout_s)
 
+    def read(self) -> bool:
+        """Wait for more output; return False if the program has ended."""
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # how Linux says that no process has the other end any more
+            return False
+        self._raw += data
+        self._stream.feed(data)
+        return True
+
+    def end(self) -> int:
+        """Read until the program has ended; return its exit code."""
+        while self.read():
+            pass
+        return self._process.wait(TIMEOUT_S)
+
     def _wait(self, look: Callable[[], Found | None], wanted: str, timeout_s: float) -> Found:
         deadline = time.monotonic() + timeout_s
         while True:
@@ -104,10 +130,4 @@ class Terminal:
             seen = "\n".join(self.screen.display)
             assert left > 0, f"no {wanted!r} in:\n{seen}\n---\n{self.text[-4000:]}"
             if select.select([self._master], [], [], left)[0]:
-                try:
-                    data = os.read(self._master, 65536)
-                except OSError:  # the program has ended
-                    data = b""
-                assert data, f"it ended without {wanted!r}:\n{self.text[-4000:]}"
-                self._raw += data
-                self._stream.feed(data)
+                assert self.read(), f"it ended without {wanted!r}:\n{self.text[-4000:]}"

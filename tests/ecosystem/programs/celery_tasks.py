@@ -24,7 +24,7 @@ app.conf.update(
 
 @app.task(name="square")
 def square(number: int) -> int:
-    """Something with a result that can be told to be right."""
+    """Return the square, by which the test sees that the result is right."""
     return number * number
 
 

@@ -19,7 +19,7 @@ app = FastStream(broker)
 
 
 class Order(BaseModel):
-    """What comes in."""
+    """A record of the topic that the program reads."""
 
     number: int
     pieces: int
@@ -27,7 +27,7 @@ class Order(BaseModel):
 
 
 class Invoice(BaseModel):
-    """What goes out."""
+    """A record of the topic that the program writes."""
 
     number: int
     total: float

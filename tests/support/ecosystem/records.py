@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import confluent_kafka
-from confluent_kafka.admin import AdminClient, NewTopic
 
 PATIENCE_S = 90
 QUIET = {"log_level": 0}
@@ -21,14 +20,6 @@ class Found:
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...]
     timestamp: int
-
-
-def make_topic(bootstrap: str, name: str, partitions: int = 1, **config: str) -> None:
-    """Create a topic; underscores in names of configs stand for dots."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
-    own = {key.replace("_", "."): value for key, value in config.items()}
-    for made in admin.create_topics([NewTopic(name, partitions, 1, config=own)]).values():
-        made.result(PATIENCE_S)
 
 
 def send(

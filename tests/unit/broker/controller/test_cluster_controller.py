@@ -378,7 +378,9 @@ def test_a_partition_moves_in_two_phases(world: RestingWorld) -> None:
     moving = ReplicaAssignment((3, 4, 1, 2), (3, 4), (1, 2))
     assert world.assignment("t") == moving
     assert world.stored("t")[:3] == (1, (1, 2), 1)
-    assert world.brokers[4].replicas[T0].is_new
+    orders = [one for one in world.brokers[4].received if isinstance(one, LeaderAndIsrRequest)]
+    assert {one.topic_states[0].partition_states[0].is_new for one in orders} == {True}
+    assert not world.brokers[1].replicas[T0].is_new
     assert tuple(world.brokers[1].replicas[T0].adding_replicas) == (3, 4)
     assert world.ask(controller.requests.list_reassignments(None)) == {T0: moving}
     world.check()
@@ -393,7 +395,7 @@ def test_a_partition_moves_in_two_phases(world: RestingWorld) -> None:
 
 def test_a_reassignment_that_keeps_the_leader_raises_its_epoch(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2]])
-    world.ask(world.controllers[1].requests.alter_reassignments({T0: (1, 3)}))
+    world.ask(world.controllers[1].requests.alter_reassignments({T0: (3, 1)}))
     alter(world, T0, (1, 2, 3))
     assert world.stored("t")[:2] == (1, (1, 3))
     assert world.brokers[1].replicas[T0].leader_epoch == world.stored("t").leader_epoch
@@ -412,6 +414,9 @@ def test_a_reassignment_is_taken_back_and_replaced(world: RestingWorld) -> None:
     world.ask(controller.requests.alter_reassignments({T0: None}))
     assert set(world.assignment("t").replicas) == {1, 2}
     assert world.brokers[4].stopped == {T0: True}
+    for target in ((3, 2), (3, 4)):  # to broker 3 all the while
+        world.ask(controller.requests.alter_reassignments({T0: target}))
+    assert world.brokers[3].replicas[T0].leader_epoch == world.stored("t").leader_epoch
 
 
 def test_a_reassignment_by_the_tree_ends_with_its_node(world: RestingWorld) -> None:

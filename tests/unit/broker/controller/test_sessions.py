@@ -225,6 +225,18 @@ def test_who_steps_down_is_followed_at_once(world: RestingWorld) -> None:
     assert not world.controllers[1].is_active
 
 
+def test_what_waits_when_it_steps_down_is_dropped() -> None:
+    world = RestingWorld()
+    world.start_broker(1)
+    controller = world.start_controller(1)
+    node = encode_assignment(None, {0: ReplicaAssignment((1,))})
+    world.tree.apply([Create(deletion_path("t"))], None)
+    world.tree.apply([Create(topic_path("u"), node)], None)
+    assert controller.statistics().events.queued == 2
+    world.ask(controller.step_down())
+    assert partition_state_path("u", 0) not in world.tree.nodes
+
+
 def test_an_operator_may_remove_the_controllers_node(world: RestingWorld) -> None:
     world.write(Delete("/controller"))
     active = [one for one in world.controllers.values() if one.is_active]

@@ -14,6 +14,7 @@ from broker.cluster.tree_values import (
     encode_leader_and_isr,
     encode_log_dir_event,
     encode_partitions,
+    encode_producer_id_block,
     encode_reassignment,
     partition_state_path,
     topic_config_path,
@@ -457,6 +458,12 @@ def test_producer_ids_are_handed_out_in_blocks(world: RestingWorld) -> None:
         with pytest.raises(KafkaError) as caught:
             world.ask(controller.requests.allocate_producer_ids(broker_id, its_epoch))
         assert caught.value.code is code
+    last = encode_producer_id_block(2, 0, 2**63 - 1001)
+    world.write(Put("/latest_producer_id_block", last))
+    block = world.ask(controller.requests.allocate_producer_ids(2, epoch))
+    assert block == (2**63 - 1000, 1000)
+    with pytest.raises(KafkaError, match="all producer ids are used up"):
+        world.ask(controller.requests.allocate_producer_ids(2, epoch))
 
 
 # ---------------------------------------------------------------------- brokers that do not answer

@@ -111,19 +111,16 @@ class ControllerTree:
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """The state of each partition that has a state node."""
         found: dict[TopicPartition, LeaderAndIsr] = {}
-        known: dict[tuple[bytes, int], LeaderAndIsr] = {}  # most are one of few
         for start in range(0, len(partitions), AT_ONCE):
+            known: dict[tuple[bytes, int], LeaderAndIsr] = {}  # most are one of few
             some = partitions[start : start + AT_ONCE]
             paths = [partition_state_path(tp.topic, tp.partition) for tp in some]
             for tp, path, node in zip(some, paths, await self.store.get_many(paths), strict=True):
                 if node is not None:
-                    state = known.get((node.value, node.version))
-                    if state is None:
-                        state = _readable(decode_leader_and_isr, path, node.value, node.version)
-                        if state is not None and len(known) < AT_ONCE:
-                            known[node.value, node.version] = state
+                    key = node.value, node.version
+                    state = known.get(key) or _readable(decode_leader_and_isr, path, *key)
                     if state is not None:
-                        found[tp] = state
+                        known[key] = found[tp] = state
                 await PAUSE
         return found
 

@@ -131,9 +131,7 @@ class LogReader:
 
     def end_base(self, isolation: FetchIsolation) -> int:
         """Base offset of the segment in which the next record that `isolation` shows will lie."""
-        limit = self._offsets.visible_end(isolation)
-        segment = self._segment_of(limit)
-        return limit if segment is None else segment.base_offset
+        return self._segment_of(self._offsets.visible_end(isolation)).base_offset
 
     def locate(self, offset: int) -> Place | None:
         """The start of the batch that holds `offset`, or of the next one; None at the log's end."""
@@ -161,8 +159,7 @@ class LogReader:
         if found is None:
             return nothing(offset, with_aborted=with_aborted)
         segment, position, first_size = found
-        newest = self._segment_of(limit)
-        urgent = newest is not None and segment.base_offset < newest.base_offset
+        urgent = segment.base_offset < self._segment_of(limit).base_offset
         if segment is limit_segment:
             end = limit_position
         elif segment.base_offset < limit_segment.base_offset:
@@ -197,7 +194,7 @@ class LogReader:
         known = self._ends.get(offset)
         if known is not None and known[1] < known[0].size:
             return known[0], known[1], 0
-        segment = self._segment_of(offset)
+        segment: LogSegment | None = self._segment_of(offset)
         while segment is not None:
             found = segment.find(offset)
             if found is not None:
@@ -230,15 +227,11 @@ class LogReader:
     def _packed_aborted(self, end: int) -> bytes:
         segments = self._segments.between(0, end)
         pieces = [segment.aborted.packed() for segment in segments]
-        last = segments[-1] if segments else None
         # The marker of a transaction that began below `end` may lie in a later segment.
-        while last is not None and last.aborted.leaves_open:
-            last = self._segments.higher(last.base_offset)
-            if last is not None:
-                some, complete = last.aborted.overlapping(0, end)
-                pieces += [txn.pack() for txn in some]
-                if complete:
-                    break
+        if segments and segments[-1].aborted.leaves_open:
+            following = self._segments.higher(segments[-1].base_offset)
+            if following is not None:
+                pieces += [txn.pack() for txn in self.aborted(following, 0, end)]
         return b"".join(pieces)
 
     def _upper_bound(self, segment: LogSegment, position: int, size: int, limit: int) -> int:
@@ -249,11 +242,11 @@ class LogReader:
         following = self._segments.higher(segment.base_offset)
         return limit if following is None else following.base_offset
 
-    def _segment_of(self, offset: int) -> LogSegment | None:
+    def _segment_of(self, offset: int) -> LogSegment:
         active = self._segments.active
         if offset >= active.base_offset:
             return active
-        return self._segments.floor(offset) or self._segments.higher(offset)
+        return self._segments.floor(offset) or self._segments.first
 
     def _remember(self, offset: int, place: Place) -> None:
         ends = self._ends

@@ -176,6 +176,7 @@ def test_closing_an_empty_index_leaves_an_empty_file(fs: FaultyFileSystem) -> No
 
 def test_resize_to_kafkas_size_and_back(offsets: OffsetIndex) -> None:
     fill(offsets, 5)
+    offsets.keep(5)  # drops nothing, so the file keeps its size
     assert not offsets.resize(MAX_SIZE)
     assert offsets.resize(100)
     assert offsets._fs.size("/d/i") == 96

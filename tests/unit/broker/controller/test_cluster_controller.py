@@ -14,6 +14,7 @@ from broker.cluster.tree_values import (
     encode_leader_and_isr,
     encode_log_dir_event,
     encode_partitions,
+    encode_producer_id_block,
     encode_reassignment,
     partition_state_path,
     topic_config_path,
@@ -378,7 +379,9 @@ def test_a_partition_moves_in_two_phases(world: RestingWorld) -> None:
     moving = ReplicaAssignment((3, 4, 1, 2), (3, 4), (1, 2))
     assert world.assignment("t") == moving
     assert world.stored("t")[:3] == (1, (1, 2), 1)
-    assert world.brokers[4].replicas[T0].is_new
+    orders = [one for one in world.brokers[4].received if isinstance(one, LeaderAndIsrRequest)]
+    assert {one.topic_states[0].partition_states[0].is_new for one in orders} == {True}
+    assert not world.brokers[1].replicas[T0].is_new
     assert tuple(world.brokers[1].replicas[T0].adding_replicas) == (3, 4)
     assert world.ask(controller.requests.list_reassignments(None)) == {T0: moving}
     world.check()
@@ -393,7 +396,7 @@ def test_a_partition_moves_in_two_phases(world: RestingWorld) -> None:
 
 def test_a_reassignment_that_keeps_the_leader_raises_its_epoch(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2]])
-    world.ask(world.controllers[1].requests.alter_reassignments({T0: (1, 3)}))
+    world.ask(world.controllers[1].requests.alter_reassignments({T0: (3, 1)}))
     alter(world, T0, (1, 2, 3))
     assert world.stored("t")[:2] == (1, (1, 3))
     assert world.brokers[1].replicas[T0].leader_epoch == world.stored("t").leader_epoch
@@ -412,6 +415,9 @@ def test_a_reassignment_is_taken_back_and_replaced(world: RestingWorld) -> None:
     world.ask(controller.requests.alter_reassignments({T0: None}))
     assert set(world.assignment("t").replicas) == {1, 2}
     assert world.brokers[4].stopped == {T0: True}
+    for target in ((3, 2), (3, 4)):  # to broker 3 all the while
+        world.ask(controller.requests.alter_reassignments({T0: target}))
+    assert world.brokers[3].replicas[T0].leader_epoch == world.stored("t").leader_epoch
 
 
 def test_a_reassignment_by_the_tree_ends_with_its_node(world: RestingWorld) -> None:
@@ -452,6 +458,12 @@ def test_producer_ids_are_handed_out_in_blocks(world: RestingWorld) -> None:
         with pytest.raises(KafkaError) as caught:
             world.ask(controller.requests.allocate_producer_ids(broker_id, its_epoch))
         assert caught.value.code is code
+    last = encode_producer_id_block(2, 0, 2**63 - 1001)
+    world.write(Put("/latest_producer_id_block", last))
+    block = world.ask(controller.requests.allocate_producer_ids(2, epoch))
+    assert block == (2**63 - 1000, 1000)
+    with pytest.raises(KafkaError, match="all producer ids are used up"):
+        world.ask(controller.requests.allocate_producer_ids(2, epoch))
 
 
 # ---------------------------------------------------------------------- brokers that do not answer

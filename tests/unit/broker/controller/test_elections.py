@@ -29,7 +29,7 @@ def elected(leader: int, *isr: int, recovering: bool = False) -> LeaderAndIsr:
         ((2, 4), current(-1, 2, 4), {2, 4}, False, Elected(elected(2, 2, 4), (2, 4))),
         ((1, 2, 3), current(1, 3, 2), {2, 3}, False, Elected(elected(2, 3, 2), (2, 3))),
         # nobody in sync lives
-        ((2, 4), current(2, 2), {4}, False, Elected(None, (4,))),
+        ((2, 4), current(2, 2), {4}, False, Elected(None, (4,), False)),
         ((2, 4), current(2, 2), {4}, True, Elected(elected(4, 4, recovering=True), (4,), True)),
         (
             (2, 3, 4),

@@ -193,10 +193,15 @@ def test_a_state_that_changes_in_a_step_is_told_once_as_it_is(
     assert (one.leader, one.leader_epoch, list(one.isr)) == (2, 9, [2])
 
 
+@pytest.mark.parametrize(("most", "parts"), [(2, [["t"], ["u"]]), (3, [["t", "u"]])])
 def test_many_partitions_are_split_by_topic(
-    batch: RequestBatch, state: ControllerState, monkeypatch: pytest.MonkeyPatch
+    batch: RequestBatch,
+    state: ControllerState,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    parts: list[list[str]],
 ) -> None:
-    monkeypatch.setattr(request_batch, "MOST_METADATA", 2)
+    monkeypatch.setattr(request_batch, "MOST_METADATA", most)
     monkeypatch.setattr(request_batch, "MOST_LEADERSHIPS", 1)
     for tp in (T0, T1, U0):
         batch.add_leadership(state.assignment(tp).replicas, tp, is_new=False)
@@ -212,7 +217,7 @@ def test_many_partitions_are_split_by_topic(
         for broker_id, key, request, _ in requests
         if key is ApiKey.UPDATE_METADATA
     ]
-    assert told == [(one, [name]) for one in (1, 2, 3) for name in ("t", "u")]
+    assert told == [(one, names) for one in (1, 2, 3) for names in parts]
 
 
 def test_topics_are_encoded_once_for_all_brokers(

@@ -185,7 +185,17 @@ def test_answers_of_the_store_may_be_lost(world: RestingWorld, lost: int) -> Non
     assert [world.stored("t", index).leader for index in range(3)] == [2, 2, 1]
     session.lose_answers = lost
     controller = world.controllers[1]
-    world.ask(controller.requests.allocate_producer_ids(1, world.brokers[1].epoch))
+    # The block of a write whose answer was lost is used by nobody.
+    block = world.ask(controller.requests.allocate_producer_ids(1, world.brokers[1].epoch))
+    assert block == (lost * 1000, 1000)
+
+
+def test_the_answer_to_a_change_of_an_isr_may_be_lost(world: RestingWorld) -> None:
+    world.create_topic("t", [[2, 3]])
+    world.sessions[1].lose_answers = 1
+    world.kill_broker(3)
+    world.scheduler.advance(5)
+    assert world.stored("t").isr == tuple(world.brokers[2].metadata[T0].isr) == (2,)
 
 
 def test_the_answer_to_the_election_may_be_lost() -> None:
@@ -213,6 +223,18 @@ def test_a_controller_that_steps_down_is_followed_at_once(world: RestingWorld) -
     world.ask(world.controllers[1].step_down())
     assert who(world) == 2
     assert not world.controllers[1].is_active
+
+
+def test_what_waits_when_it_steps_down_is_dropped() -> None:
+    world = RestingWorld()
+    world.start_broker(1)
+    controller = world.start_controller(1)
+    node = encode_assignment(None, {0: ReplicaAssignment((1,))})
+    world.tree.apply([Create(deletion_path("t"))], None)
+    world.tree.apply([Create(topic_path("u"), node)], None)
+    assert controller.statistics().events.queued == 2
+    world.ask(controller.step_down())
+    assert partition_state_path("u", 0) not in world.tree.nodes
 
 
 def test_an_operator_may_remove_the_controllers_node(world: RestingWorld) -> None:

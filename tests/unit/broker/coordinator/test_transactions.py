@@ -137,6 +137,8 @@ def test_s_txn_4_an_exhausted_epoch_means_a_new_producer_id(broker: TransactionH
     assert broker.init(expected=last) == (0, 1001, 0)
     assert broker.init(expected=last) == (0, 1001, 0)  # The answer was lost.
     assert broker.init(expected=last) == (0, 1001, 0)
+    stranger = Producer(5, last.producer_epoch)
+    assert broker.init(expected=stranger).code is ErrorCode.PRODUCER_FENCED
 
 
 def test_s_txn_4_a_new_owner_aborts_what_the_old_one_left_open(broker: TransactionHarness) -> None:

@@ -83,6 +83,15 @@ def test_bytes_of_a_replica_that_a_reassignment_adds_count_as_such(pair: Pair) -
     assert ends[0].reassignment_bytes_out == ends[1].reassignment_bytes_in == added > 0
 
 
+def test_another_number_of_fetchers_gives_a_partition_another_one(pair: Pair) -> None:
+    pair.begin(1)
+    for fetchers, number in ((3, 2), (1, 0)):
+        pair.follower.fetchers.reconfigure(replace(SETTINGS, fetchers=fetchers))
+        pair.loop.run(3.0)
+        assert [one.number for one in pair.follower.fetchers.statistics().fetchers] == [number]
+    pair.check_equal()
+
+
 def test_what_is_equal_is_neither_truncated_nor_sent_again() -> None:
     pair = Pair([(0, 3), (2, 4)], [(0, 3), (2, 4)])
     pair.begin(3)
@@ -136,10 +145,12 @@ def test_a_caught_up_follower_fetches_seldom() -> None:
     pair = Pair([(0, 3)], [(0, 3)])
     pair.begin(1)
     pair.loop.run(1.0)
-    before = pair.requests
-    pair.loop.run(10.0)
-    waits = 10_000 / SETTINGS.max_wait_ms
-    assert 0.8 * waits <= pair.requests - before <= waits + 2
+    for max_wait_ms in (SETTINGS.max_wait_ms, 400):
+        pair.follower.fetchers.reconfigure(replace(SETTINGS, max_wait_ms=max_wait_ms))
+        before = pair.requests
+        pair.loop.run(10.0)
+        waits = 10_000 / max_wait_ms
+        assert 0.8 * waits <= pair.requests - before <= waits + 2
 
 
 # ---------------------------------------------------------------------- answers that are refusals

@@ -51,6 +51,29 @@ def test_s_read_1_between_watermark_and_end_consumers_see_nothing() -> None:
     assert bases(built, 3, isolation=END) == [3]
 
 
+def test_s_read_6_a_fetch_of_an_older_segment_or_above_the_limit_must_not_wait() -> None:
+    built = LogBuilder()
+    built.append()
+    built.log.roll()
+    built.append()
+    built.log.append_as_leader(built.batch(), leader_epoch=0)
+    built.log.roll()
+    urgent = [built.log.read(offset, 1000).urgent for offset in range(4)]
+    assert urgent == [True, False, False, True]
+
+
+def test_a_read_where_the_last_one_ended_looks_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = LogBuilder()
+    built.append()
+    assert bases(built, 0) == [0]
+    monkeypatch.setattr(type(built.log.segments.active.file), "pread", None)
+    for offset in range(1, 100):
+        assert built.log.read(offset, 1000).records == b""
+        built.append()
+        assert built.log.read(offset, 1000).records
+    assert len(built.log.reader._ends) <= 64
+
+
 @pytest.mark.parametrize("interval", [0, 4096])
 def test_s_read_2_the_batch_that_holds_the_offset_comes_whole(interval: int) -> None:
     built = LogBuilder(index_interval_bytes=interval)
@@ -80,12 +103,17 @@ def test_s_read_4_at_least_one_batch_even_above_max_bytes() -> None:
     built.append(3)
     built.append(3)
     size = len(built.batch(3))
-    info = built.log.read(4, 10)
-    assert (len(info.records), info.first_entry_incomplete) == (size, False)
-    cut = built.log.read(4, 10, HW, False)
-    assert (len(cut.records), cut.first_entry_incomplete) == (10, True)
+    for offset in (0, 4):
+        info = built.log.read(offset, 10)
+        assert (len(info.records), info.first_entry_incomplete) == (size, False)
+    for most in (size, 10, 1, 0):
+        cut = built.log.read(0, most, HW, False)
+        assert (len(cut.records), cut.first_entry_incomplete) == (most, 0 < most < size)
     assert len(built.log.read(0, size + 5).records) == size + 5
     assert bases(built, 0, size + 5) == [0]
+    assert bases(built, 3) == [3]
+    built.append(3)
+    assert len(built.log.read(6, 10).records) == size  # where the last read ended
 
 
 def test_s_read_5_consumers_stop_at_the_watermark() -> None:
@@ -116,6 +144,10 @@ def test_s_read_5_committed_readers_stop_at_the_stable_offset() -> None:
     assert [(txn.producer_id, txn.first_offset) for txn in info.aborted or ()] == [(5, 1)]
     assert log.read(0, 1000, HW).aborted is None
     assert log.read(5, 1000, COMMITTED).aborted == []
+    built.write(5, 2)
+    log.append_as_leader(built.batch(), leader_epoch=0)
+    assert bases(built, 3, isolation=COMMITTED) == [3, 4]
+    assert bases(built, 3) == [3, 4, 5]
 
 
 def test_s_read_5_aborted_markers_are_looked_up_in_later_segments() -> None:
@@ -146,12 +178,15 @@ def test_s_read_7_a_watermark_in_the_middle_of_a_batch_hides_it() -> None:
 def test_s_read_7_positions_hold_across_a_roll() -> None:
     built = LogBuilder()
     built.append(2)
+    assert bases(built, 0) == [0]
     built.log.roll()
     assert bases(built, 0) == [0]
     assert bases(built, 2) == []
     built.log.append_as_leader(built.batch(4), leader_epoch=0)
     assert bases(built, 0) == [0]
     assert bases(built, 2) == []
+    built.log.update_high_watermark(6)
+    assert bases(built, 2) == [2]
 
 
 def test_damaged_bytes_are_corrupt_message() -> None:

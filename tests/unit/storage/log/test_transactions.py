@@ -106,6 +106,15 @@ def test_s_read_5_a_read_ends_before_its_aborted_transactions_are_too_many(
             assert (99, 10) in told, (offset, told)
 
 
+def test_s_read_5_a_small_answer_is_told_of_the_aborted_transactions_in_it() -> None:
+    log = Transactions(index_interval_bytes=0)
+    for sequence in range(3):
+        log.write(A, sequence)
+        log.end(A, commit=False)
+    found = log.log.read(0, 1, FetchIsolation.TXN_COMMITTED).aborted or ()
+    assert [one.first_offset for one in found] == [0]
+
+
 def test_s_txn_3_an_abort_is_noted_with_the_stable_offset_of_that_moment(
     log: Transactions,
 ) -> None:

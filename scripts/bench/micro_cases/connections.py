@@ -22,7 +22,7 @@ from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.gate import TransactionGate
 from broker.network import connection
 from broker.network.connection_loop import ConnectionLoop
-from broker.network.connection_work import ConnectionWork
+from broker.network.connection_work import ConnectionWork, DueLine
 from broker.network.request_channel import RequestChannel
 from broker.network.sender import DiskReader
 from broker.registry import APIS
@@ -238,7 +238,8 @@ def without_writes(handlers: dict[ApiKey, Any], stream: Any) -> float:
     made, channel = connected(handlers, stream)
     readiness = SocketReadiness()  # it has nothing to tell
     made._loop = ConnectionLoop(readiness, channel.driver, channel.pool, channel.clock.monotonic)
-    made._served = ConnectionWork(bool, stream, INFO.client, str, str)  # `at_once` takes its steps
+    # `at_once` takes its steps.
+    made._served = ConnectionWork(DueLine(), stream, INFO.client, str, str)
     write = OsFile.pwrite
     OsFile.pwrite = lambda self, data, position: None
     try:

@@ -110,7 +110,8 @@ class _ScramExchange:
         else:
             known = await server.users.find(mechanism, user)
             self._identity = None if known is None else AuthenticatedUser(user)
-        stand_in = server.users.stand_in(mechanism, user)  # for every user: it takes time
+        # For every user, because it takes time.
+        stand_in = server.users.stand_in(mechanism, user, by_token=first.by_token)
         credential = stand_in if known is None else known
         if credential.iterations < MIN_ITERATIONS:
             raise RefusedError(

@@ -258,7 +258,7 @@ def test_who_is_unknown_is_refused_even_with_the_password_of_the_stand_in(
     offered: Offered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = new_credential(SHA_256, "guessed", b"salt", 4096)
-    monkeypatch.setattr(ScramCredentials, "stand_in", lambda *_: known)
+    monkeypatch.setattr(ScramCredentials, "stand_in", lambda *_, **__: known)
     refused(offered(SHA_256).begin(), scram_messages(SHA_256, "nobody", "guessed"))
 
 

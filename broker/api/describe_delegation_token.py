@@ -3,8 +3,8 @@
 Behaviour: `KafkaApis.handleDescribeTokensRequest`
 * Only a connection that has proved who it is may ask, and not by a token: else
   DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
-* Owners and renewers see their tokens, others those that ACLs let them see. An empty list of owners
-  asks for none.
+* Owners, renewers and requesters (KIP-373) see their tokens, others those that ACLs let them see. A
+  listed owner stands for all three. An empty list of owners asks for none.
 """
 
 from typing import TYPE_CHECKING, Final

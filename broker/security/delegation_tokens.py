@@ -79,8 +79,19 @@ class DelegationToken:
         return self.max_ms < now_ms or self.expires_ms < now_ms
 
     def belongs_to(self, principal: Principal) -> bool:
-        """Whether `principal` owns or renews it, and so may renew, expire and describe it."""
+        """Whether `principal` owns or renews it, and so may renew and expire it.
+
+        Kafka's `DelegationTokenControlManager.allowedToRenew`.
+        """
         return principal == self.owner or principal in self.renewers
+
+    @property
+    def parties(self) -> tuple[Principal, ...]:
+        """Its owner, requester and renewers, who may describe it.
+
+        Kafka's `TokenInformation.ownerOrRenewer` (KIP-373).
+        """
+        return self.owner, self.requester, *self.renewers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

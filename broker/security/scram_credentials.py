@@ -4,15 +4,12 @@ They are kept in memory for authentications, which look up one user; users that 
 read again before the next answer. Without a listener that offers SCRAM nothing is kept, and the
 requests that describe or alter credentials read the tree.
 
-A user who does not exist gets a salt and a count of iterations, too (S-SEC-3, decision 94). The
-salt follows from the name and a secret in the tree, so it is the same after a restart and at every
-broker; it has the form of the salts of Kafka's tools. The iterations are those that most have.
+A user who does not exist gets a salt and a count of iterations, too (S-SEC-3, decision 94). They
+follow from the name and a secret in the tree, so they are the same after a restart and at every
+broker (`broker.security.scram_stand_ins`).
 """
 
-import hashlib
-import hmac
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -36,12 +33,11 @@ from broker.cluster.user_configs import (
     users,
 )
 from broker.quotas.sanitizer import desanitized
+from broker.security.scram_stand_ins import StandIns
 from protocol.sasl.scram import (
-    DEFAULT_ITERATIONS,
     ScramCredential,
     ScramMechanism,
     credential_of_text,
-    random_text,
     text_of_credential,
 )
 from storage.waits import PAUSE
@@ -79,7 +75,8 @@ class ScramCredentials:
         self._changed = ChangedNodes(
             store, [USER_CONFIGS], what="Credentials", node_of=_user_node, apply=self._apply
         )
-        self._iterations = {mechanism: Counter[int]() for mechanism in ScramMechanism}
+        self._for_users = {mechanism: StandIns(mechanism) for mechanism in ScramMechanism}
+        self._for_tokens = {mechanism: StandIns(mechanism) for mechanism in ScramMechanism}
         self._secret = b""
 
     async def load(self, random_bits: Callable[[int], int]) -> None:
@@ -99,9 +96,9 @@ class ScramCredentials:
 
     def _replace(self, user: str, found: Credentials) -> None:
         for mechanism, credential in self._by_user.get(user, _NONE).items():
-            self._iterations[mechanism][credential.iterations] -= 1
+            self._for_users[mechanism].remove(credential)
         for mechanism, credential in found.items():
-            self._iterations[mechanism][credential.iterations] += 1
+            self._for_users[mechanism].add(credential)
         if found:
             self._by_user[user] = found
         else:
@@ -112,21 +109,15 @@ class ScramCredentials:
         await self._changed.catch_up_unless_under_way()
         return self._by_user.get(user, _NONE).get(mechanism)
 
-    def stand_in(self, mechanism: ScramMechanism, user: str) -> ScramCredential:
-        """Return what an unknown user gets: a credential to which nobody knows a password."""
-        digest = hmac.digest(self._secret, f"{mechanism.value} {user}".encode(), "sha512")
-        number = int.from_bytes(digest[:17], "big")
-        size = hashlib.new(mechanism.hash_name).digest_size
-        (commonest, count), *_ = (
-            *self._iterations[mechanism].most_common(1),
-            (DEFAULT_ITERATIONS, 1),
-        )
-        return ScramCredential(
-            salt=random_text(lambda bits: number & ((1 << bits) - 1)).encode(),
-            stored_key=digest[:size],
-            server_key=digest[-size:],
-            iterations=commonest if count > 0 else DEFAULT_ITERATIONS,
-        )
+    def stand_in(
+        self, mechanism: ScramMechanism, name: str, *, by_token: bool = False
+    ) -> ScramCredential:
+        """Return what an unknown user gets: a credential to which nobody knows a password.
+
+        `by_token`: what an unknown delegation token gets. Tokens are all of one shape.
+        """
+        stand_ins = self._for_tokens if by_token else self._for_users
+        return stand_ins[mechanism].stand_in(self._secret, name)
 
 
 def _user_node(path: str) -> str | None:

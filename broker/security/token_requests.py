@@ -44,10 +44,11 @@ def may_describe(
     owners: frozenset[Principal] | None,
     allowed: Permissions | None,
 ) -> bool:
-    """Whether one of `owners` (None: anybody) owns or renews a token, and the client may see it."""
-    if owners is not None and owners.isdisjoint((token.owner, *token.renewers)):
+    """Whether one of `owners` (None: anybody) is a party of a token, and the client may see it."""
+    parties = token.parties
+    if owners is not None and owners.isdisjoint(parties):
         return False
-    if allowed is None or token.belongs_to(Principal.of(ctx.connection.principal)):
+    if allowed is None or Principal.of(ctx.connection.principal) in parties:
         return True
     return allowed(
         ctx, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id

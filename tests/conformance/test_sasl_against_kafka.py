@@ -7,13 +7,15 @@ field, without times and random values. `DIFFERENCES` lists the cases in which t
 import base64
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from protocol.acls.vocabulary import Operation, PermissionType, ResourceType
 from protocol.api_keys import ApiKey
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -21,6 +23,7 @@ from protocol.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from protocol.messages.create_delegation_token import (
     CreatableRenewer,
     CreateDelegationTokenRequest,
@@ -599,11 +602,10 @@ Ports = tuple[int, int]
 """The ports of the PLAINTEXT listener and of the one that authenticates."""
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
+@contextmanager
+def kafka_at(directory: Path, settings: Mapping[str, str]) -> Iterator[Ports]:
     port = free_port()
-    directory: Path = tmp_path_factory.mktemp("kafka")
-    broker = ApacheKafka(directory, SETTINGS, heap="512m", java_options=SHORT_LIVED)
+    broker = ApacheKafka(directory, settings, heap="512m", java_options=SHORT_LIVED)
     broker.settings["listener.security.protocol.map"] += ",SASL:SASL_PLAINTEXT"
     for name in ("listeners", "advertised.listeners"):
         broker.settings[name] += f",SASL://127.0.0.1:{port}"
@@ -613,17 +615,28 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
         yield broker.port, port
 
 
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
-    settings = {
-        **SETTINGS,
+@contextmanager
+def ours_at(directory: Path, settings: Mapping[str, str]) -> Iterator[Ports]:
+    listeners = {
         "listeners": "PLAINTEXT://127.0.0.1:0,SASL://127.0.0.1:0",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
     }
-    with BrokerProcess(tmp_path_factory.mktemp("ours"), settings) as broker:
+    with BrokerProcess(directory, {**settings, **listeners}) as broker:
         port = broker.port_of("PLAINTEXT")
         make_users(port)
         yield port, broker.port_of("SASL")
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
+    with kafka_at(tmp_path_factory.mktemp("kafka"), SETTINGS) as ports:
+        yield ports
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
+    with ours_at(tmp_path_factory.mktemp("ours"), SETTINGS) as ports:
+        yield ports
 
 
 def make_users(port: int) -> None:
@@ -639,12 +652,9 @@ def make_users(port: int) -> None:
 
 
 def seen_at(ports: Ports, act: Callable[[Talk], None]) -> list[Seen]:
-    talk = Talk(*ports)
-    try:
+    with closing(Talk(*ports)) as talk:
         act(talk)
-    finally:
-        talk.close()
-    return talk.seen
+        return talk.seen
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -654,3 +664,64 @@ def test_both_do_the_same(kafka: Ports, ours: Ports, name: str) -> None:
         assert at_kafka != here, "no difference any more"
     else:
         assert here == at_kafka
+
+
+# ---- with an authorizer
+
+AUTHORIZED = {
+    **SETTINGS,
+    f"{_OWN}plain.sasl.jaas.config": f"{_MODULE}.plain.PlainLoginModule required"
+    ' user_alice="alice-secret" user_bob="b" user_admin="a" user_eve="e";',
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:admin",
+}
+MAY_CREATE_FOR_BOB = AclCreation(
+    resource_type=ResourceType.USER,
+    resource_name="User:bob",
+    principal="User:alice",
+    host="*",
+    operation=Operation.CREATE_TOKENS,
+    permission_type=PermissionType.ALLOW,
+)
+
+
+def token_for_another_owner(talk: Talk) -> list[bool]:
+    """Alice requests a token that Bob owns: who sees it, asked for which owners."""
+    admin = talk.client(plain=True)
+    rules = CreateAclsRequest(creations=[MAY_CREATE_FOR_BOB])
+    admin.call(ApiKey.CREATE_ACLS, 3, rules)
+    assert [result.error_code for result in admin.answer.results] == [0]
+    time.sleep(1)
+    for_bob = {"owner_principal_type": "User", "owner_principal_name": "bob"}
+    token = made(talk, talk.let_in(), **for_bob)
+    await_token(talk, token)
+    is_seen = []
+    for login, owner in (
+        (RIGHT, None),
+        (RIGHT, "alice"),
+        (RIGHT, "bob"),
+        (b"\0bob\0b", "alice"),
+        (b"\0admin\0a", "alice"),
+        (RIGHT, "eve"),
+        (b"\0eve\0e", "alice"),
+    ):
+        client = talk.client()
+        talk.saw(client.shake(), client.say(login))
+        asked = description(None if owner is None else [("User", owner)])
+        talk.saw(client.call(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, asked))
+        is_seen.append(any(one.token_id == token.token_id for one in client.answer.tokens))
+    client = talk.let_in()
+    talk.saw(
+        client.call(ApiKey.RENEW_DELEGATION_TOKEN, 2, renewal(bytes(token.hmac))),
+        client.call(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, expiry(bytes(token.hmac))),
+    )
+    return is_seen
+
+
+def test_the_requester_of_a_token_sees_it_at_both(tmp_path: Path) -> None:
+    seen = []
+    for at, name in ((kafka_at, "kafka"), (ours_at, "ours")):
+        with at(tmp_path / name, AUTHORIZED) as ports, closing(Talk(*ports)) as talk:
+            assert token_for_another_owner(talk) == [True] * 5 + [False] * 2
+            seen.append(talk.seen)
+    assert seen[0] == seen[1]

@@ -53,7 +53,7 @@ def scram_messages(
 
 @dataclass
 class FakeMechanism:
-    """A mechanism of which a client says `who`, `who more`, or anything else, which is refused."""
+    """A mechanism of which a client says `who`, `who more`, or a word that has a meaning below."""
 
     name: str = "FAKE"
     max_reauth_ms: int = 0
@@ -75,6 +75,10 @@ class _FakeExchange:
         text = message.decode()
         if text.endswith(" more"):
             return Progress(b"go on")
+        if text == "bad":
+            return Progress(b"bad", refusal="bad: it has expired")
+        if text == "heard":
+            raise RefusedError("bad", is_logged=True)
         if text == "crash":
             raise RuntimeError("a bug")
         if text == "told":

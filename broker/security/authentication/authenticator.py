@@ -138,7 +138,8 @@ class Authenticator:
 
     def note_bad_size(self) -> None:
         """A frame of a size that is not accepted ends the connection."""
-        self._note_failure("Failing SASL authentication due to invalid receive size")
+        self._tell_of_failure("Failing SASL authentication due to invalid receive size")
+        self._count_failure()
 
     def note_expired(self) -> None:
         """A request after the end of the session ends the connection."""
@@ -199,12 +200,14 @@ class Authenticator:
         except RefusedError as refusal:
             logger.debug("%s: %s", self.connection_id, refusal.why)
             text = refusal.told or self._invalid_credentials()
-            return await self._refuse(ctx, text)
+            return await self._refuse(ctx, text, is_logged=refusal.is_logged)
         except Exception:  # after a bug the client may not try again
             self._give_up(ctx)
             raise
         identity, before = progress.identity, self.identity
         if identity is None:
+            if progress.refusal:
+                self._tell_of_failure(progress.refusal)
             self._move(Event.CHALLENGE)
             return Answer(message=progress.message)
         if before is not None and before.user != identity.user:
@@ -262,18 +265,22 @@ class Authenticator:
     def _client(self) -> str:
         return f"/{self.peer_host} (channelId={self.connection_id})"
 
-    def _note_failure(self, reason: str) -> None:
-        again = self.identity is not None
-        self._listener.note_failure(self._client, self._what, reason, again=again)
+    def _tell_of_failure(self, reason: str) -> None:
+        self._listener.tell_of_failure(self._client, self._what, reason)
 
-    async def _refuse(self, ctx: RequestContext, text: str) -> Answer:
-        await self._fail(ctx, text)
+    def _count_failure(self) -> None:
+        self._listener.count_failure(again=self.identity is not None)
+
+    async def _refuse(self, ctx: RequestContext, text: str, *, is_logged: bool = False) -> Answer:
+        await self._fail(ctx, text, is_logged=is_logged)
         return Answer(ErrorCode.SASL_AUTHENTICATION_FAILED, text)
 
-    async def _fail(self, ctx: RequestContext, reason: str) -> None:
+    async def _fail(self, ctx: RequestContext, reason: str, *, is_logged: bool = False) -> None:
         """Fail now; return when the answer may leave, after which the connection ends."""
         self._give_up(ctx)
-        self._note_failure(reason)
+        if not is_logged:
+            self._tell_of_failure(reason)
+        self._count_failure()
         ctx.released = True
         await self._listener.wait_before_refusal()
 

@@ -25,6 +25,8 @@ class Progress(NamedTuple):
 
     message: bytes
     identity: AuthenticatedUser | None = None
+    refusal: str = ""
+    """For the log: why the message says that the proof is refused; the client may leave with it."""
 
 
 class Answer(NamedTuple):
@@ -40,11 +42,12 @@ class Answer(NamedTuple):
 class RefusedError(Exception):
     """The client has not proved who it is."""
 
-    def __init__(self, told: str | None = None, *, why: str = "") -> None:
+    def __init__(self, told: str | None = None, *, why: str = "", is_logged: bool = False) -> None:
         """`told` is the text for the client; None: that its credentials are invalid, and no more.
 
-        `why` is for the log at level DEBUG.
+        `why` is for the log at level DEBUG. `is_logged`: a `Progress.refusal` has said it.
         """
         super().__init__(told or why)
         self.told = told
         self.why = why or told or ""
+        self.is_logged = is_logged

@@ -67,12 +67,15 @@ class SaslListener:
         self.counts.successful_again += 1
         self._latencies.note(self.clock.monotonic(), took_s)
 
-    def note_failure(self, client: str, what: str, reason: str, *, again: bool) -> None:
-        """A client has failed at `what`, its (re-)authentication; the log line is Kafka's."""
+    def count_failure(self, *, again: bool) -> None:
+        """A client has failed at its (re-)authentication."""
         if again:
             self.counts.failed_again += 1
         else:
             self.counts.failed += 1
+
+    def tell_of_failure(self, client: str, what: str, reason: str) -> None:
+        """A client fails at `what`, its (re-)authentication; the log line is Kafka's."""
         self._lines.info("Failed %s with %s (%s)", what, client, reason)
 
     def tell_of_stranger(self, client: str, reason: str) -> None:

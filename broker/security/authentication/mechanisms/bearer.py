@@ -3,22 +3,24 @@
 After Kafka's `OAuthBearerSaslServer`. A `TokenValidator` validates tokens: `signed_tokens` or
 `unsecured_tokens`. Validating and parsing run in a thread, because a token may be long.
 
-A token that is not accepted is answered with a status; the reason is in the log only.
+A token that is not accepted is answered with a status; the reason is in the log only, at once,
+because a client may leave without confirming the status.
 """
 
-import logging
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from broker.fairness import Lane
 from broker.security.authentication.mechanism import Exchange
 from broker.security.authentication.outcomes import AuthenticatedUser, Progress, RefusedError
 from config.sasl_settings import OAUTHBEARER
+from config.terminal import shown_line
 from protocol.sasl import MalformedMessage
 from protocol.sasl.oauthbearer import CONFIRMED, BearerMessage, build_refusal, parse_bearer
 from storage.clock import Clock
 
-logger = logging.getLogger(__name__)
+_SHOWN: Final = 200
+"""Characters of a reason that are logged. It may name a key as the token does."""
 
 
 class ValidToken(NamedTuple):
@@ -29,7 +31,7 @@ class ValidToken(NamedTuple):
 
 
 class InvalidTokenError(Exception):
-    """A token is not accepted."""
+    """A token is not accepted. The text is for the log and has nothing secret of the token."""
 
     def __init__(
         self, why: str, *, key_id: str | None = None, missing_scope: str | None = None
@@ -83,7 +85,7 @@ class _BearerExchange:
     async def evaluate(self, message: bytes) -> Progress:
         """See `Exchange`: the first message proves the identity, or is answered with a status."""
         if self._refusal and message == CONFIRMED:
-            raise RefusedError(self._refusal)
+            raise RefusedError(self._refusal, is_logged=True)
         mechanism, self._refusal = self._mechanism, ""
         validator = mechanism.validator
         now_ms = mechanism.clock.wall_ms()
@@ -102,7 +104,6 @@ class _BearerExchange:
         return Progress(b"", AuthenticatedUser(token.user, expires_ms=token.expires_ms))
 
     def _refused(self, error: InvalidTokenError) -> Progress:
-        logger.debug("A token is not accepted: %s", error)
         if error.key_id is not None:
             self._mechanism.validator.note_missing(error.key_id)
         if error.missing_scope is None:
@@ -110,7 +111,8 @@ class _BearerExchange:
         else:
             answer = build_refusal("insufficient_scope", error.missing_scope)
         self._refusal = answer.decode()
-        return Progress(answer)
+        reason = shown_line(str(error)[:_SHOWN])
+        return Progress(answer, refusal=f"{self._refusal}: {reason}")
 
 
 def _outcome_of(

@@ -5,7 +5,8 @@ microseconds; the client does SCRAM's costly part.
 
 An unknown user gets the same answers as a wrong password (S-SEC-3). Kafka refuses an unknown user
 at once; here it gets a salt, which is always the same for that name and of the form of real ones,
-and is refused after its proof, for which the same is computed.
+and is refused after its proof. The work is the same, too: the salt that stands in is computed for
+known users as well, and so is the check of a proof for unknown ones.
 
 An exchange has its own nonce, so a message that was recorded proves nothing in another one; and
 the last message must be bound to the header of the first, so nobody in between can change it.
@@ -101,16 +102,17 @@ class _ScramExchange:
         mechanism, user = server.mechanism, first.user
         if first.authorization_id not in ("", user):
             raise RefusedError(_OTHER_ID)
-        credential: ScramCredential | None
+        known: ScramCredential | None
         if first.by_token:
             tokens = server.tokens
             found = None if tokens is None else await tokens.authenticating(mechanism, user)
-            credential, self._identity = found or (None, None)
+            known, self._identity = found or (None, None)
         else:
-            credential = await server.users.find(mechanism, user)
-            self._identity = None if credential is None else AuthenticatedUser(user)
-        if credential is None:
-            credential = server.users.stand_in(mechanism, user)
+            known = await server.users.find(mechanism, user)
+            self._identity = None if known is None else AuthenticatedUser(user)
+        # For every user, because it takes time.
+        stand_in = server.users.stand_in(mechanism, user, by_token=first.by_token)
+        credential = stand_in if known is None else known
         if credential.iterations < MIN_ITERATIONS:
             raise RefusedError(
                 why=f"Iterations {credential.iterations} is less than the minimum {MIN_ITERATIONS}"

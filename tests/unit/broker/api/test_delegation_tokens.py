@@ -272,3 +272,29 @@ def test_a_user_sees_its_own_tokens_and_those_that_rules_allow(bench: Bench) -> 
     bench.denied.discard((Operation.DESCRIBE_TOKENS, "User:alice"))
     assert seen(client=carol, every=True) == {alices, carols}
     assert seen("bob", client=carol) == {alices}
+
+
+def test_the_requester_sees_a_token_that_it_made_for_another_owner_and_may_not_renew_it(
+    bench: Bench,
+) -> None:
+    bench.authorize()
+    made = bench.create(owner_principal_type="User", owner_principal_name="bob")
+    secret = bytes(made.hmac)
+    bench.denied |= {(Operation.DESCRIBE, made.token_id), (Operation.DESCRIBE_TOKENS, "User:bob")}
+
+    def seen(*owners: str, client: ConnectionInfo, every: bool = False) -> bool:
+        tokens = bench.describe(*owners, client=client, every=every).tokens
+        return [token.token_id for token in tokens] == [made.token_id]
+
+    assert seen(client=ALICE, every=True)
+    assert seen("alice", client=ALICE)
+    assert seen("bob", client=ALICE)
+    assert seen("alice", client=BOB)
+    assert not seen("carol", client=ALICE)
+    carol = replace(ALICE, principal="User:carol")
+    assert not seen("alice", client=carol)
+    bench.denied.clear()
+    assert seen("alice", client=carol)
+    assert bench.renew(secret).error_code == MISMATCH
+    assert bench.expire(secret).error_code == MISMATCH
+    assert bench.renew(secret, BOB).error_code == 0

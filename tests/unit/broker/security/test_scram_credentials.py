@@ -12,6 +12,7 @@ from broker.security.scram_credentials import (
     describe,
     describe_all,
 )
+from broker.security.scram_stand_ins import USUAL, Shape, shape_of
 from protocol.sasl.scram import ScramCredential, ScramMechanism
 from tests.support.stores import open_store, value_of
 
@@ -100,18 +101,22 @@ async def test_s_sec_3_an_unknown_user_always_gets_the_same_at_every_broker(
     assert other.stand_in(SHA_256, "nobody") != first.stand_in(SHA_256, "nobody")
 
 
-async def test_s_sec_3_its_iterations_are_those_that_most_users_have(store: EmbeddedStore) -> None:
+async def test_s_sec_3_it_looks_like_the_users_that_there_are_now(store: EmbeddedStore) -> None:
     credentials = await loaded(store)
-    assert credentials.stand_in(SHA_256, "nobody").iterations == 4096
+
+    async def shapes(mechanism: ScramMechanism) -> set[Shape]:
+        await credentials.find(mechanism, "a")
+        return {shape_of(credentials.stand_in(mechanism, f"nobody{n}")) for n in range(50)}
+
+    assert await shapes(SHA_256) == {USUAL}
     for user in ("a", "b"):
         await change_credentials(store, {user: (SHA_256, credential("1", 8192))})
-    await change_credentials(store, {"c": (SHA_256, credential("1", 5000))})
-    assert await credentials.find(SHA_256, "a")
-    assert credentials.stand_in(SHA_256, "nobody").iterations == 8192
-    assert credentials.stand_in(SHA_512, "nobody").iterations == 4096
-    await change_credentials(store, {"a": (SHA_256, None), "b": (SHA_256, None)})
-    assert await credentials.find(SHA_256, "c")
-    assert credentials.stand_in(SHA_256, "nobody").iterations == 5000
-    await change_credentials(store, {"c": (SHA_256, None)})
-    assert await credentials.find(SHA_256, "c") is None
-    assert credentials.stand_in(SHA_256, "nobody").iterations == 4096
+    await change_credentials(store, {"c": (SHA_256, credential("12", 5000))})
+    assert await shapes(SHA_256) == {Shape(1, 8192), Shape(2, 5000)}
+    assert await shapes(SHA_512) == {USUAL}
+    await change_credentials(store, {"a": (SHA_256, None), "b": (SHA_256, credential("12", 5000))})
+    assert await shapes(SHA_256) == {Shape(2, 5000)}
+    tokens = {shape_of(credentials.stand_in(SHA_256, f"t{n}", by_token=True)) for n in range(50)}
+    assert tokens == {USUAL}
+    await change_credentials(store, {"b": (SHA_256, None), "c": (SHA_256, None)})
+    assert await shapes(SHA_256) == {USUAL}

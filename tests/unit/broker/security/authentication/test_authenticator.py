@@ -205,6 +205,35 @@ def test_failures_are_logged_in_kafkas_words(caplog: pytest.LogCaptureFixture) -
     ]
 
 
+def test_why_a_proof_is_refused_is_logged_once_and_at_once_as_the_client_may_leave(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    line = "Failed {} with /5.6.7.8 (channelId=1.2.3.4:9092-5.6.7.8:5000-1) ({})"
+    first = line.format("authentication", "bad: it has expired")
+    door = Door((FakeMechanism(max_reauth_ms=5000),))
+    authenticator = shaken(door)
+    assert say(authenticator, "bad") == Answer(message=b"bad")
+    assert caplog.messages == [first]
+    assert door.listener.statistics().failed == 0  # as in Kafka: it may go on, or leave
+    assert say(authenticator, "heard") == Answer(ErrorCode.SASL_AUTHENTICATION_FAILED, "bad")
+    assert caplog.messages == [first]
+    assert door.listener.statistics().failed == 1
+    authenticator = shaken(door)
+    assert say(authenticator, "bad") == say(authenticator, "bad") == Answer(message=b"bad")
+    assert say(authenticator, "told").code is ErrorCode.SASL_AUTHENTICATION_FAILED
+    told = line.format("authentication", "the client learns this")
+    assert caplog.messages == [first, first, first, told]
+    caplog.clear()
+    authenticator = let_in(door)
+    assert again(authenticator) == Answer()
+    say(authenticator, "bad")
+    assert caplog.messages == [line.format("re-authentication", "bad: it has expired")]
+    say(authenticator, "heard")
+    assert len(caplog.messages) == 1
+    assert door.listener.statistics().failed_again == 1
+
+
 # ---- sessions (KIP-368)
 
 
@@ -300,13 +329,13 @@ def test_s_sec_2_a_session_that_expired_within_that_second_is_closed() -> None:
     assert authenticator.admit(HANDSHAKE, now) is Admission.EXPIRED
 
 
-def test_s_sec_2_the_principal_must_stay() -> None:
+def test_s_sec_2_the_principal_must_stay(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     door, authenticator = with_session()
     again(authenticator)
-    assert say(authenticator, "bob") == Answer(
-        ErrorCode.SASL_AUTHENTICATION_FAILED,
-        "Cannot change principals during re-authentication from User.alice: User.bob",
-    )
+    told = "Cannot change principals during re-authentication from User.alice: User.bob"
+    assert say(authenticator, "bob") == Answer(ErrorCode.SASL_AUTHENTICATION_FAILED, told)
+    assert f"({told})" in caplog.text
     assert authenticator.identity == AuthenticatedUser("alice")
     assert door.listener.statistics().failed_again == 1
 

@@ -1,3 +1,5 @@
+import logging
+
 import pytest
 
 from broker.fairness import Lane
@@ -8,11 +10,17 @@ from broker.security.authentication.mechanisms.bearer import (
     Validate,
     ValidToken,
 )
-from broker.security.authentication.outcomes import AuthenticatedUser, Progress, RefusedError
+from broker.security.authentication.outcomes import (
+    Answer,
+    AuthenticatedUser,
+    Progress,
+    RefusedError,
+)
 from protocol.sasl.oauthbearer import CONFIRMED, build_bearer
 from storage.waits import at_once
 from tests.support.begun import begin
 from tests.support.manual_clock import ManualClock
+from tests.support.sasl import Door, handshake_context, token_context
 
 
 class FakeValidator:
@@ -24,11 +32,11 @@ class FakeValidator:
     def ready(self) -> Validate:
         def validate(token: str, now_ms: int) -> ValidToken:
             if token == "scopeless":
-                raise InvalidTokenError("no", missing_scope="[a]")
+                raise InvalidTokenError("no scope", missing_scope="[a]")
             if token == "keyless":
-                raise InvalidTokenError("no", key_id="k")
+                raise InvalidTokenError("no key\n\x1b" + 300 * "k", key_id="k")
             if token != "alice":
-                raise InvalidTokenError("no")
+                raise InvalidTokenError("it has expired")
             return ValidToken("alice", now_ms + 5)
 
         return validate
@@ -54,21 +62,44 @@ def test_a_valid_token_proves_who_it_is(exchange: Exchange) -> None:
 
 
 @pytest.mark.parametrize(
-    ("token", "answer", "missing"),
+    ("token", "answer", "missing", "why"),
     [
-        ("bob", b'{"status":"invalid_token"}', []),
-        ("keyless", b'{"status":"invalid_token"}', ["k"]),
-        ("scopeless", b'{"status":"insufficient_scope", "scope":"[a]"}', []),
+        ("bob", b'{"status":"invalid_token"}', [], "it has expired"),
+        ("keyless", b'{"status":"invalid_token"}', ["k"], "no key^J^[" + 192 * "k"),
+        ("scopeless", b'{"status":"insufficient_scope", "scope":"[a]"}', [], "no scope"),
     ],
 )
 def test_another_is_answered_with_a_status_and_refused_when_that_is_confirmed(
-    exchange: Exchange, validator: FakeValidator, token: str, answer: bytes, missing: list[str]
+    exchange: Exchange,
+    validator: FakeValidator,
+    token: str,
+    answer: bytes,
+    missing: list[str],
+    why: str,
 ) -> None:
-    assert at_once(exchange.evaluate(build_bearer(token))) == Progress(answer)
+    progress = at_once(exchange.evaluate(build_bearer(token)))
+    assert progress == Progress(answer, refusal=f"{answer.decode()}: {why}")
     assert validator.missing == missing
     with pytest.raises(RefusedError) as caught:
         at_once(exchange.evaluate(CONFIRMED))
     assert caught.value.told == answer.decode()
+    assert caught.value.is_logged
+
+
+def test_the_log_says_why_also_of_a_client_that_leaves_with_the_status(
+    validator: FakeValidator, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    door = Door((BearerMechanism(validator, 0, Lane(1), ManualClock()),))
+    authenticator = door.authenticator()
+    begin(authenticator.shake_hands(handshake_context(), "OAUTHBEARER"))
+    answer = begin(authenticator.authenticate(token_context(), build_bearer("bob"))).reply
+    assert answer == Answer(message=b'{"status":"invalid_token"}')
+    authenticator.forget()
+    assert caplog.messages == [
+        "Failed authentication with /5.6.7.8 (channelId=1.2.3.4:9092-5.6.7.8:5000-1)"
+        ' ({"status":"invalid_token"}: it has expired)'
+    ]
 
 
 def test_a_client_may_try_another_token_instead(exchange: Exchange) -> None:

@@ -119,6 +119,28 @@ def test_claims_that_do(claims: dict[str, Any]) -> None:
     assert check(signed(**claims)).user == "alice"
 
 
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        (signed(exp=1470), "it has expired"),
+        (signed(nbf=1531), "it is not valid yet"),
+        (signed(aud="elsewhere"), "udience"),
+        (signed(without=("aud",)), '"aud"'),
+        (signed(iss="https://other"), "issuer"),
+        (signed(without=("exp",)), '"exp"'),
+        (signed(sub=""), "the claim sub is no text"),
+        (signed("RSA 3", kid="RSA 1"), "ignature"),
+        (signed("RSA 3"), "no key of the issuer fits it (alg=RS256, kid=RSA 3)"),
+        (unsigned(), "no key of the issuer fits it (alg=none, kid=None)"),
+        ("part.other", "it is no token: "),
+    ],
+)
+def test_the_reason_says_what_is_wrong_and_nothing_of_the_token(token: str, why: str) -> None:
+    text = str(refused(token))
+    assert why in text
+    assert not [part for part in token.split(".") if part and part in text]
+
+
 def test_the_user_may_be_another_claim() -> None:
     assert check(signed(email="a@b"), user_claim="email").user == "a@b"
     assert check(signed(sub=" alice ")).user == "alice"

@@ -54,10 +54,12 @@ class SocketTransport:
             except OSError as error:
                 reasons.append(error)
                 continue
+            own = sock.getsockname()
             bound = BoundListener(
                 name=listener.name,
                 host=listener.host or _EVERY_INTERFACE,
-                port=sock.getsockname()[1],
+                address=own[0],
+                port=own[1],
                 protocol=listener.protocol,
             )
             return SocketListening(sock, bound, send_buffer=send_buffer, ceiling=self._ceiling)

@@ -29,6 +29,8 @@ class BoundListener:
     name: str
     host: str
     """The configured host; 0.0.0.0 for every interface."""
+    address: str
+    """The address that the host stands for: the one that is bound."""
     port: int
     protocol: str
 

@@ -116,6 +116,7 @@ class MemoryTransport:
             BoundListener(
                 name=listener.name,
                 host=listener.host or _EVERY_HOST,
+                address=address.host,
                 port=address.port,
                 protocol=listener.protocol,
             ),

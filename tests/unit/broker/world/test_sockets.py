@@ -67,6 +67,7 @@ def test_every_kind_of_host(host: str) -> None:
         assert server.peer == Address(target, client.getsockname()[1])
         assert server.local == Address(target, listening.bound.port)
     assert str(listening.bound).endswith(f":{listening.bound.port}")
+    assert listening.bound.address in (("::", "0.0.0.0") if not host else (target,))
 
 
 def test_an_address_with_a_zone_is_listened_on() -> None:

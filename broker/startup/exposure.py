@@ -20,7 +20,8 @@ _SAYS_THE_SECRET: Final = frozenset({"PLAIN", "OAUTHBEARER"})
 def tell_of_open_listeners(bound: Sequence[BoundListener], config: BrokerConfig) -> None:
     """Log a warning for each listener beyond loopback that asks nobody, or without encryption.
 
-    A client that must show a certificate says who it is; one that may does not have to.
+    A client that must show a certificate says who it is; one that may does not have to. A token
+    that anybody can make says nothing.
     """
     for listener in bound:
         if is_loopback(listener.address):
@@ -39,7 +40,14 @@ def _asks_for_certificates(listener: BoundListener, config: BrokerConfig) -> boo
 
 
 def _tell_of_mechanisms(listener: BoundListener, mechanisms: "Sequence[MechanismSettings]") -> None:
-    said = [one.name for one in mechanisms if one.name in _SAYS_THE_SECRET]
+    from config.sasl_settings import UnsecuredTokens  # most brokers do not need it
+
+    unsecured = [one.name for one in mechanisms if isinstance(one.how, UnsecuredTokens)]
+    if unsecured:
+        _tell_of_strangers(listener, " (OAUTHBEARER lets in whoever a token names, unverified)")
+    said = [
+        one.name for one in mechanisms if one.name in _SAYS_THE_SECRET and one.name not in unsecured
+    ]
     if said and listener.protocol == "SASL_PLAINTEXT":
         logger.warning(
             "Listener %s is %s and takes what %s sends unencrypted: who hears it can be that"
@@ -50,12 +58,13 @@ def _tell_of_mechanisms(listener: BoundListener, mechanisms: "Sequence[Mechanism
         )
 
 
-def _tell_of_strangers(listener: BoundListener) -> None:
+def _tell_of_strangers(listener: BoundListener, why: str = "") -> None:
     logger.warning(
-        "Listener %s is %s and asks nobody who they are: all who reach this machine may read,"
+        "Listener %s is %s and asks nobody who they are%s: all who reach this machine may read,"
         " write and delete. listeners=%s://127.0.0.1:%d serves this machine only.",
         listener,
         _place(listener),
+        why,
         listener.name,
         listener.port,
     )

@@ -28,6 +28,12 @@ def sasl_config(protocol: str, mechanisms: str, **more: str) -> BrokerConfig:
     )
 
 
+UNSECURED = {
+    "listener.name.inside.oauthbearer.sasl.server.callback.handler.class": (
+        "org.apache.kafka.common.security.oauthbearer.internals.unsecured."
+        "OAuthBearerUnsecuredValidatorCallbackHandler"
+    )
+}
 SECURED = {
     "sasl.oauthbearer.jwks.endpoint.url": "file:/keys",
     "sasl.oauthbearer.expected.audience": "kafka",
@@ -64,7 +70,7 @@ def test_an_address_of_the_network_without_authentication_is_a_warning(
 def test_loopback_is_no_warning(
     address: str, protocol: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config = sasl_config("SASL_PLAINTEXT", "PLAIN,OAUTHBEARER", **SECURED)
+    config = sasl_config("SASL_PLAINTEXT", "PLAIN,OAUTHBEARER", **UNSECURED)
     tell_of_open_listeners([bound(address, protocol)], config)
     assert not caplog.records
 
@@ -124,3 +130,24 @@ def test_passwords_that_all_can_hear_are_a_warning(
     assert len(caplog.records) == (told is not None)
     if told:
         assert f"INSIDE://{address}:9092 is {place} and {told}" in caplog.text
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "10.0.0.1"])
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_tokens_that_anybody_can_make_ask_nobody(
+    protocol: str, address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = sasl_config(protocol, "SCRAM-SHA-512,OAUTHBEARER", **UNSECURED)
+    tell_of_open_listeners([bound(address, protocol)], config)
+    [record] = caplog.records
+    assert (
+        "asks nobody who they are (OAUTHBEARER lets in whoever a token names, unverified): all"
+        in record.getMessage()
+    )
+
+
+def test_a_listener_may_be_open_and_overheard(caplog: pytest.LogCaptureFixture) -> None:
+    config = sasl_config("SASL_PLAINTEXT", "PLAIN,OAUTHBEARER", **UNSECURED)
+    tell_of_open_listeners([bound("0.0.0.0", "SASL_PLAINTEXT")], config)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert "takes what PLAIN sends unencrypted" in caplog.text

@@ -43,6 +43,8 @@ _NOT_FOR_ADOPTION: Final = frozenset(
         *("listeners", "advertised.listeners", "listener.security.protocol.map"),
         *("inter.broker.listener.name", "security.inter.broker.protocol"),
         *("controller.listener.names", "control.plane.listener.name"),
+        *("principal.builder.class", "ssl.engine.factory.class"),
+        *("security.providers", "client.quota.callback.class"),
     }
 )
 """Keys whose values in Kafka's file may stop a start of this broker; adoption ignores them then."""
@@ -306,6 +308,7 @@ class BrokerConfig:
         check_values(
             values,
             Endpoints(config.listeners, config.advertised_listeners, config.inter_broker_listener),
+            props,
         )
         return config
 
@@ -355,6 +358,12 @@ def listener_key(name: str) -> ConfigKey | None:
     return BROKER_KEYS.get(key_name) or BROKER_KEYS.get(key_name.partition(".")[2])
 
 
+def _key_name(name: str) -> str:
+    """The name of a property's key: without the prefix of a listener."""
+    key = listener_key(name)
+    return name if key is None else key.name
+
+
 def _sasl(
     listeners: tuple[Listener, ...], values: Mapping[str, Any], props: Mapping[str, str]
 ) -> "dict[str, SaslSettings]":
@@ -392,7 +401,7 @@ def load_for_adoption(
         return config, None
     except ConfigError as error:
         left_out = _NOT_FOR_ADOPTION - {"zookeeper.connect"} if in_cluster else _NOT_FOR_ADOPTION
-        usable = {name: text for name, text in props.items() if name not in left_out}
+        usable = {name: text for name, text in props.items() if _key_name(name) not in left_out}
         if len(usable) == len(props):
             raise
         return BrokerConfig.parse(usable), error.message

@@ -295,7 +295,9 @@ class BrokerServer:
         encoder = None
         if config.zookeeper_connect:
             encoder = PasswordEncoder(config, self._world.random.randbytes)
-        return await DynamicBrokerConfig.load(config, self.store, encoder), identity.cluster_id
+        resolve = self._world.transport.resolve
+        configs = await DynamicBrokerConfig.load(config, self.store, encoder, resolve)
+        return configs, identity.cluster_id
 
     async def _take_over(self, config: BrokerConfig) -> None:
         """Adopt topics that another broker left in the log directories; the store is empty."""

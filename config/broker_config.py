@@ -277,7 +277,7 @@ class BrokerConfig:
     inter_broker_listener: str
     """The name of the listener for traffic between brokers."""
     ip_connection_limits: Mapping[str, int]
-    """`max.connections.per.ip.overrides`, parsed."""
+    """`max.connections.per.ip.overrides`, parsed: by host, or by address once that was found."""
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> "BrokerConfig":
@@ -325,9 +325,16 @@ class BrokerConfig:
 
     def with_broker_id(self, broker_id: int) -> "BrokerConfig":
         """Return a copy with the id that was found or generated (S-START-6)."""
-        config = BrokerConfig()
         values = {**self.values, "broker.id": broker_id, "node.id": broker_id}
-        config.__dict__.update(self.__dict__, broker_id=broker_id, node_id=broker_id, values=values)
+        return self._with(broker_id=broker_id, node_id=broker_id, values=values)
+
+    def with_ip_connection_limits(self, limits: Mapping[str, int]) -> "BrokerConfig":
+        """Return a copy with the limits of hosts by their addresses."""
+        return self._with(ip_connection_limits=limits)
+
+    def _with(self, **fields: object) -> "BrokerConfig":
+        config = BrokerConfig()
+        config.__dict__.update(self.__dict__, **fields)
         return config
 
     def for_listener(self, listener_name: str, key_name: str) -> Any:

@@ -199,6 +199,13 @@ class Transport(Protocol):
         """
         ...
 
+    def resolve(self, host: str) -> str:
+        """Return the first address of a host, IPv4 before IPv6, as Java's `getByName` does.
+
+        It may ask a name server: not for the event loop. Raises OSError with the reason.
+        """
+        ...
+
     async def dial(self, host: str, port: int, *, send_buffer: int, receive_buffer: int) -> Stream:
         """Connect to somebody's port. The sizes are the stream's, in bytes.
 

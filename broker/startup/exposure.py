@@ -1,6 +1,8 @@
-"""Warns at start-up of listeners that others can reach, and use or listen to."""
+"""Warns at start-up of listeners that others can reach, and use or listen to; and of super users
+that are probably others than those that are meant."""
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +17,7 @@ logger = logging.getLogger(__name__)
 
 _SAYS_THE_SECRET: Final = frozenset({"PLAIN", "OAUTHBEARER"})
 """Mechanisms by which a client sends its password or token itself."""
+_TWO_IN_ONE: Final = re.compile(r",\s*User:")
 
 
 def tell_of_open_listeners(bound: Sequence[BoundListener], config: BrokerConfig) -> None:
@@ -74,3 +77,17 @@ def _place(listener: BoundListener) -> str:
     if is_every_interface(listener.address):
         return "on every interface"
     return "on an address of the network"
+
+
+def tell_of_joined_super_users(config: BrokerConfig) -> None:
+    """Log a warning for each super user that looks like several.
+
+    Only semicolons separate them, because names of certificates have commas (Kafka's
+    `StandardAuthorizer.getConfiguredSuperUsers`).
+    """
+    for principal in sorted(filter(_TWO_IN_ONE.search, config.super_users)):
+        logger.warning(
+            "super.users names one principal, %s. Semicolons separate principals: if these are"
+            " several, none of them is a super user.",
+            principal,
+        )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.startup.exposure import tell_of_open_listeners
+from broker.startup.exposure import tell_of_joined_super_users, tell_of_open_listeners
 from broker.world.transport import BoundListener
 from config.broker_config import BrokerConfig
 
@@ -151,3 +151,27 @@ def test_a_listener_may_be_open_and_overheard(caplog: pytest.LogCaptureFixture) 
     tell_of_open_listeners([bound("0.0.0.0", "SASL_PLAINTEXT")], config)
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
     assert "takes what PLAIN sends unencrypted" in caplog.text
+
+
+@pytest.mark.parametrize("joined", ["User:admin,User:bob", "User:admin, User:bob"])
+def test_super_users_with_a_comma_between_them_are_one_and_a_warning(
+    joined: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = BrokerConfig.parse({"super.users": f"User:ann;{joined}"})
+    assert config.super_users == {"User:ann", joined}
+    tell_of_joined_super_users(config)
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        (
+            "WARNING",
+            f"super.users names one principal, {joined}. Semicolons separate principals: if these"
+            " are several, none of them is a super user.",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "users", ["", "User:ann;User:bob", "User:CN=broker,O=us", "User:a,b;User:CN=User:b"]
+)
+def test_names_with_commas_are_no_warning(users: str, caplog: pytest.LogCaptureFixture) -> None:
+    tell_of_joined_super_users(BrokerConfig.parse({"super.users": users}))
+    assert not caplog.records

@@ -41,7 +41,7 @@ from broker.startup.directory_identity import (
     settle_member_identity,
 )
 from broker.startup.encryption import open_tls
-from broker.startup.exposure import tell_of_open_listeners
+from broker.startup.exposure import tell_of_joined_super_users, tell_of_open_listeners
 from broker.startup.known_producers import reserve_known_producer_ids
 from broker.startup.log_loader import load_all_logs
 from broker.startup.metrics_export import start_metrics
@@ -252,6 +252,7 @@ class BrokerServer:
             self._to_stop.push_async_callback(self._member.leave)
             await self._member.join(bound)
         tell_of_open_listeners(bound, self.components.configs.current)
+        tell_of_joined_super_users(self.config)
         self._announce(bound)
 
     def _at_stop(
@@ -295,7 +296,9 @@ class BrokerServer:
         encoder = None
         if config.zookeeper_connect:
             encoder = PasswordEncoder(config, self._world.random.randbytes)
-        return await DynamicBrokerConfig.load(config, self.store, encoder), identity.cluster_id
+        resolve = self._world.transport.resolve
+        configs = await DynamicBrokerConfig.load(config, self.store, encoder, resolve)
+        return configs, identity.cluster_id
 
     async def _take_over(self, config: BrokerConfig) -> None:
         """Adopt topics that another broker left in the log directories; the store is empty."""

@@ -43,6 +43,8 @@ _NOT_FOR_ADOPTION: Final = frozenset(
         *("listeners", "advertised.listeners", "listener.security.protocol.map"),
         *("inter.broker.listener.name", "security.inter.broker.protocol"),
         *("controller.listener.names", "control.plane.listener.name"),
+        *("principal.builder.class", "ssl.engine.factory.class"),
+        *("security.providers", "client.quota.callback.class"),
     }
 )
 """Keys whose values in Kafka's file may stop a start of this broker; adoption ignores them then."""
@@ -275,7 +277,7 @@ class BrokerConfig:
     inter_broker_listener: str
     """The name of the listener for traffic between brokers."""
     ip_connection_limits: Mapping[str, int]
-    """`max.connections.per.ip.overrides`, parsed."""
+    """`max.connections.per.ip.overrides`, parsed: by host, or by address once that was found."""
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> "BrokerConfig":
@@ -306,6 +308,7 @@ class BrokerConfig:
         check_values(
             values,
             Endpoints(config.listeners, config.advertised_listeners, config.inter_broker_listener),
+            props,
         )
         return config
 
@@ -322,9 +325,16 @@ class BrokerConfig:
 
     def with_broker_id(self, broker_id: int) -> "BrokerConfig":
         """Return a copy with the id that was found or generated (S-START-6)."""
-        config = BrokerConfig()
         values = {**self.values, "broker.id": broker_id, "node.id": broker_id}
-        config.__dict__.update(self.__dict__, broker_id=broker_id, node_id=broker_id, values=values)
+        return self._with(broker_id=broker_id, node_id=broker_id, values=values)
+
+    def with_ip_connection_limits(self, limits: Mapping[str, int]) -> "BrokerConfig":
+        """Return a copy with the limits of hosts by their addresses."""
+        return self._with(ip_connection_limits=limits)
+
+    def _with(self, **fields: object) -> "BrokerConfig":
+        config = BrokerConfig()
+        config.__dict__.update(self.__dict__, **fields)
         return config
 
     def for_listener(self, listener_name: str, key_name: str) -> Any:
@@ -353,6 +363,12 @@ def listener_key(name: str) -> ConfigKey | None:
         return None
     key_name = name[len(LISTENER_PREFIX) :].partition(".")[2]
     return BROKER_KEYS.get(key_name) or BROKER_KEYS.get(key_name.partition(".")[2])
+
+
+def _key_name(name: str) -> str:
+    """The name of a property's key: without the prefix of a listener."""
+    key = listener_key(name)
+    return name if key is None else key.name
 
 
 def _sasl(
@@ -392,7 +408,7 @@ def load_for_adoption(
         return config, None
     except ConfigError as error:
         left_out = _NOT_FOR_ADOPTION - {"zookeeper.connect"} if in_cluster else _NOT_FOR_ADOPTION
-        usable = {name: text for name, text in props.items() if name not in left_out}
+        usable = {name: text for name, text in props.items() if _key_name(name) not in left_out}
         if len(usable) == len(props):
             raise
         return BrokerConfig.parse(usable), error.message

@@ -43,7 +43,7 @@ KEYS = (
     inert("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, LOW, "Length of such a sample.", at_least(1)),
     key("controller.quota.window.num", INT, 11, LOW, "Samples for quotas on changes of topics.", at_least(1)),
     key("controller.quota.window.size.seconds", INT, 1, LOW, "Length of such a sample.", at_least(1)),
-    inert("client.quota.callback.class", CLASS, None, LOW, "The Java class that decides quotas."),
+    inert("client.quota.callback.class", CLASS, None, LOW, "The Java class that decides quotas. A value is refused."),
     inert("remote.log.storage.system.enable", BOOLEAN, False, MEDIUM, "Tiered storage. true is refused: there is none."),
     inert("remote.fetch.max.wait.ms", INT, 500, MEDIUM, "Tiered storage: how long a remote read may take.", at_least(1), CLUSTER_WIDE),
     inert("remote.list.offsets.request.timeout.ms", LONG, 30000, MEDIUM, "Tiered storage: how long a remote look-up may take.", at_least(1), CLUSTER_WIDE),

@@ -33,8 +33,8 @@ STORE_KEYS = (
 _JWT = "org.apache.kafka.common.security.oauthbearer."
 
 KEYS = (
-    inert("security.providers", STRING, None, LOW, "Java security providers."),
-    inert("principal.builder.class", CLASS, "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", MEDIUM, "Java class that turns a connection into a principal.", None, PER_BROKER),
+    inert("security.providers", STRING, None, LOW, "Java security providers. A value is refused."),
+    inert("principal.builder.class", CLASS, "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", MEDIUM, "Java class that turns a connection into a principal. Another than Kafka's own is refused.", None, PER_BROKER),
     inert("ssl.protocol", STRING, "TLSv1.3", MEDIUM, "The kind of TLS. Which versions are served, ssl.enabled.protocols says, as in Java.", None, PER_BROKER),
     inert("ssl.provider", STRING, None, MEDIUM, "Java provider of TLS.", None, PER_BROKER),
     key("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), MEDIUM, "Versions of TLS that are served: TLSv1.2, TLSv1.3 or both. Nothing older is, even if it is named.", None, PER_BROKER),
@@ -52,7 +52,7 @@ KEYS = (
     inert("ssl.trustmanager.algorithm", STRING, "PKIX", MEDIUM, "Java trust manager.", None, PER_BROKER),
     key("ssl.endpoint.identification.algorithm", STRING, "https", LOW, "Whether the certificate of another broker must be for the host that this one connects to (https), or not (empty).", None, PER_BROKER),
     inert("ssl.secure.random.implementation", STRING, None, LOW, "Java random source.", None, PER_BROKER),
-    inert("ssl.engine.factory.class", CLASS, None, LOW, "Java class that makes TLS engines.", None, PER_BROKER),
+    inert("ssl.engine.factory.class", CLASS, None, LOW, "Java class that makes TLS engines. Another than Kafka's own is refused.", None, PER_BROKER),
     key("ssl.client.auth", STRING, "none", MEDIUM, "Whether clients must show a certificate, which then says who they are. On a SASL_SSL listener only with the listener's prefix.", one_of("required", "requested", "none"), PER_BROKER),
     key("ssl.cipher.suites", LIST, (), MEDIUM, "Cipher suites that are served, by Java's names; empty means the library's own.", None, PER_BROKER),
     key("ssl.principal.mapping.rules", STRING, "DEFAULT", LOW, "How a certificate's name becomes a user's: RULE:pattern/replacement/[LU], DEFAULT, the first that matches."),

@@ -51,7 +51,7 @@ KEYS = (
     key("socket.listen.backlog.size", INT, 50, MEDIUM, "Connections that may wait to be accepted. When it is not set, this broker allows 1024.", at_least(1)),
     key("socket.request.max.bytes", INT, 104857600, HIGH, "The largest request; a connection that announces a bigger one is closed.", at_least(1)),
     key("max.connections.per.ip", INT, INT_MAX, MEDIUM, "Connections from one address at the same time.", at_least(0), CLUSTER_WIDE),
-    key("max.connections.per.ip.overrides", STRING, "", MEDIUM, "Other limits for some hosts or addresses: host:limit, separated by commas.", None, CLUSTER_WIDE),
+    key("max.connections.per.ip.overrides", STRING, "", MEDIUM, "Other limits for some hosts or addresses: host:limit, separated by commas. The address of a host is looked up when the limit is set.", None, CLUSTER_WIDE),
     key("max.connections", INT, INT_MAX, MEDIUM, "Connections to this broker at the same time.", at_least(0), CLUSTER_WIDE),
     key("max.connection.creation.rate", INT, INT_MAX, MEDIUM, "New connections per second; a connection beyond it waits until it is accepted, and those behind it with it.", at_least(0), CLUSTER_WIDE),
     key("connections.max.idle.ms", LONG, 600000, MEDIUM, "A connection without traffic for this long is closed; negative means never."),

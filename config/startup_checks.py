@@ -6,6 +6,7 @@ before the rules about listeners: a refused value may break those too, and their
 mislead.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from config.definition import ConfigError
@@ -18,6 +19,24 @@ AUTHORIZERS: Final = (
     "kafka.security.authorizer.AclAuthorizer",
 )
 """Kafka's own classes; the authorizer of this broker does what they do."""
+
+_KAFKAS: Final = "org.apache.kafka.common.security."
+_JAVA_CLASSES: Final = {
+    "principal.builder.class": (
+        _KAFKAS + "authenticator.DefaultKafkaPrincipalBuilder",
+        "clients would have other principals than access rules are written for",
+    ),
+    "ssl.engine.factory.class": (
+        _KAFKAS + "ssl.DefaultSslEngineFactory",
+        "TLS would be what the other ssl.… keys say",
+    ),
+    "security.providers": (None, "clients would be let in, and data encrypted, without them"),
+    "client.quota.callback.class": (None, "clients would be limited by other quotas"),
+}
+"""Keys that name Java classes which decide who is let in, what is encrypted or what is limited: to
+Kafka's own class, which this broker stands in for, and what follows without another one."""
+_OF_LISTENERS: Final = ("principal.builder.class", "ssl.engine.factory.class")
+"""Those of them that Kafka reads with a listener's prefix, too (its `ChannelBuilders`)."""
 
 
 def _require(condition: bool, message: str) -> None:
@@ -33,12 +52,16 @@ class Endpoints(NamedTuple):
     inter_broker: str
 
 
-def check_values(values: dict[str, Any], endpoints: Endpoints) -> None:
-    """Check all rules; `values` have units resolved. Raises ConfigError for the first violation."""
+def check_values(values: dict[str, Any], endpoints: Endpoints, props: Mapping[str, str]) -> None:
+    """Check all rules. Raises ConfigError for the first violation.
+
+    `values` have units resolved; `props` are the texts that the operator set.
+    """
     _check_id(values)
     _check_log(values)
     _check_replication(values)
     _check_supported(values)
+    _check_java_classes(values, endpoints, props)
     _check_listeners(values, endpoints)
     _check_connections(values, endpoints)
 
@@ -204,4 +227,27 @@ def _check_authorizer(values: dict[str, Any]) -> None:
             name,
             "this broker runs no Java classes. Its own authorizer goes by the names of Kafka's: "
             + " or ".join(AUTHORIZERS),
+        )
+
+
+def _check_java_classes(
+    values: dict[str, Any], endpoints: Endpoints, props: Mapping[str, str]
+) -> None:
+    for name in _JAVA_CLASSES:
+        _check_java_class(name, name, values[name])
+    for listener in endpoints.listeners:
+        for name in _OF_LISTENERS:
+            full = f"listener.name.{listener.name.lower()}.{name}"
+            if full in props:
+                _check_java_class(name, full, props[full].strip())
+
+
+def _check_java_class(name: str, full: str, value: str | None) -> None:
+    kafkas, instead = _JAVA_CLASSES[name]
+    if value not in (None, "", kafkas):
+        raise ConfigError.invalid(
+            full,
+            value,
+            f"this broker runs no Java classes, and without this one {instead}; take the line out"
+            " if that will do",
         )

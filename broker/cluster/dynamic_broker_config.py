@@ -10,6 +10,7 @@ each use needs nothing else; code that has to act on a change registers with `fo
    the others are looked at again with every change of this broker's configs, as Kafka does.
 4. Stored configs that this version cannot use are logged and left out: the broker starts.
 5. In a cluster passwords are encrypted in the store (`password_encoder`).
+6. Hosts that have limits of connections are looked up when these are set (`limited_hosts`).
 
 The rules of layers and keys are in `config.dynamic`. After Kafka's `DynamicBrokerConfig`.
 """
@@ -18,6 +19,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
+from broker.cluster.limited_hosts import Resolve, as_written, located
 from broker.cluster.metadata_store import Create, MetadataStore, MetadataStoreError, Put
 from broker.cluster.password_encoder import PasswordEncoder
 from broker.cluster.refusals import store_errors_told
@@ -59,7 +61,11 @@ class DynamicBrokerConfig:
     """The layers of the broker's configuration, checked and merged again after each change."""
 
     def __init__(
-        self, static: BrokerConfig, store: MetadataStore, encoder: PasswordEncoder | None = None
+        self,
+        static: BrokerConfig,
+        store: MetadataStore,
+        encoder: PasswordEncoder | None,
+        resolve: Resolve,
     ) -> None:
         """Use `load`."""
         self.current = static
@@ -68,6 +74,7 @@ class DynamicBrokerConfig:
         self._broker_id = static.broker_id
         self._store = store
         self._encoder = encoder
+        self._resolve = resolve
         self._changing = Lock()
         self._stores: Stores | None = None
         self.is_shared = False
@@ -76,13 +83,19 @@ class DynamicBrokerConfig:
 
     @classmethod
     async def load(
-        cls, static: BrokerConfig, store: MetadataStore, encoder: PasswordEncoder | None = None
+        cls,
+        static: BrokerConfig,
+        store: MetadataStore,
+        encoder: PasswordEncoder | None = None,
+        resolve: Resolve = as_written,
     ) -> "DynamicBrokerConfig":
         """Lay the configs in the store over `static`: `server.properties`, with the id resolved.
 
-        Passwords in the store are as `encoder` makes them; None: in plain text.
+        Passwords in the store are as `encoder` makes them; None: in plain text. Raises ConfigError
+        for a host of `static` that has no address.
         """
-        configs = cls(static, store, encoder)
+        configs = cls(static, store, encoder, resolve)
+        configs.current = await located(static, resolve)
         await configs._load()
         return configs
 
@@ -95,12 +108,20 @@ class DynamicBrokerConfig:
             self.layers.with_broker(broker),
         ):
             try:
-                self.current = layers.config(self._broker_id)
+                self.current = await self._config(layers)
             except ConfigError as error:
                 logger.error("Configs that were set while the broker ran do not fit: %s", error)
             else:
                 self.layers = layers
                 return
+
+    async def _config(self, layers: ConfigLayers) -> BrokerConfig:
+        """The configuration of the layers. Raises ConfigError."""
+        config = layers.config(self._broker_id)
+        hosts = config.max_connections_per_ip_overrides
+        if hosts == self.current.max_connections_per_ip_overrides:
+            return config.with_ip_connection_limits(self.current.ip_connection_limits)
+        return await located(config, self._resolve)
 
     async def reread(self) -> None:
         """Put in force what others have written to the tree. Raises MetadataStoreError."""
@@ -194,7 +215,7 @@ class DynamicBrokerConfig:
                     if for_cluster
                     else self.layers.with_broker(wanted)
                 )
-                config = layers.config(self._broker_id)
+                config = await self._config(layers)
                 check_thread_counts(self.current, config)
                 put_in_force = (
                     None if for_cluster else await self._prepared_stores(old, wanted, config)

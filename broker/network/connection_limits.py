@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from broker.world.addresses import normalized
+
 
 class ConnectionRefusal(enum.Enum):
     """Why a connection was closed right after it was accepted."""
@@ -36,7 +38,13 @@ class Limits:
     """Listener name to its limit; other listeners have none."""
     per_ip: int = NO_LIMIT
     ip_overrides: Mapping[str, int] = field(default_factory=dict)
-    """Address to its limit, which replaces `per_ip`."""
+    """Address to its limit, which replaces `per_ip`; addresses are `normalized`."""
+
+    def of_address(self, host: str) -> int:
+        """The limit of one address."""
+        if not self.ip_overrides:
+            return self.per_ip
+        return self.ip_overrides.get(normalized(host), self.per_ip)
 
 
 UNLIMITED = Limits()
@@ -71,7 +79,7 @@ class ConnectionLimits:
             return ConnectionRefusal.BROKER_LIMIT
         if self._by_listener[listener] >= limits.by_listener.get(listener, NO_LIMIT):
             return ConnectionRefusal.LISTENER_LIMIT
-        if self._by_host[host] >= limits.ip_overrides.get(host, limits.per_ip):
+        if self._by_host[host] >= limits.of_address(host):
             return ConnectionRefusal.IP_LIMIT
         self._count += 1
         self._by_listener[listener] += 1

@@ -24,7 +24,7 @@ from broker.cluster.kraft_log import read_kraft_metadata
 from broker.cluster.metadata_store import MetadataStoreError
 from broker.cluster.tree_values import BROKER_CONFIGS, TOPIC_CONFIGS, decode_config
 from broker.world.metadata_medium import MediumError
-from broker.world.sqlite_medium import SqliteMedia
+from broker.world.sqlite_medium import SqliteMedia, SqliteMedium
 from storage.filesystem import FileSystem
 from storage.os_filesystem import OsFileSystem
 
@@ -50,7 +50,7 @@ def _add_own(found: dict[str, Any], path: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for file in path.parent.glob(f"{path.name}*"):
             shutil.copy(file, scratch)
-        medium = SqliteMedia().open(str(Path(scratch) / path.name))
+        medium = SqliteMedium(str(Path(scratch) / path.name))
         try:
             rows = medium.load()
         finally:

@@ -10,7 +10,6 @@ Kafka takes host names for addresses, too, and looks them up; here an address is
 Source: `ConnectionQuotas`.
 """
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from broker.quotas.limits import Payer
 from broker.quotas.rate import Rate, Windows
 from broker.quotas.throttling import ThrottleTimes
 from broker.quotas.usages import Usages
+from broker.world.addresses import normalized
 from storage.clock import Clock
 
 
@@ -151,13 +151,3 @@ class ConnectionRates:
             ip_throttle_ms={name: one.ip_throttle.average(now_ms) for name, one in listeners},
             ip_throttled=self._ip_throttled,
         )
-
-
-def normalized(ip: str) -> str:
-    """One text for one address: IPv4 within IPv6 becomes IPv4; a text that is no address stays."""
-    try:
-        address = ipaddress.ip_address(ip)
-    except ValueError:
-        return ip
-    mapped = getattr(address, "ipv4_mapped", None)
-    return str(mapped or address)

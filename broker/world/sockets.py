@@ -54,14 +54,24 @@ class SocketTransport:
             except OSError as error:
                 reasons.append(error)
                 continue
+            own = sock.getsockname()
             bound = BoundListener(
                 name=listener.name,
                 host=listener.host or _EVERY_INTERFACE,
-                port=sock.getsockname()[1],
+                address=own[0],
+                port=own[1],
                 protocol=listener.protocol,
             )
             return SocketListening(sock, bound, send_buffer=send_buffer, ceiling=self._ceiling)
         raise BindError("; ".join(dict.fromkeys(map(str, reasons))), errno=reasons[-1].errno)
+
+    def resolve(self, host: str) -> str:
+        """See `Transport`."""
+        try:
+            found = socket.getaddrinfo(resolvable(host), None, type=socket.SOCK_STREAM)
+        except ValueError as error:  # no text for a name server: too long, or with a NUL
+            raise OSError(errno.EINVAL, str(error)) from error
+        return str(min(found, key=_ipv4_first)[4][0])
 
     async def dial(
         self, host: str, port: int, *, send_buffer: int, receive_buffer: int

@@ -5,9 +5,14 @@ the layout's number. With the write-ahead log and `synchronous=FULL`, a write th
 survives kill -9 and power loss, and a crash during a write leaves all or nothing of it. Kafka
 ignores the file in a shared log directory, because it looks at directories only. `sqlite3` is
 imported when a file is opened.
+
+Keys of users and passwords of dynamic configs lie in the file, so a new one is its owner's alone.
+SQLite gives `-wal` and `-shm` the same mode.
 """
 
+import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from broker.world.metadata_medium import MediumError, MediumFailed, NodeRow
@@ -15,7 +20,11 @@ from broker.world.metadata_medium import MediumError, MediumFailed, NodeRow
 if TYPE_CHECKING:
     import sqlite3
 
+logger = logging.getLogger(__name__)
+
 _LAYOUT: Final = 1
+_OWNERS_ALONE: Final = 0o600
+_READABLE_BY_OTHERS: Final = 0o044
 _WHAT_TO_DO: Final = (
     "It holds the topics, their ids and their configs; the records are not in it. Put a copy of it "
     "back, if there is one. Or move it aside, with its -wal and -shm, and start again: topics and "
@@ -30,8 +39,33 @@ class SqliteMedia:
     file_name = "metadata.sqlite"
 
     def open(self, path: str) -> "SqliteMedium":
-        """See `MetadataMedia`."""
+        """See `MetadataMedia`. Logs a warning if others can read a file that is there already."""
+        try:
+            Path(path).touch(_OWNERS_ALONE, exist_ok=False)
+        except FileExistsError:
+            _tell_if_others_read(path)
+        except OSError as error:
+            raise MediumError(path, f"cannot be opened: {error.strerror or error}") from error
         return SqliteMedium(path)
+
+
+def _tell_if_others_read(path: str) -> None:
+    files = [path, f"{path}-wal", f"{path}-shm"]
+    readable = [file for file in files if _is_readable_by_others(Path(file))]
+    if readable:
+        logger.warning(
+            "Others than the owner can read %s, which holds keys of users and passwords that were"
+            " set while the broker ran. To end that: chmod go= %s",
+            path,
+            " ".join(readable),
+        )
+
+
+def _is_readable_by_others(file: Path) -> bool:
+    try:
+        return bool(file.stat().st_mode & _READABLE_BY_OTHERS)
+    except OSError:
+        return False
 
 
 class SqliteMedium:

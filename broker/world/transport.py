@@ -29,6 +29,8 @@ class BoundListener:
     name: str
     host: str
     """The configured host; 0.0.0.0 for every interface."""
+    address: str
+    """The address that the host stands for: the one that is bound."""
     port: int
     protocol: str
 
@@ -194,6 +196,13 @@ class Transport(Protocol):
         """Listen on a port; port 0 means any free one. The sizes are accepted streams', in bytes.
 
         Raises BindError with the reason; the caller adds what the address was for.
+        """
+        ...
+
+    def resolve(self, host: str) -> str:
+        """Return the first address of a host, IPv4 before IPv6, as Java's `getByName` does.
+
+        It may ask a name server: not for the event loop. Raises OSError with the reason.
         """
         ...
 

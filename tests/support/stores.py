@@ -19,7 +19,7 @@ async def open_store(path: str = IN_MEMORY) -> EmbeddedStore:
 
 
 def _open(path: str) -> SqliteMedium:
-    medium = SqliteMedia().open(path)
+    medium = SqliteMedium(path) if path == IN_MEMORY else SqliteMedia().open(path)
     _opened.append(medium)
     return medium
 

@@ -259,6 +259,53 @@ def test_what_asks_for_protection_that_is_not_there_stops_the_start() -> None:
     assert "tiered" in refused(remote__log__storage__system__enable="true")
 
 
+BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+ENGINES = "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "instead"),
+    [
+        ("principal.builder.class", "com.corp.Builder", "have other principals than access rules"),
+        ("principal.builder.class", BUILDER + "2", "have other principals than access rules"),
+        ("principal.builder.class", ENGINES, "have other principals than access rules"),
+        ("listener.name.plaintext.principal.builder.class", " c.B ", "other principals"),
+        ("ssl.engine.factory.class", "com.corp.Engines", "TLS would be what the other ssl.… keys"),
+        ("listener.name.plaintext.ssl.engine.factory.class", "c.E", "TLS would be"),
+        ("security.providers", "com.corp.Providers", "let in, and data encrypted, without them"),
+        ("client.quota.callback.class", "com.corp.Quotas", "limited by other quotas"),
+    ],
+)
+def test_a_java_class_that_decides_about_clients_stops_the_start(
+    key: str, value: str, instead: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.parse({key: value})
+    told = caught.value.message
+    assert told.startswith(
+        f"Invalid value {value.strip()} for configuration {key}: this broker runs no Java classes"
+    )
+    assert instead in told
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("principal.builder.class", BUILDER),
+        ("listener.name.plaintext.principal.builder.class", f" {BUILDER} "),
+        ("listener.name.not_opened.principal.builder.class", "com.corp.Builder"),
+        ("ssl.engine.factory.class", ENGINES),
+        ("listener.name.plaintext.ssl.engine.factory.class", ENGINES),
+        ("listener.name.not_opened.ssl.engine.factory.class", "com.corp.Engines"),
+        ("security.providers", ""),
+        ("client.quota.callback.class", ""),
+        ("create.topic.policy.class.name", "com.corp.Policy"),
+    ],
+)
+def test_kafkas_own_classes_and_those_that_decide_nothing_here_do_not(key: str, value: str) -> None:
+    BrokerConfig.parse({key: value})
+
+
 def test_what_zookeeper_is_asked_for_is_there_or_refused() -> None:
     assert parse(zookeeper__connect="a:1,b/kafka").zookeeper_connect == "a:1,b/kafka"
     assert "must not end with a /" in refused(zookeeper__connect="a:1/kafka/")
@@ -289,6 +336,12 @@ def test_a_refusal_names_what_is_missing_and_no_rule_that_follows_from_it() -> N
         ("listeners=SASL_SSL://:9093", "listener.name.sasl_ssl.sasl.enabled.mechanisms"),
         ("listeners=SSL://:9093", "inter.broker.listener.name must be"),
         ("authorizer.class.name=kafka.Acl", "no Java classes"),
+        ("principal.builder.class=c.B", "no Java classes"),
+        ("listener.name.plaintext.principal.builder.class=c.B", "no Java classes"),
+        ("listener.name.plaintext.ssl.engine.factory.class=c.E", "no Java classes"),
+        ("ssl.engine.factory.class=c.E", "no Java classes"),
+        ("security.providers=c.P", "no Java classes"),
+        ("client.quota.callback.class=c.Q", "no Java classes"),
         ("broker.rack=a", None),
     ],
 )

@@ -91,6 +91,18 @@ def test_limits_count_by_address_and_in_all() -> None:
     assert limits.count == 3
 
 
+def test_the_limit_of_an_address_holds_however_a_client_s_address_is_written() -> None:
+    limits = ConnectionLimits(Limits(per_ip=1, ip_overrides={"fe80::1": 2, "10.0.0.9": 0}))
+    assert [limits.admit("fe80::1%eth0") for _ in range(3)] == [
+        None,
+        None,
+        ConnectionRefusal.IP_LIMIT,
+    ]
+    assert limits.admit("::ffff:10.0.0.9") is ConnectionRefusal.IP_LIMIT
+    assert limits.admit("fe80::2") is None
+    assert limits.admit("fe80::2") is ConnectionRefusal.IP_LIMIT
+
+
 def test_a_listener_has_its_own_limit_and_descriptors_go_before_all() -> None:
     limits = ConnectionLimits(Limits(by_listener={"A": 1}), descriptors=3)
     assert [limits.admit("h", name) for name in ("A", "A", "B", "B", "B")] == [

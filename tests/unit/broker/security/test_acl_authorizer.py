@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,8 @@ from protocol.api_keys import ApiKey
 from storage.waits import at_once
 from tests.support.acl_stores import DENY, PREFIXED, Rules, allow, open_rules
 from tests.support.api_calls import CONNECTION, context
+
+PAGE = Path(__file__).parents[4] / "docs" / "security.md"
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 READ, WRITE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE
@@ -112,6 +115,18 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     ]
     caplog.clear()
     return found
+
+
+def test_the_line_in_the_page_is_the_one_that_is_logged(
+    rules: Rules, caplog: pytest.LogCaptureFixture
+) -> None:
+    denied = allow(
+        TOPIC, Operation.ALL, "*", principal="User:mallory", host="10.0.0.0/8", permission=DENY
+    )
+    at_once(rules.acls.create([denied]))
+    rules.authorizer(by("User:mallory", "10.0.0.7"), WRITE, TOPIC, "orders")
+    [(_, line)] = lines(caplog)
+    assert line in PAGE.read_text().splitlines()
 
 
 def test_s_acl_8_denials_are_info_what_is_allowed_debug_and_looks_trace(

@@ -1,9 +1,10 @@
 """Every medium of a metadata store keeps one contract; journals keep it on failing disks, too."""
 
+import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -194,3 +195,76 @@ def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
         SqliteMedia().open(str(path))
     for hint in ("Put a copy of it back", "move it aside", "pykafkalog adopt"):
         assert hint in caught.value.reason
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def beside(path: Path) -> list[Path]:
+    return [path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")]
+
+
+@pytest.fixture(params=[0o022, 0o000, 0o077])
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+def test_a_new_file_and_those_beside_it_are_their_owner_s_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "metadata.sqlite"
+    for rows in ([A], [B]):
+        with closing(SqliteMedia().open(str(path))) as medium:
+            medium.write(rows, [])
+            assert [mode(file) for file in beside(path)] == [0o600] * 3
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("kept", [0o644, 0o640, 0o604])
+def test_a_file_that_others_can_read_keeps_its_mode_and_is_warned_of(
+    kept: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "metadata.sqlite"
+    SqliteMedia().open(str(path)).close()
+    path.chmod(kept)
+    assert not caplog.records
+    SqliteMedia().open(str(path)).close()
+    assert mode(path) == kept
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage() == (
+        f"Others than the owner can read {path}, which holds keys of users and passwords that were"
+        f" set while the broker ran. To end that: chmod go= {path}"
+    )
+
+
+def test_files_that_a_crash_left_beside_it_count_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, log, index = beside(tmp_path / "metadata.sqlite")
+    with closing(SqliteMedia().open(str(path))):
+        log.chmod(0o644)
+        index.chmod(0o644)
+        SqliteMedia().open(str(path)).close()
+    [record] = caplog.records
+    assert record.getMessage().endswith(f"chmod go= {log} {index}")
+
+
+@pytest.mark.parametrize("kept", [0o600, 0o622, 0o611])
+def test_a_file_that_others_cannot_read_is_no_warning(
+    kept: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "metadata.sqlite"
+    path.touch()
+    path.chmod(kept)
+    with closing(SqliteMedia().open(str(path))):
+        assert not caplog.records
+
+
+def test_a_file_that_cannot_be_made_is_told_with_the_system_s_reason(tmp_path: Path) -> None:
+    with pytest.raises(MediumError, match="cannot be opened: No such file or directory"):
+        SqliteMedia().open(str(tmp_path / "missing" / "metadata.sqlite"))

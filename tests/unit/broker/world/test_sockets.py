@@ -67,6 +67,7 @@ def test_every_kind_of_host(host: str) -> None:
         assert server.peer == Address(target, client.getsockname()[1])
         assert server.local == Address(target, listening.bound.port)
     assert str(listening.bound).endswith(f":{listening.bound.port}")
+    assert listening.bound.address in (("::", "0.0.0.0") if not host else (target,))
 
 
 def test_an_address_with_a_zone_is_listened_on() -> None:
@@ -106,6 +107,40 @@ def test_a_port_in_use_is_one_clear_error() -> None:
 def test_an_unknown_host_is_one_clear_error() -> None:
     with pytest.raises(BindError, match="Cannot resolve"):
         listen("no.such.host.invalid")
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("localhost", "127.0.0.1"),
+        ("10.0.0.7", "10.0.0.7"),
+        ("0:0:0:0:0:0:0:1", "::1"),
+        ("::1%lo", "::1"),
+    ],
+)
+def test_a_host_is_resolved_to_its_first_address(host: str, address: str) -> None:
+    assert SocketTransport().resolve(host) == address
+
+
+def test_of_several_addresses_ipv4_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [
+        (family, socket.SOCK_STREAM, 6, "", (address, 0))
+        for family, address in (
+            (socket.AF_INET6, "2001:db8::1"),
+            (socket.AF_INET, "192.0.2.1"),
+            (socket.AF_INET, "192.0.2.2"),
+        )
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **more: found)
+    assert SocketTransport().resolve("h") == "192.0.2.1"
+    del found[1:]
+    assert SocketTransport().resolve("h") == "2001:db8::1"
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "a..b", "a" * 64, "a\0b"])
+def test_a_host_without_an_address_is_an_error_of_the_system(host: str) -> None:
+    with pytest.raises(OSError):
+        SocketTransport().resolve(host)
 
 
 def test_accepted_sockets_have_the_options_that_were_asked_for() -> None:

@@ -169,6 +169,13 @@ class Partition:
         return self.state.image.replicas
 
     @property
+    def replication_factor(self) -> int:
+        """Replicas without those that a reassignment is still adding (`Partition.isUnderReplicated`
+        of Kafka asks for no more in the ISR)."""
+        image = self.state.image
+        return sum(replica not in image.adding_replicas for replica in image.replicas)
+
+    @property
     def isr(self) -> tuple[int, ...]:
         """The replicas that are in sync: their log ends bound the high watermark."""
         return self.state.image.isr

@@ -457,7 +457,7 @@ class ReplicaManager:
             image = partition.state.image
             reassigning += bool(image.adding_replicas or image.removing_replicas)
             in_sync = len(partition.isr)
-            under_replicated += in_sync < len(partition.replicas)
+            under_replicated += in_sync < partition.replication_factor
             minimum = partition.effective_min_isr
             under_min += in_sync < minimum
             at_min += in_sync == minimum

@@ -230,16 +230,20 @@ class Partition:
         """Stop serving; requests get `reason` from now on."""
         self._swap(self.state.offline(reason))
 
-    def check_leader_epoch(self, current_leader_epoch: int) -> None:
+    def check_leader_epoch(
+        self, current_leader_epoch: int, *, follower_answers: bool = False
+    ) -> None:
         """Check the leader epoch that a client knows (S-READ-12); -1 means it knows none.
 
         Raises KafkaError: FENCED_LEADER_EPOCH if the client is behind, UNKNOWN_LEADER_EPOCH if this
-        broker is, or why the partition is not served.
+        broker is, or why the partition is not served; a follower does not serve it, unless
+        `follower_answers`. After `Partition.localLogWithEpochOrThrow`.
         """
         if not self.is_following:
             self._expect_served()
         self.compare_leader_epoch(current_leader_epoch)
-        self._expect_served()
+        if not follower_answers:
+            self._expect_served()
 
     def compare_leader_epoch(self, current_leader_epoch: int) -> None:
         """Check the leader epoch that a client knows, in any role of this broker.

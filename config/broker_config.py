@@ -40,6 +40,7 @@ LISTENER_PREFIX = "listener.name."
 _NOT_FOR_ADOPTION: Final = frozenset(
     {
         *("zookeeper.connect", "authorizer.class.name", "remote.log.storage.system.enable"),
+        "replica.selector.class",
         *("listeners", "advertised.listeners", "listener.security.protocol.map"),
         *("inter.broker.listener.name", "security.inter.broker.protocol"),
         *("controller.listener.names", "control.plane.listener.name"),

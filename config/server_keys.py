@@ -45,7 +45,7 @@ KEYS = (
     inert("control.plane.listener.name", STRING, None, HIGH, "The listener for requests of the controller."),
     key("inter.broker.listener.name", STRING, None, MEDIUM, "The listener for traffic between brokers; excludes security.inter.broker.protocol."),
     key("security.inter.broker.protocol", STRING, "PLAINTEXT", MEDIUM, "The security protocol between brokers.", one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
-    inert("inter.broker.protocol.version", STRING, None, MEDIUM, "The protocol that brokers of a 2.x cluster speak with one another."),
+    inert("inter.broker.protocol.version", STRING, None, MEDIUM, "The protocol that brokers of a cluster on ZooKeeper speak with one another. Here it is that of 3.9; another is refused together with zookeeper.connect."),
     key("socket.send.buffer.bytes", INT, 102400, HIGH, "SO_SNDBUF of client sockets; -1 leaves it to the system, which this broker does unless the key is set."),
     key("socket.receive.buffer.bytes", INT, 102400, HIGH, "SO_RCVBUF of client sockets; -1 leaves it to the system, which this broker does unless the key is set."),
     key("socket.listen.backlog.size", INT, 50, MEDIUM, "Connections that may wait to be accepted. When it is not set, this broker allows 1024.", at_least(1)),

@@ -6,6 +6,7 @@ before the rules about listeners: a refused value may break those too, and their
 mislead.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +38,13 @@ _JAVA_CLASSES: Final = {
 Kafka's own class, which this broker stands in for, and what follows without another one."""
 _OF_LISTENERS: Final = ("principal.builder.class", "ssl.engine.factory.class")
 """Those of them that Kafka reads with a listener's prefix, too (its `ChannelBuilders`)."""
+
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+REPLICA_SELECTORS: Final = (RACK_AWARE, "org.apache.kafka.common.replica.LeaderSelector")
+"""Kafka's own classes. The second sends everybody to the leader, as no class does."""
+
+_OF_3_9: Final = re.compile(r"3\.9(-IV0|\..*)?")
+"""`MetadataVersion.fromVersionString` reads these as 3.9."""
 
 
 def _require(condition: bool, message: str) -> None:
@@ -193,6 +201,7 @@ def _check_supported(values: dict[str, Any]) -> None:
     if values["zookeeper.connect"]:
         _check_zookeeper(values)
     _check_authorizer(values)
+    _check_replica_selector(values)
 
 
 def _check_zookeeper(values: dict[str, Any]) -> None:
@@ -212,11 +221,24 @@ def _check_zookeeper(values: dict[str, Any]) -> None:
         )
     for name, why in (
         ("zookeeper.set.acl", "this broker leaves ZooKeeper's nodes open to every client of it"),
+        (
+            "zookeeper.metadata.migration.enable",
+            "this broker has no part in a migration to KRaft. End the migration, or go back to "
+            "ZooKeeper alone, with brokers of Kafka, and then take the line out",
+        ),
         ("zookeeper.ssl.crl.enable", "this broker looks at no revocation lists"),
         ("zookeeper.ssl.ocsp.enable", "this broker asks for no revocation by OCSP"),
     ):
         if values[name]:
             raise ConfigError.invalid(name, True, why)
+    version = values["inter.broker.protocol.version"]
+    if version is not None and not _OF_3_9.fullmatch(version):
+        raise ConfigError.invalid(
+            "inter.broker.protocol.version",
+            version,
+            "this broker speaks the protocol of 3.9 with the others of its cluster. Bring them to "
+            "it, as Kafka's notes on upgrades say, and then take the line out",
+        )
 
 
 def _check_authorizer(values: dict[str, Any]) -> None:
@@ -250,4 +272,15 @@ def _check_java_class(name: str, full: str, value: str | None) -> None:
             value,
             f"this broker runs no Java classes, and without this one {instead}; take the line out"
             " if that will do",
+        )
+
+
+def _check_replica_selector(values: dict[str, Any]) -> None:
+    name = values["replica.selector.class"]
+    if name and name not in REPLICA_SELECTORS:
+        raise ConfigError.invalid(
+            "replica.selector.class",
+            name,
+            f"this broker runs no Java classes. It has Kafka's {RACK_AWARE}; take that, or take "
+            "the line out, and consumers read from leaders",
         )

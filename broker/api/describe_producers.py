@@ -2,7 +2,8 @@
 
 Behaviour (KIP-664): the answer has every producer that a partition remembers, with the first offset
 of its open transaction, which reveals hanging transactions. Each partition has its own result. A
-name that no topic can have is an INVALID_TOPIC_EXCEPTION, a topic that the client may not read
+follower answers, too, from its own log, for `kafka-transactions find-hanging --broker-id`. A name
+that no topic can have is an INVALID_TOPIC_EXCEPTION, a topic that the client may not read
 TOPIC_AUTHORIZATION_FAILED.
 """
 
@@ -40,7 +41,7 @@ API: Final = Api(
 
 
 class DescribeProducersHandler:
-    """Describes the producer state of partitions that are led here."""
+    """Describes the producer state of partitions that have a replica here."""
 
     def __init__(self, replicas: ReplicaManager, *, allowed: Permissions | None = None) -> None:
         self._allowed = allowed
@@ -77,7 +78,7 @@ class DescribeProducersHandler:
 
     def _describe(self, tp: TopicPartition) -> PartitionResponse:
         try:
-            log = self._replicas.partition(tp).log
+            log = self._replicas.replica(tp).log
         except KafkaError as error:
             return _refused(tp.partition, error.code)
         return PartitionResponse(

@@ -7,6 +7,7 @@ Behaviour (S-TS-1 to S-TS-5)
 * Any other timestamp finds the first record, by offset, that is not older; offset and timestamp are
   -1 if the client may see no such record.
 * A replica (replica id not -1) may see records up to the log end.
+* Only a leader answers, but to replica id -2 a follower answers, too, from its own log.
 * A partition that is named twice is an INVALID_REQUEST both times, as in Kafka.
 * A topic that the client may not describe is TOPIC_AUTHORIZATION_FAILED, whatever else is wrong.
 
@@ -75,8 +76,7 @@ API: Final = Api(
 
 CONSUMER: Final = -1
 DEBUGGING: Final = -2
-"""The replica id of one that looks at replicas: a follower answers it, too, with the end of its own
-log (`ListOffsetsRequest.DEBUGGING_REPLICA_ID`)."""
+"""The replica id of one that looks at replicas (`ListOffsetsRequest.DEBUGGING_REPLICA_ID`)."""
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE: Final = 5
 
 _FIRST_VERSION_OF: Final = {
@@ -127,29 +127,20 @@ class ListOffsetsHandler:
             replies: list[ListOffsetsPartitionResponse] = []
             for asked in topic.partitions:
                 tp = TopicPartition(topic.name, asked.partition_index)
-                reply = None
-                if request.replica_id == DEBUGGING and named[tp] == 1:
-                    reply = self._end_of_follower(tp, asked)
-                if reply is None:
-                    reply = await self._one(ctx.api_version, tp, asked, isolation, named[tp] > 1)
-                replies.append(reply)
+                replies.append(
+                    await self._one(
+                        ctx.api_version,
+                        tp,
+                        asked,
+                        isolation,
+                        named_twice=named[tp] > 1,
+                        follower_answers=request.replica_id == DEBUGGING,
+                    )
+                )
                 await PAUSE
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
             await PAUSE
         return response
-
-    def _end_of_follower(
-        self, tp: TopicPartition, asked: ListOffsetsPartition
-    ) -> ListOffsetsPartitionResponse | None:
-        """Return the end of a log that follows a leader; None for another log or timestamp."""
-        found = self._replicas.find((tp.topic, tp.partition))
-        if found is None or not found.is_following or asked.timestamp != LATEST_TIMESTAMP:
-            return None
-        return ListOffsetsPartitionResponse(
-            partition_index=tp.partition,
-            offset=found.log.log_end_offset,
-            leader_epoch=found.leader_epoch,
-        )
 
     async def _one(
         self,
@@ -157,23 +148,33 @@ class ListOffsetsHandler:
         tp: TopicPartition,
         asked: ListOffsetsPartition,
         isolation: FetchIsolation,
+        *,
         named_twice: bool,
+        follower_answers: bool,
     ) -> ListOffsetsPartitionResponse:
         reply = ListOffsetsPartitionResponse(partition_index=tp.partition)
         partition = None
         try:
             if named_twice:
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
-            partition = self._replicas.partition(tp)
+            partition = self._replicas.replica(tp)
             if version == 0:
                 reply.old_style_offsets = offsets_before(
-                    partition, asked.timestamp, asked.max_num_offsets
+                    partition,
+                    asked.timestamp,
+                    asked.max_num_offsets,
+                    follower_answers=follower_answers,
                 )
                 return reply
             if asked.timestamp < 0 and version < _FIRST_VERSION_OF.get(asked.timestamp, 1 << 15):
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
             found = await look_up_offset(
-                partition, asked.timestamp, isolation, self._look, asked.current_leader_epoch
+                partition,
+                asked.timestamp,
+                isolation,
+                self._look,
+                asked.current_leader_epoch,
+                follower_answers=follower_answers,
             )
         except WorkerDied as death:
             logger.warning("The offset for a time in %s was not found: %s", tp, death)

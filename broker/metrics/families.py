@@ -233,7 +233,7 @@ def _replica_manager(
         ),
         (
             "underreplicatedpartitions",
-            "Partitions with fewer replicas in the ISR than assigned",
+            "Partitions with fewer replicas in the ISR than they have without those being added",
             statistics.under_replicated_partitions,
         ),
         (

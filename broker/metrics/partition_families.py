@@ -22,11 +22,11 @@ _LOG: Final = (
     ("numlogsegments", "Segments"),
 )
 _CLUSTER: Final = (
-    ("underreplicated", "1: its ISR has fewer replicas than are assigned"),
+    ("underreplicated", "1: its ISR has fewer replicas than it has without those being added"),
     ("insyncreplicascount", "Replicas in its ISR"),
     ("underminisr", "1: its ISR has fewer replicas than min.insync.replicas"),
     ("atminisr", "1: its ISR has as many replicas as min.insync.replicas"),
-    ("replicascount", "Replicas that are assigned"),
+    ("replicascount", "Replicas that are assigned, without those being added"),
     ("laststableoffsetlag", "Offsets between the last stable one and the high watermark"),
 )
 _EXPORTER: Final = (
@@ -72,13 +72,13 @@ async def partition_families(partitions: Iterable[Partition]) -> list[Lines]:
         log, replicas, isr = partition.log, len(partition.replicas), len(partition.isr)
         minimum = partition.effective_min_isr
         watermark = log.high_watermark
-        under = int(isr < replicas)
+        factor = partition.replication_factor
         values = (
-            under,
+            int(isr < factor),
             isr,
             int(isr < minimum),
             int(isr == minimum),
-            replicas,
+            factor,
             watermark - log.last_stable_offset,
         )
         for family, value in zip(cluster, values, strict=True):
@@ -89,7 +89,7 @@ async def partition_families(partitions: Iterable[Partition]) -> list[Lines]:
             log.log_start_offset,
             replicas,
             isr,
-            under,
+            int(isr < replicas),
             leader,
             int(leader == preferred),
         )

@@ -34,14 +34,17 @@ async def look_up_offset(
     isolation: FetchIsolation,
     look: Look,
     current_leader_epoch: int = UNDEFINED_EPOCH,
+    *,
+    follower_answers: bool = False,
 ) -> TimestampOffset | None:
     """ListOffsets v1+; return None if no offset that `isolation` shows is an answer.
 
-    `look` opens batches. Raises KafkaError: fenced or unknown leader epoch, a partition that is not
-    served, StorageError; OFFSET_NOT_AVAILABLE while a new leader's high watermark is below the
-    start of its epoch, because "latest" could then go back. And what `look` raises.
+    `look` opens batches. With `follower_answers` a follower answers from its own log. Raises
+    KafkaError: fenced or unknown leader epoch, a partition that is not served, StorageError;
+    OFFSET_NOT_AVAILABLE while a new leader's high watermark is below the start of its epoch,
+    because "latest" could then go back. And what `look` raises.
     """
-    partition.check_leader_epoch(current_leader_epoch)
+    partition.check_leader_epoch(current_leader_epoch, follower_answers=follower_answers)
     log = partition.log
     if timestamp == LATEST_TIMESTAMP:
         _require_caught_up(partition, isolation)
@@ -69,7 +72,7 @@ def _earliest(partition: Partition) -> TimestampOffset:
     start = log.log_start_offset
     epoch = log.leader_epochs.epoch_for_offset(start)
     if epoch is None:
-        current = start >= partition.epoch_start_offset
+        current = not partition.is_following and start >= partition.epoch_start_offset
         epoch = partition.leader_epoch if current else UNDEFINED_EPOCH
     return TimestampOffset(timestamp=NO_TIMESTAMP, offset=start, leader_epoch=epoch)
 
@@ -84,11 +87,13 @@ def _require_caught_up(partition: Partition, isolation: FetchIsolation) -> None:
         )
 
 
-def offsets_before(partition: Partition, timestamp: int, limit: int) -> list[int]:
+def offsets_before(
+    partition: Partition, timestamp: int, limit: int, *, follower_answers: bool = False
+) -> list[int]:
     """ListOffsets v0 (S-TS-5): return at most `limit` segment starts, the newest first.
 
     For -1 the high watermark comes first; for -2 only the oldest; else only segments last written
     at or before `timestamp`. Raises KafkaError.
     """
-    partition.check_leader_epoch(UNDEFINED_EPOCH)
+    partition.check_leader_epoch(UNDEFINED_EPOCH, follower_answers=follower_answers)
     return partition.log.times.segments_before(timestamp, max(limit, 0))

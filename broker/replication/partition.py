@@ -169,6 +169,15 @@ class Partition:
         return self.state.image.replicas
 
     @property
+    def replication_factor(self) -> int:
+        """Replicas without those that a reassignment is still adding (`Partition.isUnderReplicated`
+        of Kafka asks for no more in the ISR)."""
+        image = self.state.image
+        if not image.adding_replicas:
+            return len(image.replicas)
+        return sum(replica not in image.adding_replicas for replica in image.replicas)
+
+    @property
     def isr(self) -> tuple[int, ...]:
         """The replicas that are in sync: their log ends bound the high watermark."""
         return self.state.image.isr
@@ -223,16 +232,20 @@ class Partition:
         """Stop serving; requests get `reason` from now on."""
         self._swap(self.state.offline(reason))
 
-    def check_leader_epoch(self, current_leader_epoch: int) -> None:
+    def check_leader_epoch(
+        self, current_leader_epoch: int, *, follower_answers: bool = False
+    ) -> None:
         """Check the leader epoch that a client knows (S-READ-12); -1 means it knows none.
 
         Raises KafkaError: FENCED_LEADER_EPOCH if the client is behind, UNKNOWN_LEADER_EPOCH if this
-        broker is, or why the partition is not served.
+        broker is, or why the partition is not served; a follower does not serve it, unless
+        `follower_answers`. After `Partition.localLogWithEpochOrThrow`.
         """
         if not self.is_following:
             self._expect_served()
         self.compare_leader_epoch(current_leader_epoch)
-        self._expect_served()
+        if not follower_answers:
+            self._expect_served()
 
     def compare_leader_epoch(self, current_leader_epoch: int) -> None:
         """Check the leader epoch that a client knows, in any role of this broker.

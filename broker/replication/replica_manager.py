@@ -143,6 +143,16 @@ class ReplicaManager:
             return found
         raise self.refusal(tp)
 
+    def replica(self, tp: TopicPartition) -> Partition:
+        """Return a partition that this broker leads or follows, for requests about its own log.
+
+        Raises KafkaError. After `ReplicaManager.getPartitionOrError`.
+        """
+        found = self._partitions.get(tp)
+        if found is not None and not found.is_offline:
+            return found
+        raise self.refusal(tp)
+
     def refusal(self, tp: TopicPartition) -> KafkaError:
         """Return why this broker cannot serve `tp`."""
         found = self._partitions.get(tp)
@@ -457,7 +467,7 @@ class ReplicaManager:
             image = partition.state.image
             reassigning += bool(image.adding_replicas or image.removing_replicas)
             in_sync = len(partition.isr)
-            under_replicated += in_sync < len(partition.replicas)
+            under_replicated += in_sync < partition.replication_factor
             minimum = partition.effective_min_isr
             under_min += in_sync < minimum
             at_min += in_sync == minimum

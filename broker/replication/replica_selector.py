@@ -12,13 +12,12 @@ After `RackAwareReplicaSelector` and `ReplicaManager.findPreferredReadReplica`.
 from typing import TYPE_CHECKING, Final
 
 from broker.replication.partition import Partition
+from config.startup_checks import RACK_AWARE
 
 if TYPE_CHECKING:
     from broker.cluster.image import MetadataImage
 
 NO_PREFERENCE: Final = -1
-RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-LEADER: Final = "org.apache.kafka.common.replica.LeaderSelector"
 
 
 class RackAwareSelector:

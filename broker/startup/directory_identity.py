@@ -105,7 +105,8 @@ async def settle_member_identity(
             raise InconsistentMetaProperties(
                 f"{join(directory, META_PROPERTIES)} has version {found.version}: the directory is "
                 "of a KRaft broker, or of this broker without zookeeper.connect. A member of a "
-                "cluster on ZooKeeper has version 0, or a new directory"
+                "cluster on ZooKeeper has version 0, or a new directory. docs/cluster.md, From one "
+                "broker to a cluster, says how to copy topics"
             )
     known = reconcile(stored, node_id=config.broker_id)
     cluster_id = await resolve_shared_cluster_id(store, new_uuid, known.cluster_id)

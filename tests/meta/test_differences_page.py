@@ -1,9 +1,10 @@
 """docs/differences.md names what is not there; what is there now must go from it."""
 
 import re
+from collections.abc import Iterable
 
 from broker.components import BACKLOG, socket_settings
-from broker.registry import ADVERTISED
+from broker.registry import ADVERTISED, advertised, cluster_apis
 from broker.world.transport import SYSTEM_DEFAULT
 from config.broker_config import BrokerConfig
 from config.broker_keys import BROKER_KEYS
@@ -13,10 +14,24 @@ from tests.support.installation import ROOT
 PAGE = (ROOT / "docs/differences.md").read_text()
 
 
+def names_of(keys: Iterable[ApiKey]) -> set[str]:
+    return {key.name.replace("_", "").lower() for key in keys}
+
+
+def named_after(comment: str) -> set[str]:
+    """The names between a comment that begins so and the next."""
+    named = PAGE.partition(f"<!-- {comment}")[2].partition("-->\n")[2].partition("<!-- end")[0]
+    return {name.lower() for name in re.findall(r"\w+", named)}
+
+
 def test_the_apis_that_are_not_advertised_are_named() -> None:
-    named = PAGE.partition("<!-- not advertised")[2].partition("-->\n")[2].partition("<!-- end")[0]
-    names = {name.lower() for name in re.findall(r"\w+", named)}
-    assert names == {key.name.replace("_", "").lower() for key in ApiKey if key not in ADVERTISED}
+    assert named_after("not advertised") == names_of(set(ApiKey) - set(ADVERTISED))
+
+
+def test_the_apis_that_only_a_member_of_a_cluster_advertises_are_named() -> None:
+    members = set(advertised(cluster_apis().values())) - set(ADVERTISED)
+    assert named_after("in a cluster") == names_of(members)
+    assert f"serves {('no', 'one', 'two', 'three', 'four', 'five', 'six')[len(members)]} of" in PAGE
 
 
 def test_the_defaults_that_differ_are_as_it_says() -> None:

@@ -263,14 +263,22 @@ def after_a_transaction() -> TransactionHarness:
 LISTENER = Listener(name="PLAINTEXT", host="h", port=9092, protocol="PLAINTEXT")
 
 
-def led(topic: str, index: int, *, replicas: tuple[int, ...] = (1,), isr: tuple[int, ...]) -> Any:
-    """Return a stub of a led partition for its families."""
+def led(
+    topic: str,
+    index: int,
+    *,
+    replicas: tuple[int, ...] = (1,),
+    isr: tuple[int, ...],
+    adding: int = 0,
+) -> Any:
+    """Return a stub of a led partition for its families. `adding`: how many of its replicas."""
     return Stub(
         topic_partition=TopicPartition(topic, index),
         unavailable=ErrorCode.NONE,
         broker_id=1,
         replicas=replicas,
         isr=isr,
+        replication_factor=len(replicas) - adding,
         effective_min_isr=len(replicas),
         log=Stub(high_watermark=10, last_stable_offset=8, log_start_offset=2),
     )

@@ -11,6 +11,7 @@ from typing import Final
 
 from protocol.messages.describe_log_dirs import DescribeLogDirsResult
 from tools.cluster.lagging import PartitionView
+from tools.cluster.reassigning import Adding
 from tools.log_ends import place_name
 from tools.wire.brokers import Topics
 
@@ -52,12 +53,17 @@ class Finding:
         return REMEDIES[self.problem]
 
 
-def partition_findings(topics: Topics, views: Iterable[PartitionView] = ()) -> Iterator[Finding]:
+def partition_findings(
+    topics: Topics, views: Iterable[PartitionView] = (), adding: Adding | None = None
+) -> Iterator[Finding]:
     """Yield problems of partitions, from Metadata's answer by topic.
 
-    `views` know why replicas are not in sync; without them only the brokers are named.
+    `views` know why replicas are not in sync; without them only the brokers are named. A partition
+    is under-replicated if its ISR has fewer replicas than it has without those of `adding`, as for
+    Kafka's `kafka-topics --under-replicated-partitions` (`TopicCommand.getReplicationFactor`).
     """
     why = {(each.topic, each.partition): each.missing for each in views}
+    adding = adding or {}
     for name, topic in sorted(topics.items()):
         for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
             where = place_name((name, partition.partition_index))
@@ -70,9 +76,12 @@ def partition_findings(topics: Topics, views: Iterable[PartitionView] = ()) -> I
                     where=where,
                     detail=f"on {_brokers(partition.offline_replicas)}",
                 )
-            missing = set(partition.replica_nodes) - set(partition.isr_nodes)
-            if missing:
-                known = why.get((name, partition.partition_index))
+            added = adding.get((name, partition.partition_index), frozenset())
+            settled = set(partition.replica_nodes) - added
+            if len(partition.isr_nodes) < len(settled):
+                missing = settled - set(partition.isr_nodes)
+                views_of = why.get((name, partition.partition_index), ())
+                known = [each for each in views_of if each.broker_id in missing]
                 yield Finding(
                     problem=Problem.UNDER_REPLICATED,
                     where=where,

@@ -14,6 +14,7 @@ from tools.cluster.health import (
     partition_findings,
 )
 from tools.cluster.lagging import PartitionView, out_of_sync, partition_views
+from tools.cluster.reassigning import replicas_being_added
 from tools.cluster.replica_ends import replica_ends
 from tools.errors import CommandError
 from tools.log_ends import Place
@@ -71,8 +72,8 @@ def survey(cluster: Brokers) -> ClusterView:
     findings = list(controller_findings(controller))
     sizes = {each: _data_bytes(cluster, each, findings) for each in sorted(cluster.addresses)}
     views = _partition_views(cluster, topics)
-    findings += partition_findings(topics, views)
     absent = out_of_sync(topics)
+    findings += partition_findings(topics, views, replicas_being_added(cluster) if absent else {})
     return ClusterView(
         cluster_id=cluster.cluster.cluster_id,
         controller_id=controller,

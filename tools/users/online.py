@@ -21,7 +21,7 @@ from protocol.sasl.scram import BY_WIRE_ID, ScramMechanism, random_text, salted_
 from tools.errors import CommandError
 from tools.link import Link
 from tools.users.listing import Users
-from tools.wire.brokers import brokers
+from tools.wire.brokers import Brokers, brokers
 from tools.wire.refusals import require_done
 
 _ABSENT: Final = ErrorCode.RESOURCE_NOT_FOUND
@@ -34,14 +34,16 @@ def change(args: argparse.Namespace, password: str | None, mechanisms: Sequence[
     """
     wanted = [ScramMechanism(name) for name in mechanisms]
     with brokers(args) as cluster:
-        broker = cluster.any()
         if password is not None:
             for mechanism in wanted:  # a request changes a user once
                 upsertion = _upsertion(args.add, password, mechanism, args.iterations)
-                _alter(broker, upsertions=[upsertion])
+                _alter(cluster, upsertions=[upsertion])
         elif args.remove is not None:
-            _remove(broker, args.remove, wanted)
-        return _described(broker, args.add or args.remove)
+            _remove(cluster, args.remove, wanted)
+        else:
+            return _described(cluster.any(), None)
+        # The controller made the change; other brokers learn of it later.
+        return _described(cluster.controller(), args.add or args.remove)
 
 
 def _described(broker: Link, user: str | None) -> Users:
@@ -64,18 +66,18 @@ def _described(broker: Link, user: str | None) -> Users:
     return users
 
 
-def _remove(broker: Link, user: str, mechanisms: Sequence[ScramMechanism]) -> None:
-    has = _described(broker, user)[user]
+def _remove(cluster: Brokers, user: str, mechanisms: Sequence[ScramMechanism]) -> None:
+    has = _described(cluster.controller(), user)[user]
     known = [mechanism for mechanism in mechanisms if mechanism.value in has]
     if not known:
         raise CommandError(f"there is no user {user} with that mechanism")
     for mechanism in known:
         deletion = ScramCredentialDeletion(name=user, mechanism=mechanism.wire_id)
-        _alter(broker, deletions=[deletion])
+        _alter(cluster, deletions=[deletion])
 
 
 def _alter(
-    broker: Link,
+    cluster: Brokers,
     *,
     deletions: Sequence[ScramCredentialDeletion] = (),
     upsertions: Sequence[ScramCredentialUpsertion] = (),
@@ -83,7 +85,12 @@ def _alter(
     request = AlterUserScramCredentialsRequest(
         deletions=list(deletions), upsertions=list(upsertions)
     )
-    for result in broker.call(request, AlterUserScramCredentialsResponse).results:
+    answer = cluster.ask_controller(
+        request,
+        AlterUserScramCredentialsResponse,
+        lambda answer: [result.error_code for result in answer.results],
+    )
+    for result in answer.results:
         require_done(result.error_code, result.error_message, what=result.user)
 
 

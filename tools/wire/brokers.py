@@ -15,10 +15,11 @@ from protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from protocol.schema import Message
 from tools.connection import client_settings
 from tools.dialing import Address
 from tools.errors import CommandError
-from tools.link import Link, linker
+from tools.link import Link, ResponseT, linker
 from tools.log_ends import Place, place_name
 from tools.reachability import DEFAULT_PORT, require_broker
 from tools.wire.refusals import require_done
@@ -45,11 +46,7 @@ class Brokers:
         self._link: Final = linker(settings)
         self._first: Final = _first_link(str(settings["bootstrap.servers"]), self._link)
         self._links: Final[dict[int, Link]] = {}
-        self.cluster: Final = self._first.call(DescribeClusterRequest(), DescribeClusterResponse)
-        require_done(self.cluster.error_code, self.cluster.error_message)
-        self.addresses: Final[dict[int, Address]] = {
-            broker.broker_id: (broker.host, broker.port) for broker in self.cluster.brokers
-        }
+        self._describe()
 
     def any(self) -> Link:
         """Return the broker that was reached first, for questions that every broker can answer."""
@@ -63,6 +60,29 @@ class Brokers:
                 raise CommandError(f"there is no broker {broker_id}; known: {known}")
             self._links[broker_id] = self._link(self.addresses[broker_id])
         return self._links[broker_id]
+
+    def controller(self) -> Link:
+        """Return the link to the controller, as the cluster was described last."""
+        if self.cluster.controller_id < 0:
+            raise CommandError("the cluster has no controller: try again when one is elected")
+        return self.broker(self.cluster.controller_id)
+
+    def ask_controller(
+        self,
+        request: Message,
+        response: type[ResponseT],
+        codes: Callable[[ResponseT], Iterable[int]],
+    ) -> ResponseT:
+        """Return the controller's response to a request that other brokers refuse.
+
+        `codes` returns the error codes of a response. After NOT_CONTROLLER the controller is looked
+        up again, and asked once more.
+        """
+        answer = self.controller().call(request, response)
+        if ErrorCode.NOT_CONTROLLER in codes(answer):
+            self._describe()
+            answer = self.controller().call(request, response)
+        return answer
 
     def every(self) -> Iterator[tuple[int, Link]]:
         """Yield all brokers by ascending id."""
@@ -97,6 +117,13 @@ class Brokers:
         """Close all links."""
         for link in (self._first, *self._links.values()):
             link.close()
+
+    def _describe(self) -> None:
+        self.cluster = self._first.call(DescribeClusterRequest(), DescribeClusterResponse)
+        require_done(self.cluster.error_code, self.cluster.error_message)
+        self.addresses: dict[int, Address] = {
+            broker.broker_id: (broker.host, broker.port) for broker in self.cluster.brokers
+        }
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from config.broker_config import BrokerConfig, load_for_adoption
 from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigError, ConfigType
 from config.listener import Listener
+from config.startup_checks import RACK_AWARE, REPLICA_SELECTORS
 
 
 def parse(**props: str) -> BrokerConfig:
@@ -318,6 +319,42 @@ def test_what_zookeeper_is_asked_for_is_there_or_refused() -> None:
     parse(zookeeper__set__acl="true", zookeeper__ssl__ocsp__enable="true")
 
 
+@pytest.mark.parametrize("version", [None, "3.9", "3.9-IV0", "3.9.0", "3.9.1-SNAPSHOT"])
+def test_a_member_of_a_cluster_speaks_3_9(version: str | None) -> None:
+    given = {} if version is None else {"inter__broker__protocol__version": version}
+    parse(zookeeper__connect="a", **given)
+
+
+@pytest.mark.parametrize(
+    "version",
+    ["3.8", "3.8-IV0", "309", "3.90", "13.9", "3.9-IV1", "3.9-", "3", "2.8", "4.0", "x", ""],
+)
+def test_a_member_of_a_cluster_speaks_no_other_protocol(version: str) -> None:
+    given = {"inter__broker__protocol__version": version}
+    told = refused(zookeeper__connect="a", **given)
+    assert f"Invalid value {version} for configuration inter.broker.protocol.version:" in told
+    assert "take the line out" in told
+    parse(**given)  # a broker that stands alone speaks with nobody
+
+
+def test_a_cluster_on_its_way_to_kraft_is_not_joined() -> None:
+    migrating = {"zookeeper__metadata__migration__enable": "true"}
+    told = refused(zookeeper__connect="a", **migrating)
+    assert "for configuration zookeeper.metadata.migration.enable: " in told
+    assert "migration to KRaft" in told
+    assert parse(**migrating).unknown == ()
+    parse(zookeeper__connect="a", zookeeper__metadata__migration__enable="false")
+
+
+def test_replica_selectors_of_others_are_refused() -> None:
+    for known in (*REPLICA_SELECTORS, ""):
+        assert parse(replica__selector__class=known).replica_selector_class == known
+    told = refused(replica__selector__class="com.foo.Bar")
+    assert told.startswith("Invalid value com.foo.Bar for configuration replica.selector.class:")
+    assert "no Java classes" in told
+    assert RACK_AWARE in told
+
+
 def test_a_refusal_names_what_is_missing_and_no_rule_that_follows_from_it() -> None:
     assert refused(listeners="SASL_SSL://:9093").startswith(
         "Listener SASL_SSL://:9093 would offer the SASL mechanism GSSAPI (Kerberos)"
@@ -342,6 +379,7 @@ def test_a_refusal_names_what_is_missing_and_no_rule_that_follows_from_it() -> N
         ("ssl.engine.factory.class=c.E", "no Java classes"),
         ("security.providers=c.P", "no Java classes"),
         ("client.quota.callback.class=c.Q", "no Java classes"),
+        ("replica.selector.class=com.foo.Bar", "no Java classes"),
         ("broker.rack=a", None),
     ],
 )

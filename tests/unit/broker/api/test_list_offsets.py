@@ -93,17 +93,75 @@ def test_s_ts_1_a_replica_sees_the_log_end():
     assert asked.found(-1, replica_id=2) == (0, -1, 1)
 
 
-def test_s_ts_1_one_that_looks_is_told_the_end_of_a_follower():
-    asked = Asked(replicas=(1, 2), isr=(1, 2))
-    asked.append(b"a", b"b")
+def a_follower():
+    asked = Asked(replicas=(1, 2), isr=(1, 2), leader_epoch=3)
+    asked.append(b"a", timestamp=300)
+    asked.append(b"b", timestamp=900)
+    asked.append(b"c", timestamp=600)
+    asked.partitions[0].delete_records(0)
+    follow(asked)
+    return asked
+
+
+def follow(asked):
     partition = asked.partitions[0]
     partition.follow(replace(partition.state.image, leader=2, leader_epoch=7))
-    assert asked.one(-1, replica_id=-1).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert asked.one(-1, replica_id=2).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert asked.found(-1, replica_id=-2) == (0, -1, 2)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "found"),
+    [
+        (-1, (0, -1, 3)),
+        (-2, (0, -1, 0)),
+        (-3, (0, 900, 1)),
+        (-4, (0, -1, 0)),
+        (-5, (0, -1, -1)),
+        (301, (0, 900, 1)),
+        (901, (0, -1, -1)),
+    ],
+)
+def test_s_ts_1_a_follower_answers_one_that_looks(timestamp, found):
+    asked = a_follower()
+    assert asked.found(timestamp, 9, replica_id=-2) == found
+    for replica_id in (-1, 2, -3):
+        refused = asked.one(timestamp, 9, replica_id=replica_id)
+        assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_follower_answers_in_version_0_too():
+    asked = a_follower()
+    refused = asked.one(-1, 0, replica_id=-1, limit=9)
+    assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert list(asked.one(-2, 0, replica_id=-2, limit=1).old_style_offsets) == [0]
+
+
+def test_a_follower_knows_the_epochs_of_its_log_and_of_its_leader():
+    asked = a_follower()
     assert asked.one(-1, replica_id=-2).leader_epoch == 7
-    # Only a leader answers questions other than the end.
-    assert asked.one(-2, replica_id=-2).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert asked.one(-2, replica_id=-2).leader_epoch == 3
+    empty = Asked(replicas=(1, 2), isr=(1, 2), leader_epoch=3)
+    follow(empty)
+    assert empty.one(-2, replica_id=-2).leader_epoch == -1
+
+
+@pytest.mark.parametrize(("epoch", "code"), [(7, 0), (-1, 0), (6, 74), (8, 75)])
+def test_s_read_12_a_follower_checks_the_known_leader_epoch(epoch, code):
+    asked = a_follower()
+    assert asked.one(-2, replica_id=-2, epoch=epoch).error_code == code
+    assert asked.one(-2, replica_id=-1, epoch=epoch).error_code == (code or 6)
+
+
+def test_an_offline_replica_answers_nobody():
+    asked = a_follower()
+    asked.partitions[0].close(ErrorCode.KAFKA_STORAGE_ERROR)
+    for replica_id in (-1, -2):
+        refused = asked.one(-1, replica_id=replica_id)
+        assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_partition_named_twice_is_an_invalid_request_on_a_follower_too():
+    told = a_follower().all(-1, indexes=(0, 0), replica_id=-2)
+    assert [r.error_code for r in told] == [42, 42]
 
 
 def test_s_ts_1_the_greatest_timestamp(asked):

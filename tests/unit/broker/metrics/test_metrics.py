@@ -250,6 +250,18 @@ def test_partitions_have_the_names_of_kafka_and_of_its_exporter() -> None:
     assert found["kafka_broker_info", (("address", "h:9092"), ("id", "1"))] == 1
 
 
+@pytest.mark.parametrize(("adding", "under"), [(0, 1), (1, 0), (2, 0)])
+def test_replicas_that_are_being_added_are_not_missing(adding: int, under: int) -> None:
+    moving = led("t", 0, replicas=(1, 2, 3), isr=(1, 2), adding=adding)
+    found = scraped(partitions=lambda: [moving])
+    place = (("partition", "0"), ("topic", "t"))
+    assert found["kafka_cluster_partition_underreplicated", place] == under
+    assert found["kafka_cluster_partition_replicascount", place] == 3 - adding
+    # kafka_exporter is a client: it knows the replicas alone.
+    assert found["kafka_topic_partition_under_replicated_partition", place] == 1
+    assert found["kafka_topic_partition_replicas", place] == 3
+
+
 def test_a_partition_whose_disk_failed_has_its_log_only() -> None:
     gone = led("t", 0, isr=(1,))
     gone.unavailable = ErrorCode.KAFKA_STORAGE_ERROR

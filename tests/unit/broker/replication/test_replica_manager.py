@@ -145,6 +145,26 @@ def test_statistics_count_replicas(bench):
     assert statistics.at_min_isr_partition_count == 2
 
 
+@pytest.mark.parametrize(
+    ("adding", "isr", "under"),
+    [
+        ((), (1, 2, 3, 4), 0),
+        ((), (1, 2, 3), 1),
+        ((3, 4), (1, 2), 0),
+        ((3, 4), (1, 3), 0),
+        ((3, 4), (1,), 1),
+        ((4,), (1, 2), 1),
+    ],
+)
+def test_a_replica_that_is_being_added_is_not_missing(bench, adding, isr, under):
+    image = PartitionImage(
+        leader=1, leader_epoch=1, replicas=(1, 2, 3, 4), isr=isr, adding_replicas=adding
+    )
+    bench.replicas.make_leader(TopicPartition("t", 0), b"t" * 16, image, TopicConfig())
+    statistics = at_once(bench.replicas.statistics())
+    assert statistics.under_replicated_partitions == under
+
+
 def test_a_deleted_topics_numbers_stay_in_the_total(bench):
     (partition,) = bench.topic("t")
     partition.append_as_leader_nowait(batch([b"a", b"b"]))

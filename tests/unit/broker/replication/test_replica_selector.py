@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from broker.cluster.image import BrokerImage
-from broker.replication.replica_selector import RACK_AWARE, RackAwareSelector, selector_for
+from broker.replication.replica_selector import RackAwareSelector, selector_for
+from config.startup_checks import RACK_AWARE, REPLICA_SELECTORS
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -85,7 +86,9 @@ def test_s_rep_6_a_replica_that_is_behind_or_out_of_sync_is_no_choice(made: Pair
 
 def test_s_rep_6_the_furthest_of_several_is_chosen(made: Pair) -> None:
     assert selector_for(None, made.leader.image, LEADER) is None
-    assert isinstance(selector_for(RACK_AWARE, made.leader.image, LEADER), RackAwareSelector)
+    for name in REPLICA_SELECTORS:
+        selector = selector_for(name, made.leader.image, LEADER)
+        assert isinstance(selector, RackAwareSelector) is (name == RACK_AWARE)
 
 
 def test_s_rep_6_a_follower_serves_consumers_below_its_own_high_watermark(made: Pair) -> None:

@@ -13,10 +13,12 @@ from storage.errors import InconsistentBrokerId, InconsistentClusterId, Inconsis
 from storage.log_dir import MetaProperties, read_meta_properties, write_meta_properties
 from storage.os_filesystem import OsFileSystem
 from storage.waits import Work, together
+from tests.support.installation import ROOT
 from tests.support.stores import new_uuid, open_store
 
 FS = OsFileSystem()
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
+PAGE = "docs/cluster.md, From one broker to a cluster,"
 OTHER = "4L6g3nShT-eMCtK--X86sw"
 
 
@@ -87,7 +89,7 @@ async def test_s_start_7_brokers_that_start_together_agree_on_one_cluster(
         (OTHER, "5", 0, InconsistentClusterId, f"{OTHER} doesn't match stored .* {CLUSTER}"),
         (None, "5", 0, InconsistentClusterId, f"of cluster {CLUSTER}, but there is no cluster yet"),
         (CLUSTER, "6", 0, InconsistentBrokerId, "6"),
-        (CLUSTER, "5", 1, InconsistentMetaProperties, "has version 1"),
+        (CLUSTER, "5", 1, InconsistentMetaProperties, f"has version 1: .*{PAGE}"),
     ],
     ids=["another cluster", "no cluster", "another id", "another mode"],
 )
@@ -107,6 +109,11 @@ async def test_s_start_6_an_id_and_s_start_7_a_cluster_that_differs_changes_noth
     assert await store.get("/brokers/seqid") is None
     assert (tmp_path / "a" / "meta.properties").read_text() == before
     assert not (tmp_path / "b" / "meta.properties").exists()
+
+
+def test_the_page_that_a_refusal_names_has_that_section() -> None:
+    page, heading = PAGE.rstrip(",").split(", ")
+    assert f"\n## {heading}\n" in (ROOT / page).read_text()
 
 
 async def test_a_directory_of_an_old_kafka_gets_what_it_lacks(tmp_path: Path) -> None:

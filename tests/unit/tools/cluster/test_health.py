@@ -1,10 +1,19 @@
 """The problems of a cluster, from its brokers' answers."""
 
+import argparse
+import re
 from typing import Any
 
 import pytest
 
+from protocol.messages.api_versions import ApiVersionsResponse
+from protocol.messages.describe_cluster import DescribeClusterResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsResult
+from protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from tools.cluster.health import (
     REMEDIES,
@@ -13,7 +22,11 @@ from tools.cluster.health import (
     directory_findings,
     partition_findings,
 )
+from tools.cluster.lagging import partition_views
 from tools.cluster.listing import show_health
+from tools.cluster.reassigning import replicas_being_added
+from tools.cluster.survey import survey
+from tools.errors import CommandError
 
 
 def topics(**partition: Any) -> dict[str, Any]:
@@ -49,6 +62,74 @@ def test_partitions(partition: dict[str, Any], found: list[tuple[Problem, str]])
     assert {each.where for each in findings} <= {"orders:1"}
 
 
+@pytest.mark.parametrize(
+    ("adding", "isr", "detail"),
+    [
+        ([], [1, 2], "not in sync: brokers 3, 4"),
+        ([3, 4], [1, 2], None),
+        ([3, 4], [1, 3], None),  # Kafka counts the ISR
+        ([3, 4], [1], "not in sync: broker 2"),
+        ([4], [1, 2], "not in sync: broker 3"),
+        ([5], [1, 2, 3], "not in sync: broker 4"),
+    ],
+)
+def test_replicas_that_are_being_added_are_not_missing(
+    adding: list[int], isr: list[int], detail: str | None
+) -> None:
+    moving = topics(replica_nodes=[1, 2, 3, 4], isr_nodes=isr)
+    for views in ((), tuple(partition_views(moving, [1, 2, 3, 4], {}))):
+        found = partition_findings(moving, views, {("orders", 1): frozenset(adding)})
+        shown = [each.detail for each in found]
+        assert len(shown) == (detail is not None)
+        assert views or shown in ([], [detail])
+        named = re.findall(r"\d", detail or "")
+        assert not views or re.findall(r"\d", "".join(shown)) == named
+
+
+class Controller:
+    """The part of `Brokers` for `replicas_being_added`: the controller's answer, or its refusal."""
+
+    def __init__(self, answer: ListPartitionReassignmentsResponse | CommandError) -> None:
+        self.answer = answer
+
+    def ask_controller(self, request: Any, response: type[Any], codes: Any) -> Any:
+        assert request.topics is None, "all of them"
+        if isinstance(self.answer, CommandError):
+            raise self.answer
+        assert codes(self.answer) == [self.answer.error_code]
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "adding"),
+    [
+        (
+            ListPartitionReassignmentsResponse(
+                topics=[
+                    OngoingTopicReassignment(
+                        name="t",
+                        partitions=[
+                            OngoingPartitionReassignment(
+                                partition_index=7,
+                                replicas=[1, 2, 3],
+                                adding_replicas=[3],
+                                removing_replicas=[1],
+                            )
+                        ],
+                    )
+                ]
+            ),
+            {("t", 7): {3}},
+        ),
+        (ListPartitionReassignmentsResponse(error_code=31, topics=[]), {}),
+        (CommandError("there is no controller"), {}),
+    ],
+)
+def test_the_controller_knows_what_is_being_added(answer: Any, adding: dict[Any, Any]) -> None:
+    cluster: Any = Controller(answer)
+    assert replicas_being_added(cluster) == adding
+
+
 def test_directories_and_the_controller() -> None:
     sound = DescribeLogDirsResult(error_code=0, log_dir="/a")
     failed = DescribeLogDirsResult(error_code=56, log_dir="/b")
@@ -65,3 +146,33 @@ def test_every_problem_has_a_remedy_that_is_shown_once(
     assert set(REMEDIES) == set(Problem)
     show_health(list(partition_findings(topics(leader_id=-1))) * 2, as_json=False)
     assert capsys.readouterr().out.count(REMEDIES[Problem.NO_LEADER]) == 1
+
+
+class Surveyed(Controller):
+    """The part of `Brokers` for `survey`; no broker is there for sizes."""
+
+    def __init__(self, isr: list[int]) -> None:
+        adding = OngoingPartitionReassignment(partition_index=1, adding_replicas=[2])
+        topic = OngoingTopicReassignment(name="orders", partitions=[adding])
+        super().__init__(ListPartitionReassignmentsResponse(topics=[topic]))
+        self.cluster = DescribeClusterResponse(controller_id=1, cluster_id="c", brokers=[])
+        self.addresses: dict[int, Any] = {}
+        self.isr = isr
+        self.times_asked = 0
+
+    def topics(self) -> dict[str, Any]:
+        return topics(isr_nodes=self.isr)
+
+    def any(self) -> Any:
+        return argparse.Namespace(api_versions=ApiVersionsResponse())
+
+    def ask_controller(self, *question: Any) -> Any:
+        self.times_asked += 1
+        return super().ask_controller(*question)
+
+
+@pytest.mark.parametrize(("isr", "asked"), [([1, 2], 0), ([1], 1)])
+def test_a_partition_that_is_reassigned_is_healthy(isr: list[int], asked: int) -> None:
+    cluster: Any = Surveyed(isr)
+    assert survey(cluster).findings == ()
+    assert cluster.times_asked == asked

@@ -13,7 +13,7 @@ KEY = "max.connections.per.ip.overrides"
 
 
 class Names:
-    """A name server, and what it was asked."""
+    """A name server that notes the names it gets."""
 
     def __init__(self, **addresses: str) -> None:
         self.addresses = addresses

@@ -44,7 +44,7 @@ def stand_ins(*made: ScramCredential, mechanism: ScramMechanism = SHA_256) -> St
 
 
 def told(after: StandIns, names: Iterable[str] = NAMES) -> dict[str, tuple[bytes, int]]:
-    """The salt and the iterations that each of `names` is told."""
+    """Return the salt and the iterations that each of `names` gets."""
     shown = {name: after.stand_in(SECRET, name) for name in names}
     return {name: (one.salt, one.iterations) for name, one in shown.items()}
 

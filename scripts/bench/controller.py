@@ -48,6 +48,7 @@ ANSWERS: Final = {
     ApiKey.UPDATE_METADATA: UpdateMetadataResponse,
 }
 RACKS: Final = 4
+REPLICAS: Final = 3
 PER_TOPIC: Final = 100
 
 
@@ -159,13 +160,26 @@ class Cluster:
             rows = [self.replicas(first + index) for index in range(PER_TOPIC)]
             world.create_topic(f"topic-{topic}", rows)
 
-    def replicas(self, number: int, among: int = 3) -> tuple[int, ...]:
+    def replicas(self, number: int, among: int = REPLICAS) -> tuple[int, ...]:
         """Brokers of a partition: each in another rack."""
         turn = number // self.count
         return tuple(
             (number + rank * (self.rack + turn % self.rack if rank else 0)) % self.count + 1
             for rank in range(among)
         )
+
+    def without(self, broker: int, number: int) -> tuple[int, ...]:
+        """A partition's brokers with another one in the place of `broker`.
+
+        The other is that of a fourth rack, or the next one that has no replica.
+        """
+        *replicas, fourth = self.replicas(number, REPLICAS + 1)
+        places = range(fourth, fourth + self.count)
+        others = ((place - 1) % self.count + 1 for place in places)
+        spare = next((one for one in others if one not in replicas), None)
+        if spare is None:
+            return (*replicas[1:], replicas[0])
+        return tuple(spare if one == broker else one for one in replicas)
 
     def do(self, what: str, act: Any) -> None:
         """Do it, let all follow from it, and tell what it took."""
@@ -184,7 +198,10 @@ class Cluster:
         )
 
     def reassign(self, broker: int, partitions: int) -> None:
-        """Give replicas of a broker, of that many partitions, to others; these come in sync."""
+        """Give replicas of a broker, of that many partitions, to others; these come in sync.
+
+        With three brokers there are no others: the replicas change their order.
+        """
         controller = self.world.controllers[1]
         moved: dict[TopicPartition, tuple[int, ...]] = {}
         for number in itertools.count():
@@ -192,10 +209,9 @@ class Cluster:
             if len(moved) == partitions:
                 break
             if broker in replicas:
-                spare = next(one for one in self.replicas(number, 4) if one not in replicas)
                 tp = TopicPartition(f"topic-{number // PER_TOPIC}", number % PER_TOPIC)
-                moved[tp] = tuple(spare if one == broker else one for one in replicas)
-        results = self.world.scheduler.run(controller.alter_reassignments(moved))
+                moved[tp] = self.without(broker, number)
+        results = self.world.scheduler.run(controller.requests.alter_reassignments(moved))
         assert not any(results.values()), results
         state = controller._term.state  # type: ignore[union-attr]
         joined: dict[int, dict[str, list[AlteredPartition]]] = defaultdict(dict)
@@ -222,9 +238,9 @@ class Cluster:
                     for name, some in topics.items()
                 ],
             )
-            self.world.scheduler.run(controller.alter_partition(request))
+            self.world.scheduler.run(controller.requests.alter_partition(request))
         self.scheduler.settle(10**12)
-        left = self.world.scheduler.run(controller.list_reassignments(None))
+        left = self.world.scheduler.run(controller.requests.list_reassignments(None))
         assert not left, len(left)
 
 
@@ -236,11 +252,13 @@ def main() -> None:
     parser.add_argument("--brokers", type=int, default=100)
     parser.add_argument("--partitions", type=int, default=200_000)
     options = parser.parse_args()
+    if options.brokers < REPLICAS:
+        parser.error(f"a partition has {REPLICAS} replicas: --brokers must be {REPLICAS} at least")
     gc.set_threshold(*GC_THRESHOLDS)
     cluster = Cluster(options.brokers, options.partitions)
     world, rack = cluster.world, cluster.rack
     print(
-        f"{options.brokers} brokers, {options.partitions} partitions of 3 replicas; "
+        f"{options.brokers} brokers, {options.partitions} partitions of {REPLICAS} replicas; "
         f"without the controller {resident_mb():.0f} MB"
     )
     cluster.do("new partitions", lambda: world.start_controller(1))

@@ -287,3 +287,23 @@ def test_what_waits_for_a_store_that_is_away_ends_with_the_session(restless: Res
     (error,) = asked
     assert isinstance(error, KafkaError)
     assert error.code is ErrorCode.NOT_CONTROLLER
+
+
+@pytest.mark.parametrize("end", ["expire", "step down"])
+def test_a_former_controller_sends_nothing_more(end: str) -> None:
+    """Nobody follows it, so the brokers know of no later epoch and would obey."""
+    world = RestingWorld()
+    world.start_broker(1, 2)
+    controller = world.start_controller(1)
+    for broker in world.brokers.values():
+        broker.silent = True
+        broker.received.clear()
+    world.create_topic("t", [[1, 2]])
+    if end == "expire":
+        world.expire(1)
+    else:
+        world.ask(controller.step_down())
+    for broker in world.brokers.values():
+        broker.silent = False
+    world.scheduler.advance(10)
+    assert [broker.received for broker in world.brokers.values()] == [[], []]

@@ -7,6 +7,7 @@ import pytest
 from broker.api_facts import by_key
 from broker.network.connection import Connection
 from broker.network.request_channel import RequestChannel
+from broker.network.routes import RouteTable
 from broker.request import ConnectionInfo, RequestContext
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -52,6 +53,16 @@ class Doorkeeper:
         """A handler of the table inside."""
         self.seen.append(ctx.connection)
         return HeartbeatResponse(throttle_time_ms=7)
+
+
+def test_the_versions_and_keys_that_are_served_have_routes() -> None:
+    """A member of a cluster serves fewer versions than there are (`cluster_apis`)."""
+    table = RouteTable(by_key([fake(HEARTBEAT, empty_reply(HEARTBEAT), (1, 3))]), {})
+    served = [version for version in range(-1, 6) if table.route(HEARTBEAT, version)]
+    assert served == [1, 2, 3]
+    others = (-1, VERSIONS, 9999)  # below all, known, above all
+    assert [table.route(key, 1) for key in others] == [None] * 3
+    assert table.route(HEARTBEAT, 2) is table.route(HEARTBEAT, 2)
 
 
 async def refused(harness: Harness, client: AsyncClient) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from broker.api.delete_records import DeleteRecordsHandler
 from broker.peers.peer import PeerError
+from broker.replication import copying
 from broker.replication.fetching.replica_fetcher import FIRST_REST_S
 from broker.replication.throttle import ReplicationThrottles
 from config.broker_config import BrokerConfig
@@ -25,7 +26,7 @@ from protocol.messages.delete_records import (
 from protocol.records.builder import build_batch
 from storage.log.results import StartOffsetReason
 from tests.support.broker_bench import context
-from tests.support.replication.cluster import SETTINGS, SimPeer
+from tests.support.replication.cluster import SETTINGS, SimPeer, image_of
 from tests.support.replication.pair import FOLLOWER, LEADER, TP, History, Pair, write
 
 CASES: dict[str, tuple[History, History]] = {
@@ -421,20 +422,25 @@ def test_the_next_leader_waits_for_a_copy_that_a_thread_writes(
     value = b"x" * 600_000
     leader.log.append_as_leader(bytearray(build_batch([(1, b"k", value, ())])), leader_epoch=1)
     follower = pair.follow(1)
+    begin, begun = copying._begin, []
+
+    def noted(*given: Any) -> Any:
+        begun.append(1)
+        return begin(*given)
+
+    monkeypatch.setattr(copying, "_begin", noted)
     for _ in range(100_000):
-        if follower.appending:
+        if begun:
             break
         pair.loop.run(1e-5)
-    assert follower.appending
+    assert begun and follower.appending, "a thread writes"
     image = pair.image(2, leader=FOLLOWER, isr=(LEADER, FOLLOWER))
-    from tests.support.replication.cluster import image_of
-
     pair.follower.known = image_of({0: pair.image(1, isr=(LEADER,))})
     pair.follower.start(pair.follower.take(image_of({0: image}), (LEADER, FOLLOWER)))
     pair.loop.run(1.0)
     assert follower.unavailable == ErrorCode.NONE
     assert follower.appending == 0
-    assert follower.log.log_end_offset == follower.epoch_start_offset
+    assert follower.log.log_end_offset == follower.epoch_start_offset == 1
     follower.log._check()
 
 

@@ -180,3 +180,22 @@ def test_s_rep_4_what_the_controller_told_otherwise_is_not_sent_again() -> None:
     kept.loop.run(LAG_S * 2)
     assert len(kept.requests) == 2
     assert kept.isrs() == [(1,)] * 3
+
+
+def test_s_rep_4_what_failed_is_not_sent_in_a_later_epoch() -> None:
+    """It would name the epochs of another leadership, for which nobody proposed it."""
+    kept = Kept()
+
+    def fail(_: Any) -> Any:
+        for partition in kept.partitions:
+            partition.lead(
+                PartitionImage(
+                    leader=1, leader_epoch=9, replicas=(1, 2), isr=(1, 2), partition_epoch=9
+                )
+            )
+        raise PeerError("no answer")
+
+    kept.answers = [fail]
+    kept.loop.run(LAG_S * 1.5 + 0.3)
+    assert len(kept.requests) == 1
+    assert kept.isrs() == [(1, 2)] * 3

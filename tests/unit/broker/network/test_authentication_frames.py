@@ -71,7 +71,7 @@ class Scene:
         self.frames = AuthenticationFrames(played, INFO, raw, handling, self.activity)
 
     def handle(self, *given: Any) -> str:
-        """As the `RequestHandling`."""
+        """Stand for the `RequestHandling`."""
         self.handled.append(given)
         return "handled"
 

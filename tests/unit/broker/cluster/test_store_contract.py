@@ -1,4 +1,8 @@
-"""Every metadata store keeps one contract: the embedded one, and ZooKeeper's, real and fake."""
+"""Every metadata store keeps one contract: the embedded one, and ZooKeeper's, real and fake.
+
+The real ones are a server that stands alone and an ensemble of three, whose sessions are with any
+of its servers.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -25,7 +29,7 @@ from broker.zookeeper import session
 from storage.waits import Work
 from tests.support.fake_zookeeper import FakeZooKeeper
 from tests.support.stores import open_store
-from tests.support.zookeeper import ZooKeeper
+from tests.support.zookeeper import Ensemble, ZooKeeper
 from tests.support.zookeeper_stores import Hearing, open_zookeeper_store, run_on_loop
 
 Opener = Callable[[], Work[MetadataStore]]
@@ -39,8 +43,22 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    with Ensemble(tmp_path_factory.mktemp("ensemble")) as servers:
+        yield servers
+
+
+REAL = pytest.mark.integration
+
+
 @pytest.fixture(
-    params=["embedded", "fake", pytest.param("zookeeper", marks=pytest.mark.integration)]
+    params=[
+        "embedded",
+        "fake",
+        pytest.param("zookeeper", marks=REAL),
+        pytest.param("ensemble", marks=REAL),
+    ]
 )
 def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a scenario with an empty store."""
@@ -50,7 +68,7 @@ def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
         monkeypatch.setattr(session, "_new_client", FakeZooKeeper().client)
         opener = lambda: open_zookeeper_store("fake/x")  # noqa: E731
     else:
-        server: ZooKeeper = request.getfixturevalue("zookeeper")
+        server: ZooKeeper | Ensemble = request.getfixturevalue(request.param)
         opener = lambda: open_zookeeper_store(f"{server.connect}/c{next(_numbers)}/x")  # noqa: E731
 
     def run_scenario(scenario: Callable[[MetadataStore], Work[None]]) -> None:

@@ -8,7 +8,7 @@
     assert verdict.is_clean, verdict.text()
 
 The verdict is of the checker over the history of all clients, and of `replicas`: the copies of each
-partition are the same bytes.
+partition are the same bytes, or say the same if brokers clean them (`BrokerCluster.compacted`).
 """
 
 import threading
@@ -148,7 +148,9 @@ class ClusterLoad:
         """
         deadline = time.monotonic() + REST_S
         while True:
-            found = replicas.differences(self._cluster.log_dirs(), whole=whole)
+            found = replicas.differences(
+                self._cluster.log_dirs(), whole=whole, compacted=self._cluster.compacted
+            )
             if not found or time.monotonic() > deadline:
                 return found
             time.sleep(0.5)

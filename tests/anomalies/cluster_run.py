@@ -5,6 +5,7 @@
 The seed draws the faults; what the machine decides it does not (see `run`).
 """
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from tests.anomalies.client_processes import TICK_S
 from tests.anomalies.cluster_load import ClusterLoad, Verdict
 from tests.anomalies.faults.cluster_nemesis import ClusterFaults, ClusterNemesis
 from tests.anomalies.workload.crowd import FEW_OVER_A_CLUSTER, Member
-from tests.support.cluster.broker_cluster import BrokerCluster
+from tests.support.cluster.broker_cluster import CLEANING, BrokerCluster
 from tests.support.cluster.disk import may_mount
 from tests.support.cluster.member import Kind
 
@@ -25,6 +26,8 @@ OURS: Final = (Kind.OURS,) * 3
 KAFKA: Final = (Kind.KAFKA,) * 3
 CLIENT_FAULTS: Final[Mapping[str, float]] = {"nothing": 20, "kill client": 1, "zombie": 1}
 """The weight of each fault; one is drawn at each second."""
+_CLEANED: Final = re.compile(rb"cleaned log (\S+)-\d+ ")
+"""The line of a broker of this project. Apache Kafka's logging in tests leaves its own out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,7 @@ class ClusterPlan:
     with_network: bool = True
     with_disks: bool = field(default_factory=may_mount)
     zookeepers: int = 1
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=lambda: CLEANING)
     own: Mapping[str, Any] = field(default_factory=dict)
     """More arguments of the members, such as the command of `cluster_broker`."""
 
@@ -58,6 +61,8 @@ class ClusterResult:
     """A line for each event, with its time."""
     slowest_s: float
     """The longest time from the end of a fault to all replicas in sync."""
+    cleanings: Counter[str]
+    """The number of cleanings by brokers of this project, by topic."""
 
     @property
     def is_clean(self) -> bool:
@@ -66,13 +71,14 @@ class ClusterResult:
 
     def text(self) -> str:
         """Return the result for a person to read."""
-        faults = ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
+        faults, cleanings = _listed(self.faults), _listed(self.cleanings)
         return "\n".join(
             (
                 f"seed {self.seed}",
                 *self.told,
                 *self.findings,
                 f"faults: {faults or 'none'}; slowest healing {self.slowest_s:.1f} s",
+                f"cleanings: {cleanings or 'none'}",
                 self.verdict.text(),
             )
         )
@@ -126,6 +132,11 @@ class ClusterRun:
                 findings=nemesis.findings,
                 told=[*nemesis.told, f"judged within {judged_s:.1f} s"],
                 slowest_s=nemesis.slowest_s,
+                cleanings=Counter(
+                    topic.decode()
+                    for member in cluster
+                    for topic in _CLEANED.findall(member.output_file.read_bytes())
+                ),
             )
 
     def _trouble_a_client(self, load: ClusterLoad) -> None:
@@ -139,3 +150,7 @@ class ClusterRun:
             load.clients.kill(name)
         else:  # A successor begins beside it, and both go on: one of them is fenced.
             load.clients.replace(name)
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{what} {count}" for what, count in sorted(counts.items()))

@@ -39,7 +39,7 @@ class WaitUntilTold(Protocol):
     def __call__(self, what: Callable[[ClusterView], bool], member: int = CONTROLLER) -> None: ...
 
 
-def played(directory: Path, sabotage: str, fault: str) -> ClusterResult:
+def played(directory: Path, sabotage: str | None, fault: str) -> ClusterResult:
     """A run with one or two faults of a kind."""
     plan = ClusterPlan(
         seed=1,
@@ -59,6 +59,12 @@ def test_a_leader_that_waits_for_no_follower_loses_what_it_acknowledged(tmp_path
 def test_an_isr_that_is_never_shrunk_stops_writes(tmp_path: Path) -> None:
     result = played(tmp_path, "isr", "lag")
     assert result.findings, result.text()
+
+
+def test_brokers_that_are_killed_all_at_once_lose_nothing(tmp_path: Path) -> None:
+    result = played(tmp_path, None, "kill all")
+    assert result.is_clean, result.text()
+    assert result.faults["kill all brokers"], result.text()
 
 
 @pytest.mark.parametrize("sabotage", ["fencing", None])

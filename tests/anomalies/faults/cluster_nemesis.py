@@ -2,6 +2,7 @@
 
     kill …            -9, and a start a little later
     stop …            SIGTERM, and a start
+    kill all          -9 for every broker at once, and a start of all, one a little after the other
     pause …           SIGSTOP, for less than a session with ZooKeeper lasts
     freeze …          SIGSTOP for longer: others are elected, and what wakes up is a zombie
     mute …            the others' requests reach it, its answers do not come back
@@ -20,9 +21,11 @@
 Each meets a broker that has a role: leader, controller, a coordinator, or any. Those that the
 cluster has no means for (a network, disks, clocks, an ensemble) are left out. While one lasts long
 the others must take writes: what they did not is in `findings`. The next begins when every replica
-is in sync again (one of three may fail at a time), which is part of what is tested.
+is in sync again (one of three may fail at a time, or all at once), which is part of what is tested.
 """
 
+import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -45,6 +48,7 @@ ROLES: Final = ("leader", "controller", "group coordinator", "transaction coordi
 WEIGHTS: Final[Mapping[str, float]] = {
     "kill": 3,
     "stop": 1,
+    "kill all": 1,
     "pause": 1,
     "freeze": 2,
     "mute": 1,
@@ -65,6 +69,7 @@ _OF_NETWORK: Final = frozenset(
 _LONG: Final = frozenset(("freeze", "expire", "cut off", "lag", "full disk"))
 """Faults so long that the other brokers must take over."""
 _OF_ZOOKEEPER: Final = "zookeeper: "
+_OF_ALL: Final = "kill all"
 _LONG_OR_SHORT: Final = frozenset(("clock", "zookeeper: kill", "zookeeper: pause"))
 _MINUTE_MS: Final = 60_000
 JUMPS_MS: Final = tuple(minutes * _MINUTE_MS for minutes in (-300, -45, -5, -1, 1, 5, 45, 300))
@@ -73,6 +78,8 @@ clients that have the right time are refused (`message.timestamp.after.max.ms`).
 TOO_EARLY: Final = 0.3
 """The share of brokers that are started on a full disk."""
 EARLY_S: Final = 3.0
+APART_S: Final = 2.0
+"""The longest time between two starts, after all were killed."""
 PROBE: Final = "probe"
 PROBE_S: Final = 12.0
 """The time that one write may take."""
@@ -136,6 +143,9 @@ class ClusterNemesis:
             role = random.choice(("leader", "follower"))
             who = "a server"
             self._end = self._harm_zookeeper(kind, role)
+        elif kind == _OF_ALL:
+            role, who = "brokers", "every one"
+            self._end = self._kill_all()
         else:
             role = random.choice(ROLES)
             broker = self._who(role, kind)
@@ -166,6 +176,25 @@ class ClusterNemesis:
             return server.resume
         server.kill()
         return lambda: (server.start(), None)[1]
+
+    def _kill_all(self) -> Callable[[], None]:
+        """Every replica of a record goes at once: only what is in the logs comes back."""
+        members = list(self._cluster)
+        for member in members:
+            os.kill(member.pid, signal.SIGKILL)
+        for member in members:
+            member.kill()
+
+        def start() -> None:
+            # The first may lead without the others, and must have what was acknowledged.
+            self._random.shuffle(members)
+            for member in members:
+                member.begin()
+                time.sleep(self._random.uniform(0, APART_S))
+            for member in members:
+                member.wait_until_member()
+
+        return start
 
     def _do(self, kind: str, broker: int) -> Callable[[], None]:
         member = self._cluster[broker]

@@ -46,6 +46,16 @@ SETTINGS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": "6000",
 }
 """Quick to notice a death; the same for both kinds."""
+INTERNAL: Final = ("__consumer_offsets", "__transaction_state")
+CLEANING: Final[Mapping[str, str]] = {
+    "log.cleaner.enable": "true",
+    "log.cleaner.backoff.ms": "500",
+    "log.cleaner.dedupe.buffer.size": "4194304",
+    "log.cleaner.min.cleanable.ratio": "0.1",
+    "offsets.topic.segment.bytes": "4096",
+    "transaction.state.log.segment.bytes": "16384",
+}
+"""Brokers clean the internal topics all the time, because no segment stays active for long."""
 
 
 class BrokerCluster(ForWith):
@@ -96,6 +106,11 @@ class BrokerCluster(ForWith):
     def log_dirs(self) -> dict[int, list[Path]]:
         """The log directories of all, for `replicas`."""
         return {member.broker_id: member.place.log_dirs for member in self}
+
+    @property
+    def compacted(self) -> tuple[str, ...]:
+        """The topics that brokers clean."""
+        return INTERNAL if self.settings["log.cleaner.enable"] == "true" else ()
 
     @property
     def running(self) -> list[Member]:

@@ -3,15 +3,19 @@
 Segments may end at different places, and the logs may begin at different offsets; batches may not
 differ. Only the log up to the least end of all replicas is compared: what lies above the high
 watermark may be cut off yet. `whole=True` wants equal ends too, as they are when all is at rest.
+
+Replicas of a compacted topic lack different records, because each broker cleans its logs when it
+comes to it. They are judged by `compacted_replicas`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from protocol.records.batch import iter_batches
 from protocol.records.header import BatchHeader
+from tests.support.cluster.compacted_replicas import compacted_differences
 
 LogDirs = Mapping[int, Sequence[Path]]
 """Broker id to its log directories."""
@@ -37,9 +41,14 @@ def partitions_of(log_dir: Path) -> set[str]:
     }
 
 
-def differences(log_dirs: LogDirs, *, whole: bool = False, most: int = 10) -> list[str]:
-    """Return the first `most` sentences about replicas that differ, by broker id."""
-    return list(islice(_differences(log_dirs, whole=whole), most))
+def differences(
+    log_dirs: LogDirs, *, whole: bool = False, most: int = 10, compacted: Collection[str] = ()
+) -> list[str]:
+    """Return the first `most` sentences about replicas that differ, by broker id.
+
+    `compacted`: topics that brokers clean.
+    """
+    return list(islice(_differences(log_dirs, compacted, whole=whole), most))
 
 
 def compared_batches(log_dirs: LogDirs) -> int:
@@ -52,7 +61,7 @@ def compared_batches(log_dirs: LogDirs) -> int:
     )
 
 
-def _differences(log_dirs: LogDirs, *, whole: bool) -> Iterator[str]:
+def _differences(log_dirs: LogDirs, compacted: Collection[str], *, whole: bool) -> Iterator[str]:
     every = [log_dir for of_one in log_dirs.values() for log_dir in of_one]
     names = set[str]().union(*map(partitions_of, every))
     for name in sorted(names):
@@ -62,15 +71,20 @@ def _differences(log_dirs: LogDirs, *, whole: bool) -> Iterator[str]:
             for log_dir in of_one
             if (log_dir / name).is_dir()
         }
-        if len(replicas) > 1:
-            yield from _of_one(name, replicas, whole=whole)
+        if len(replicas) < 2:
+            continue
+        ends = {broker: replica.end for broker, replica in replicas.items()}
+        are_equal = len(set(ends.values())) == 1
+        if whole and not are_equal:
+            yield f"{name}: ends {ends}"
+        if name.rpartition("-")[0] in compacted:
+            found = {broker: replica.batches.values() for broker, replica in replicas.items()}
+            yield from compacted_differences(name, found, whole=are_equal)
+        else:
+            yield from _of_one(name, replicas, min(ends.values()))
 
 
-def _of_one(name: str, replicas: Mapping[int, _Replica], *, whole: bool) -> Iterator[str]:
-    ends = {broker: replica.end for broker, replica in replicas.items()}
-    if whole and len(set(ends.values())) > 1:
-        yield f"{name}: ends {ends}"
-    least = min(ends.values())
+def _of_one(name: str, replicas: Mapping[int, _Replica], least: int) -> Iterator[str]:
     first = max(min(replica.batches, default=0) for replica in replicas.values())
     (broker, oracle), *others = replicas.items()
     wanted = _between(oracle, first, least)
@@ -93,6 +107,7 @@ def _replica(directory: Path) -> _Replica:
     batches: dict[int, bytes] = {}
     end = 0
     for path in sorted(directory.glob(f"*{_SUFFIX}")):
+        end = max(end, int(path.stem))  # A cleaner may have left nothing before it.
         try:
             data = path.read_bytes()
         except FileNotFoundError:

@@ -33,6 +33,8 @@ __all__ = ["FailureRule", "FaultyFileSystem", "UnreliableFile"]
 Tear = Callable[[str, bytes, bytes], bytes]
 """(path, durable content, current content) -> content after the crash."""
 
+_ZEROS = bytes(1 << 18)
+
 
 @dataclass
 class FailureRule:
@@ -83,8 +85,15 @@ class UnsyncedInode(Inode):
         """`data` is about to be written at `position`; None: the file is cut or extended to it."""
         if not self.ops:
             self._base_length = self.length
-            self._base = self.content().rstrip(b"\0")
+            self._base = self._content_before_zeros()
         self.ops.append(Op(len(self.ops), position, data))
+
+    def _content_before_zeros(self) -> bytes:
+        end = self.length
+        # Blocks are compared, because `rstrip` takes 5 ms for a pre-sized index.
+        while end >= len(_ZEROS) and self.store[end - len(_ZEROS) : end] == _ZEROS:
+            end -= len(_ZEROS)
+        return bytes(self.store[:end]).rstrip(b"\0")
 
     def sync(self) -> None:
         """All of it is on the disk."""

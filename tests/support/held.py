@@ -33,6 +33,7 @@ class Held:
     """The things that the objects of this process hold now, to compare with later."""
 
     def __init__(self) -> None:
+        gc.collect()  # brokers of other tests would be looked at each time
         self._objects = [found for found in gc.get_objects() if type(found) in _HELD]
         self._before = [self._now(found) for found in self._objects]
 

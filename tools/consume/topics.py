@@ -49,8 +49,12 @@ def parse_numbers(text: str) -> list[int]:
     """Parse `0,2` or `0-3`. Raises CommandError."""
     numbers: set[int] = set()
     for word in text.split(","):
-        first, _, last = word.partition("-")
-        if not first.isdecimal() or not (last or first).isdecimal() or int(last or first) > 10**6:
+        first, dash, last = word.partition("-")
+        bounds = (first, last) if dash else (first, first)
+        if not all(bound.isdecimal() and int(bound) <= 10**6 for bound in bounds):
             raise CommandError(f"--partition {text}: numbers, as 0 or 0,2 or 0-3")
-        numbers |= set(range(int(first), int(last or first) + 1))
+        span = range(int(bounds[0]), int(bounds[1]) + 1)
+        if not span:
+            raise CommandError(f"--partition {text}: {word} holds no partition")
+        numbers |= set(span)
     return sorted(numbers)

@@ -53,10 +53,12 @@ def test_partitions() -> None:
     assert chosen_partitions(["orders"], [1], KNOWN) == [B]
     with pytest.raises(CommandError, match="orders has no partition 2, its last one is 1"):
         chosen_partitions(["orders"], [2], KNOWN)
-    assert parse_numbers("1-,1000000") == [1, 1000000]
-    for text in ("", "a", "a-1", "1-a", "-1", "1,,2", "1000001", "1-1000001"):
-        with pytest.raises(CommandError):
+    assert parse_numbers("2-2,1,1000000") == [1, 2, 1000000]
+    for text in ("", "a", "a-1", "1-a", "-1", "1-", "1-2-3", "1,,2", "1000001", "1-1000001"):
+        with pytest.raises(CommandError, match="numbers, as 0 or"):
             parse_numbers(text)
+    with pytest.raises(CommandError, match="--partition 0,3-2: 3-2 holds no partition"):
+        parse_numbers("0,3-2")
 
 
 @pytest.mark.parametrize(

@@ -4,112 +4,49 @@ Each case runs against both brokers, on connections of its own. Their answers ar
 field, without times and random values. `DIFFERENCES` lists the cases in which the two differ.
 """
 
-import base64
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from protocol.acls.vocabulary import Operation, PermissionType, ResourceType
 from protocol.api_keys import ApiKey
-from protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.create_acls import AclCreation, CreateAclsRequest
-from protocol.messages.create_delegation_token import (
-    CreatableRenewer,
-    CreateDelegationTokenRequest,
-)
-from protocol.messages.describe_delegation_token import (
-    DescribeDelegationTokenOwner,
-    DescribeDelegationTokenRequest,
-)
 from protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     UserName,
 )
-from protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from protocol.messages.produce import ProduceRequest
-from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
-from protocol.sasl.scram import ScramMechanism, salted_password
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import BrokerProcess
-from tests.support.kafka_jars import SHORT_LIVED
-from tests.support.ports import free_port
 from tests.support.sasl_probe import Probe, Seen
-from tests.support.wire_client import WireClient
+from tests.support.sasl_talk import (
+    RIGHT,
+    SESSION_S,
+    SETTINGS,
+    Cases,
+    Ports,
+    Talk,
+    Wish,
+    alteration,
+    deletion,
+    kafka_at,
+    ours_at,
+    seen_at,
+    upsertion,
+)
 
 pytestmark = pytest.mark.conformance
 
-RIGHT = b"\0alice\0alice-secret"
-SESSION_S = 3.0
-_MODULE = "org.apache.kafka.common.security"
-_OWN = "listener.name.sasl."
-SETTINGS = {
-    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-    f"{_OWN}plain.sasl.jaas.config": f"{_MODULE}.plain.PlainLoginModule required"
-    ' user_alice="alice-secret" user_bob="b";',
-    f"{_OWN}scram-sha-256.sasl.jaas.config": f"{_MODULE}.scram.ScramLoginModule required;",
-    f"{_OWN}scram-sha-512.sasl.jaas.config": f"{_MODULE}.scram.ScramLoginModule required;",
-    "delegation.token.secret.key": "secret",
-    "connections.max.reauth.ms": str(int(1000 * SESSION_S)),
-}
 VERSIONS, METADATA = ApiKey.API_VERSIONS, ApiKey.METADATA
 NAMED = ApiVersionsRequest(client_software_name="a", client_software_version="1")
 UNNAMED = ApiVersionsRequest(client_software_name="", client_software_version="")
 
 
-@dataclass
-class Talk:
-    """The clients of a case with one broker, and their answers."""
-
-    plain_port: int
-    sasl_port: int
-    seen: list[Seen] = field(default_factory=list)
-    _probes: list[Probe] = field(default_factory=list)
-
-    def client(self, *, plain: bool = False) -> Probe:
-        """A new connection."""
-        probe = Probe(self.plain_port if plain else self.sasl_port)
-        self._probes.append(probe)
-        return probe
-
-    def saw(self, *seen: Seen) -> None:
-        """Add answers that are to be compared."""
-        self.seen += seen
-
-    def let_in(self, version: int = 1) -> Probe:
-        """A client that has authenticated by PLAIN."""
-        client = self.client()
-        self.saw(client.shake(), client.say(RIGHT, version))
-        return client
-
-    def served(self, client: Probe) -> None:
-        """Add whether the client's requests are answered."""
-        answer = client.call(METADATA, 12)
-        self.saw(answer if isinstance(answer, str) else "served")
-
-    def close(self) -> None:
-        """Close all connections."""
-        for probe in self._probes:
-            probe.close()
-
-
-CASES: dict[str, Callable[[Talk], None]] = {}
+CASES = Cases()
 DIFFERENCES = {
     "during the exchange: Metadata": "Kafka answers with an error where the API has a place for"
     " one, here an empty answer; this broker closes without a word",
     "an unknown user of SCRAM": "Kafka refuses the first message, this broker the second (S-SEC-3)",
-    "an unknown token": "the same",
-    "a token that has expired": "the same",
     "an empty salted password": "Kafka fails to answer; this broker refuses it",
     "a mandatory extension of SCRAM": "Kafka ignores it",
     "an extension in the last message of SCRAM": "Kafka does not sign it",
@@ -117,13 +54,7 @@ DIFFERENCES = {
 }
 
 
-def case(name: str) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
-    def add(act: Callable[[Talk], None]) -> Callable[[Talk], None]:
-        assert name not in CASES
-        CASES[name] = act
-        return act
-
-    return add
+case = CASES.add
 
 
 # ---- where nobody authenticates
@@ -134,21 +65,6 @@ def _(talk: Talk) -> None:
     client = talk.client(plain=True)
     talk.saw(client.shake(), client.say(b"x"), client.shake("X", 0), client.say(b"x", 0))
     talk.served(client)
-
-
-@case("delegation tokens on a PLAINTEXT listener")
-def _(talk: Talk) -> None:
-    client = talk.client(plain=True)
-    for version in (1, 2, 3):
-        talk.saw(
-            client.call(ApiKey.CREATE_DELEGATION_TOKEN, version, creation()),
-            client.call(ApiKey.DESCRIBE_DELEGATION_TOKEN, version, description(None)),
-        )
-    for version in (1, 2):
-        talk.saw(
-            client.call(ApiKey.RENEW_DELEGATION_TOKEN, version, renewal(b"x")),
-            client.call(ApiKey.EXPIRE_DELEGATION_TOKEN, version, expiry(b"x", 1)),
-        )
 
 
 # ---- before the handshake
@@ -390,35 +306,6 @@ def _(talk: Talk) -> None:
 # ---- users
 
 
-def upsertion(
-    user: str,
-    mechanism: int = 1,
-    iterations: int = 4096,
-    salt: bytes = b"salt123",
-    salted: bytes | None = None,
-) -> ScramCredentialUpsertion:
-    if salted is None:
-        kind = ScramMechanism.SHA_512 if mechanism == 2 else ScramMechanism.SHA_256
-        salted = salted_password(kind, "pw", salt, iterations)
-    return ScramCredentialUpsertion(
-        name=user, mechanism=mechanism, iterations=iterations, salt=salt, salted_password=salted
-    )
-
-
-def deletion(user: str, mechanism: int = 1) -> ScramCredentialDeletion:
-    return ScramCredentialDeletion(name=user, mechanism=mechanism)
-
-
-Wish = ScramCredentialUpsertion | ScramCredentialDeletion
-
-
-def alteration(*wishes: Wish) -> AlterUserScramCredentialsRequest:
-    return AlterUserScramCredentialsRequest(
-        deletions=[one for one in wishes if isinstance(one, ScramCredentialDeletion)],
-        upsertions=[one for one in wishes if isinstance(one, ScramCredentialUpsertion)],
-    )
-
-
 def altered(name: str, *requests: tuple[Wish, ...]) -> None:
     @case(name)
     def _(talk: Talk) -> None:
@@ -463,168 +350,7 @@ def _(talk: Talk) -> None:
     )
 
 
-# ---- delegation tokens
-
-
-def creation(**fields: Any) -> CreateDelegationTokenRequest:
-    return CreateDelegationTokenRequest(
-        **{
-            "renewers": [],
-            "max_lifetime_ms": -1,
-            "owner_principal_type": None,
-            "owner_principal_name": None,
-            **fields,
-        }
-    )
-
-
-def description(owners: list[tuple[str, str]] | None) -> DescribeDelegationTokenRequest:
-    named = [
-        DescribeDelegationTokenOwner(principal_type=kind, principal_name=name)
-        for kind, name in owners or ()
-    ]
-    return DescribeDelegationTokenRequest(owners=None if owners is None else named)
-
-
-def renewal(secret: bytes, period_ms: int = -1) -> RenewDelegationTokenRequest:
-    return RenewDelegationTokenRequest(hmac=secret, renew_period_ms=period_ms)
-
-
-def expiry(secret: bytes, period_ms: int = -1) -> ExpireDelegationTokenRequest:
-    return ExpireDelegationTokenRequest(hmac=secret, expiry_time_period_ms=period_ms)
-
-
-def renewer(kind: str, name: str) -> CreatableRenewer:
-    return CreatableRenewer(principal_type=kind, principal_name=name)
-
-
-@case("tokens are created")
-def _(talk: Talk) -> None:
-    client = talk.let_in()
-    for fields in (
-        {},
-        {"max_lifetime_ms": 0},
-        {"max_lifetime_ms": 1000},
-        {"max_lifetime_ms": 1 << 62},
-        {"max_lifetime_ms": -(1 << 63)},
-        {"renewers": [renewer("User", "bob"), renewer("User", "")]},
-        {"renewers": [renewer("Group", "x")]},
-        {"owner_principal_type": "User", "owner_principal_name": "bob"},
-        {"owner_principal_type": "Group", "owner_principal_name": "bob"},
-        {"owner_principal_type": "User", "owner_principal_name": ""},
-        {"owner_principal_type": "", "owner_principal_name": "alice"},
-    ):
-        talk.saw(client.call(ApiKey.CREATE_DELEGATION_TOKEN, 3, creation(**fields)))
-    talk.saw(client.call(ApiKey.CREATE_DELEGATION_TOKEN, 1, creation()))
-
-
-def made(talk: Talk, client: Probe, **fields: Any) -> Any:
-    talk.saw(client.call(ApiKey.CREATE_DELEGATION_TOKEN, 3, creation(**fields)))
-    return client.answer
-
-
-def await_token(talk: Talk, token: Any, *, gone: bool = False) -> None:
-    """Wait until Kafka's broker has read the token from its controller, or its end if `gone`."""
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        client = talk.client()
-        client.shake()
-        client.say(RIGHT)
-        client.call(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, description(None))
-        if gone != any(one.token_id == token.token_id for one in client.answer.tokens):
-            return
-        time.sleep(0.1)
-    raise AssertionError("the token does not come, or go")
-
-
-def by_token(talk: Talk, token: Any, mechanism: str, *, said: bool = True) -> Probe:
-    client = talk.client()
-    password = base64.b64encode(bytes(token.hmac)).decode()
-    talk.saw(client.scram(token.token_id, password, mechanism, by_token=said)[2:])
-    return client
-
-
-@case("the life of a token")
-def _(talk: Talk) -> None:
-    client = talk.let_in()
-    token = made(talk, client, renewers=[renewer("User", "bob")])
-    secret = bytes(token.hmac)
-    await_token(talk, token)
-    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
-        holder = by_token(talk, token, mechanism)
-        talk.served(holder)
-        talk.saw(
-            holder.call(ApiKey.CREATE_DELEGATION_TOKEN, 3, creation()),
-            holder.call(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, description(None)),
-            holder.call(ApiKey.RENEW_DELEGATION_TOKEN, 2, renewal(secret)),
-            holder.call(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, expiry(secret)),
-        )
-    client = talk.let_in()
-    for request in (renewal(secret), renewal(secret, 0), renewal(secret, 1 << 62), renewal(b"no")):
-        talk.saw(client.call(ApiKey.RENEW_DELEGATION_TOKEN, 2, request))
-    for again in (expiry(secret, 60_000), expiry(secret, 1 << 62), expiry(b"no", 1)):
-        talk.saw(client.call(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, again))
-    talk.saw(client.call(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, expiry(secret)))
-    await_token(talk, token, gone=True)
-    client = talk.let_in()
-    talk.saw(
-        client.call(ApiKey.RENEW_DELEGATION_TOKEN, 1, renewal(secret)),
-        client.call(ApiKey.EXPIRE_DELEGATION_TOKEN, 1, expiry(secret)),
-    )
-
-
-@case("tokens are described")
-def _(talk: Talk) -> None:
-    client = talk.let_in()
-    await_token(talk, made(talk, client, renewers=[renewer("User", "zoe")]))
-    client = talk.let_in()
-    for owners in ([], [("User", "zoe")], [("User", "nn")], [("Group", "zoe")]):
-        talk.saw(client.call(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, description(owners)))
-    talk.saw(client.call(ApiKey.DESCRIBE_DELEGATION_TOKEN, 1, description([("User", "zoe")])))
-
-
-scram("an unknown token", "xx", "pw", by_token=True)
-
-
-@case("a token that has expired")
-def _(talk: Talk) -> None:
-    client = talk.let_in()
-    token = made(talk, client, max_lifetime_ms=300)
-    time.sleep(1)
-    talk.saw(client.call(ApiKey.RENEW_DELEGATION_TOKEN, 2, renewal(bytes(token.hmac))))
-    talk.saw(client.call(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, expiry(bytes(token.hmac), 5)))
-    by_token(talk, token, "SCRAM-SHA-256")
-
-
 # ---- the two brokers
-
-Ports = tuple[int, int]
-"""The ports of the PLAINTEXT listener and of the one that authenticates."""
-
-
-@contextmanager
-def kafka_at(directory: Path, settings: Mapping[str, str]) -> Iterator[Ports]:
-    port = free_port()
-    broker = ApacheKafka(directory, settings, heap="512m", java_options=SHORT_LIVED)
-    broker.settings["listener.security.protocol.map"] += ",SASL:SASL_PLAINTEXT"
-    for name in ("listeners", "advertised.listeners"):
-        broker.settings[name] += f",SASL://127.0.0.1:{port}"
-    with broker:
-        make_users(broker.port)
-        time.sleep(1)
-        yield broker.port, port
-
-
-@contextmanager
-def ours_at(directory: Path, settings: Mapping[str, str]) -> Iterator[Ports]:
-    listeners = {
-        "listeners": "PLAINTEXT://127.0.0.1:0,SASL://127.0.0.1:0",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
-    }
-    with BrokerProcess(directory, {**settings, **listeners}) as broker:
-        port = broker.port_of("PLAINTEXT")
-        make_users(port)
-        yield port, broker.port_of("SASL")
 
 
 @pytest.fixture(scope="module")
@@ -639,24 +365,6 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
         yield ports
 
 
-def make_users(port: int) -> None:
-    with WireClient(port) as client:
-        for wish in (
-            upsertion("carol"),
-            upsertion("carol", 2),
-            upsertion("a,b=c"),
-            upsertion("dora"),
-        ):
-            answer = client.call(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, alteration(wish))
-            assert [result.error_code for result in answer.results] == [0]
-
-
-def seen_at(ports: Ports, act: Callable[[Talk], None]) -> list[Seen]:
-    with closing(Talk(*ports)) as talk:
-        act(talk)
-        return talk.seen
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_both_do_the_same(kafka: Ports, ours: Ports, name: str) -> None:
     at_kafka, here = (seen_at(ports, CASES[name]) for ports in (kafka, ours))
@@ -664,64 +372,3 @@ def test_both_do_the_same(kafka: Ports, ours: Ports, name: str) -> None:
         assert at_kafka != here, "no difference any more"
     else:
         assert here == at_kafka
-
-
-# ---- with an authorizer
-
-AUTHORIZED = {
-    **SETTINGS,
-    f"{_OWN}plain.sasl.jaas.config": f"{_MODULE}.plain.PlainLoginModule required"
-    ' user_alice="alice-secret" user_bob="b" user_admin="a" user_eve="e";',
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS;User:admin",
-}
-MAY_CREATE_FOR_BOB = AclCreation(
-    resource_type=ResourceType.USER,
-    resource_name="User:bob",
-    principal="User:alice",
-    host="*",
-    operation=Operation.CREATE_TOKENS,
-    permission_type=PermissionType.ALLOW,
-)
-
-
-def token_for_another_owner(talk: Talk) -> list[bool]:
-    """Alice requests a token that Bob owns: who sees it, asked for which owners."""
-    admin = talk.client(plain=True)
-    rules = CreateAclsRequest(creations=[MAY_CREATE_FOR_BOB])
-    admin.call(ApiKey.CREATE_ACLS, 3, rules)
-    assert [result.error_code for result in admin.answer.results] == [0]
-    time.sleep(1)
-    for_bob = {"owner_principal_type": "User", "owner_principal_name": "bob"}
-    token = made(talk, talk.let_in(), **for_bob)
-    await_token(talk, token)
-    is_seen = []
-    for login, owner in (
-        (RIGHT, None),
-        (RIGHT, "alice"),
-        (RIGHT, "bob"),
-        (b"\0bob\0b", "alice"),
-        (b"\0admin\0a", "alice"),
-        (RIGHT, "eve"),
-        (b"\0eve\0e", "alice"),
-    ):
-        client = talk.client()
-        talk.saw(client.shake(), client.say(login))
-        asked = description(None if owner is None else [("User", owner)])
-        talk.saw(client.call(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, asked))
-        is_seen.append(any(one.token_id == token.token_id for one in client.answer.tokens))
-    client = talk.let_in()
-    talk.saw(
-        client.call(ApiKey.RENEW_DELEGATION_TOKEN, 2, renewal(bytes(token.hmac))),
-        client.call(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, expiry(bytes(token.hmac))),
-    )
-    return is_seen
-
-
-def test_the_requester_of_a_token_sees_it_at_both(tmp_path: Path) -> None:
-    seen = []
-    for at, name in ((kafka_at, "kafka"), (ours_at, "ours")):
-        with at(tmp_path / name, AUTHORIZED) as ports, closing(Talk(*ports)) as talk:
-            assert token_for_another_owner(talk) == [True] * 5 + [False] * 2
-            seen.append(talk.seen)
-    assert seen[0] == seen[1]

@@ -33,6 +33,7 @@ LONG: Final = (
     "tests/integration/test_moves_between_directories.py",
     "tests/integration/test_pipeline_commands.py::test_nothing_is_lost_or_there_twice_after_kills[words0",
     "tests/integration/test_streams.py::test_s_txn_7_a_word_count_is_exact_while_its_tasks_move",
+    "tests/integration/test_transactions_restart.py::test_s_txn_6_kills_between_many",
     "tests/integration/test_transactions_restart.py::test_s_txn_7_a_java_copy_is_exact_over_kills",
     # many starts of Kafka's tools, each a JVM
     "tests/integration/test_admin_tools.py",
@@ -43,11 +44,19 @@ LONG: Final = (
     "tests/conformance/test_cleaning_against_kafka.py",
     "tests/conformance/test_compaction_two_brokers.py",
     "tests/conformance/test_one_directory_two_brokers.py::test_s_fmt_2_a_directory_goes_to_and_fro[old",
+    *(
+        f"tests/conformance/test_transaction_moves.py::test_s_txn_6_what_{was_left}[{version}"
+        for was_left in ("kafka_left_open_goes_on_here", "was_left_open_here_goes_on_at_kafka")
+        for version in ("3", "4.4.0-1")
+    ),
     "tests/conformance/test_what_is_due_against_kafka.py",
     # every client of the table
     "tests/conformance/test_access_against_kafka.py::test_s_acl_1_the_same_is_denied[all",
     "tests/conformance/test_access_against_kafka.py::test_s_acl_8_the_audit_logs_have_the_same[all",
     "tests/conformance/test_access_against_kafka.py::test_topics_were_made_and_deleted[all",
+    # the clients that are no client of Kafka's own
+    "tests/integration/test_quotas.py::test_s_qta_3_a_consumer_of_confluent",
+    "tests/integration/test_quotas.py::test_s_qta_3_kafka_pythons",
     # every example, and every form of a pipeline
     "tests/integration/test_child_programs.py",
     "tests/integration/test_documented_commands.py::test_the_examples_of_all_commands",
@@ -56,12 +65,15 @@ LONG: Final = (
     "tests/integration/test_pipeline_lake.py::test_a_batch",
     "tests/integration/test_pipeline_lake.py::test_a_compaction",
     "tests/integration/test_pipeline_lake.py::test_a_key",
+    "tests/integration/test_pipeline_lake.py::test_a_row_that",
+    "tests/integration/test_pipeline_lake.py::test_a_schema",
     "tests/integration/test_pipeline_lake.py::test_avro",
     "tests/integration/test_pipeline_lake.py::test_fields",
     "tests/integration/test_pipeline_lake.py::test_names",
     "tests/integration/test_pipeline_lake.py::test_new_fields",
     "tests/integration/test_pipeline_lake.py::test_topics",
     "tests/integration/test_pipeline_lake.py::test_values",
+    "tests/integration/test_pipeline_stats.py::test_any_time",
     "tests/integration/test_pipeline_stats.py::test_estimated_keys",
     "tests/integration/test_pipeline_stats.py::test_files_tell_the_same",
     "tests/integration/test_pipeline_stats.py::test_what_is_not_there",

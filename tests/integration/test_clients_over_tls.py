@@ -140,7 +140,7 @@ def test_kafka_python(served: Served, topic: str) -> None:
         place = {Place(topic, 0): OffsetAndMetadata(3, "", -1)}
         producer.send_offsets_to_transaction(place, f"{topic}-other")
         producer.commit_transaction()
-        assert [m.value for m, _ in zip(consumer, VALUES, strict=False)] == VALUES
+        assert [m.value for _, m in zip(VALUES, consumer, strict=False)] == VALUES
         consumer.commit()
     finally:
         producer.close()

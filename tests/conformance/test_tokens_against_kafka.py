@@ -5,15 +5,15 @@ As `test_sasl_against_kafka.py` has it.
 
 import base64
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from protocol.acls.vocabulary import Operation, PermissionType, ResourceType
+from protocol.acls.vocabulary import SUPPORTED, Operation, PermissionType, ResourceType
 from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from protocol.messages.create_delegation_token import (
     CreatableRenewer,
@@ -119,13 +119,13 @@ def made(talk: Talk, client: Probe, **fields: Any) -> Any:
     return client.answer
 
 
-def await_token(talk: Talk, token: Any, *, gone: bool = False) -> None:
+def await_token(talk: Talk, token: Any, *, gone: bool = False, login: bytes = RIGHT) -> None:
     """Wait until Kafka's broker has read the token from its controller, or its end if `gone`."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         client = talk.client()
         client.shake()
-        client.say(RIGHT)
+        client.say(login)
         client.call(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, description(None))
         if gone != any(one.token_id == token.token_id for one in client.answer.tokens):
             return
@@ -222,32 +222,63 @@ def test_both_do_the_same(kafka: Ports, ours: Ports, name: str) -> None:
 
 # ---- with an authorizer
 
+Grant = tuple[ResourceType, Operation]
+GRANTS: tuple[Grant, ...] = tuple(
+    (kind, operation)
+    for kind in (ResourceType.USER, ResourceType.DELEGATION_TOKEN)
+    for operation in (*SUPPORTED[kind], Operation.ALL)
+)
+CLIENTS: dict[str, tuple[Grant, PermissionType] | None] = {
+    "none": None,
+    **{f"may{n}": (grant, PermissionType.ALLOW) for n, grant in enumerate(GRANTS)},
+    **{f"not{n}": (grant, PermissionType.DENY) for n, grant in enumerate(GRANTS)},
+}
+"""The only grant of each client, or the only operation that is denied to it."""
 AUTHORIZED = {
     **SETTINGS,
     f"{OWN}plain.sasl.jaas.config": f"{MODULES}.plain.PlainLoginModule required"
-    ' user_alice="alice-secret" user_bob="b" user_admin="a" user_eve="e";',
+    ' user_alice="alice-secret" user_bob="b" user_admin="a" user_eve="e"'
+    + "".join(f' user_{name}="x"' for name in CLIENTS)
+    + ";",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS;User:admin",
 }
-MAY_CREATE_FOR_BOB = AclCreation(
-    resource_type=ResourceType.USER,
-    resource_name="User:bob",
-    principal="User:alice",
-    host="*",
-    operation=Operation.CREATE_TOKENS,
-    permission_type=PermissionType.ALLOW,
-)
+FOR_BOB = {"owner_principal_type": "User", "owner_principal_name": "bob"}
+
+
+def rule(client: str, grant: Grant, permission: PermissionType) -> AclCreation:
+    kind, operation = grant
+    is_about_bob = kind is ResourceType.USER and permission is PermissionType.ALLOW
+    return AclCreation(
+        resource_type=kind,
+        resource_name="User:bob" if is_about_bob and operation is not Operation.ALL else "*",
+        principal=f"User:{client}",
+        host="*",
+        operation=operation,
+        permission_type=permission,
+    )
+
+
+def make_rules(talk: Talk, rules: Sequence[AclCreation]) -> None:
+    admin = talk.client(plain=True)
+    admin.call(ApiKey.CREATE_ACLS, 3, CreateAclsRequest(creations=rules))
+    assert {result.error_code for result in admin.answer.results} == {0}
+    time.sleep(1)  # Kafka's broker reads them from its controller
+
+
+def log_in(talk: Talk, login: bytes) -> Probe:
+    client = talk.client()
+    talk.saw(client.shake(), client.say(login))
+    return client
 
 
 def token_for_another_owner(talk: Talk) -> list[bool]:
     """Alice requests a token that Bob owns: who sees it, asked for which owners."""
-    admin = talk.client(plain=True)
-    rules = CreateAclsRequest(creations=[MAY_CREATE_FOR_BOB])
-    admin.call(ApiKey.CREATE_ACLS, 3, rules)
-    assert [result.error_code for result in admin.answer.results] == [0]
-    time.sleep(1)
-    for_bob = {"owner_principal_type": "User", "owner_principal_name": "bob"}
-    token = made(talk, talk.let_in(), **for_bob)
+    make_rules(
+        talk,
+        [rule("alice", (ResourceType.USER, Operation.CREATE_TOKENS), PermissionType.ALLOW)],
+    )
+    token = made(talk, talk.let_in(), **FOR_BOB)
     await_token(talk, token)
     is_seen = []
     for login, owner in (
@@ -259,8 +290,7 @@ def token_for_another_owner(talk: Talk) -> list[bool]:
         (RIGHT, "eve"),
         (b"\0eve\0e", "alice"),
     ):
-        client = talk.client()
-        talk.saw(client.shake(), client.say(login))
+        client = log_in(talk, login)
         asked = description(None if owner is None else [("User", owner)])
         talk.saw(client.call(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, asked))
         is_seen.append(any(one.token_id == token.token_id for one in client.answer.tokens))
@@ -269,13 +299,72 @@ def token_for_another_owner(talk: Talk) -> list[bool]:
         client.call(ApiKey.RENEW_DELEGATION_TOKEN, 2, renewal(bytes(token.hmac))),
         client.call(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, expiry(bytes(token.hmac))),
     )
+    owner_of_it = log_in(talk, b"\0bob\0b")
+    talk.saw(owner_of_it.call(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, expiry(bytes(token.hmac))))
+    await_token(talk, token, gone=True)
     return is_seen
 
 
-def test_the_requester_of_a_token_sees_it_at_both(tmp_path: Path) -> None:
+def tokens_by_grants(talk: Talk) -> dict[str, tuple[int, list[list[str]]]]:
+    """Each client requests a token that Bob owns, and asks for tokens.
+
+    Return the error of the request and, for each question, the requesters of the tokens seen.
+    """
+    rules = [rule(name, *given) for name, given in CLIENTS.items() if given is not None]
+    everything = [(kind, Operation.ALL) for kind in (*{kind for kind, _ in GRANTS},)]
+    rules += [
+        rule(name, one, PermissionType.ALLOW)
+        for name in CLIENTS
+        if name.startswith("not")
+        for one in everything
+    ]
+    make_rules(talk, rules)
+    logins = {name: f"\0{name}\0x".encode() for name in CLIENTS}
+    answers = [made(talk, log_in(talk, login), **FOR_BOB) for login in logins.values()]
+    for answer in answers:
+        if answer.error_code == ErrorCode.NONE:
+            await_token(talk, answer, login=b"\0admin\0a")
+    questions: list[list[tuple[str, str]] | None] = [None, [("User", "bob")], [("User", "alice")]]
+    found = {}
+    for (name, login), answer in zip(logins.items(), answers, strict=True):
+        client = log_in(talk, login)
+        seen: list[list[str]] = []
+        for owners in questions:
+            talk.saw(client.call(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, description(owners)))
+            seen.append(sorted(one.token_requester_principal_name for one in client.answer.tokens))
+        found[name] = (answer.error_code, seen)
+    return found
+
+
+@pytest.fixture(scope="module")
+def authorized(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ports, Ports]]:
+    """Apache Kafka and this broker, with an authorizer."""
+    directory = tmp_path_factory.mktemp("authorized")
+    with (
+        kafka_at(directory / "kafka", AUTHORIZED) as kafka,
+        ours_at(directory / "ours", AUTHORIZED) as ours,
+    ):
+        yield kafka, ours
+
+
+def test_the_requester_of_a_token_sees_it_at_both(authorized: tuple[Ports, Ports]) -> None:
     seen = []
-    for at, name in ((kafka_at, "kafka"), (ours_at, "ours")):
-        with at(tmp_path / name, AUTHORIZED) as ports, closing(Talk(*ports)) as talk:
+    for ports in authorized:
+        with closing(Talk(*ports)) as talk:
             assert token_for_another_owner(talk) == [True] * 5 + [False] * 2
             seen.append(talk.seen)
     assert seen[0] == seen[1]
+
+
+def test_s_acl_1_rules_about_users_and_tokens_allow_the_same(
+    authorized: tuple[Ports, Ports],
+) -> None:
+    seen, found = [], []
+    for ports in authorized:
+        with closing(Talk(*ports)) as talk:
+            found.append(tokens_by_grants(talk))
+            seen.append(talk.seen)
+    assert found[0] == found[1]
+    assert seen[0] == seen[1]
+    # The table tells each grant from none.
+    assert len({repr(one) for one in found[0].values()}) >= 4

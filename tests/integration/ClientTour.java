@@ -8,6 +8,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -17,8 +18,8 @@ import org.apache.kafka.common.utils.internals.AppInfoParser;
 
 /**
  * The newest admin client, producer and consumer in turn: they make a topic, fill it with every codec, read it in
- * a group, and delete the group and the topic. Arguments: bootstrap servers, topic, group,
- * and a file of further settings or nothing.
+ * a group, abort one transaction and commit another, and delete the group and the topic. Arguments: bootstrap
+ * servers, topic, group, and a file of further settings or nothing.
  */
 public class ClientTour {
     public static void main(String[] args) throws Exception {
@@ -44,6 +45,7 @@ public class ClientTour {
             System.out.println("end " + admin.listOffsets(Map.of(partition, OffsetSpec.latest()))
                 .partitionResult(partition).get().offset());
             Map<String, Object> reading = with(with(servers, "group.id", group), "auto.offset.reset", "earliest");
+            reading = with(reading, "isolation.level", "read_committed");
             try (var consumer = new KafkaConsumer<>(reading, new StringDeserializer(), new StringDeserializer())) {
                 consumer.subscribe(List.of(topic));
                 int read = 0;
@@ -54,6 +56,23 @@ public class ClientTour {
                 }
                 consumer.commitSync();
                 System.out.println("committed " + consumer.committed(java.util.Set.of(partition)).get(partition).offset());
+                try (var producer = new KafkaProducer<>(
+                        with(servers, "transactional.id", group), new StringSerializer(), new StringSerializer())) {
+                    producer.initTransactions();
+                    producer.beginTransaction();
+                    producer.send(new ProducerRecord<>(topic, "aborted", "")).get();
+                    producer.abortTransaction();
+                    producer.beginTransaction();
+                    long offset = producer.send(new ProducerRecord<>(topic, "committed", "")).get().offset();
+                    producer.sendOffsetsToTransaction(
+                        Map.of(partition, new OffsetAndMetadata(offset + 1)), consumer.groupMetadata());
+                    producer.commitTransaction();
+                }
+                var records = consumer.poll(Duration.ofSeconds(10));
+                while (records.isEmpty())
+                    records = consumer.poll(Duration.ofSeconds(10));
+                System.out.println("in transactions " + records.count() + " " + records.iterator().next().key()
+                    + " " + consumer.committed(java.util.Set.of(partition)).get(partition).offset());
             }
             admin.deleteConsumerGroups(List.of(group)).all().get();
             System.out.println("groups " + admin.listGroups().all().get().stream()

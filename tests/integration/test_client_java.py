@@ -15,10 +15,11 @@ def test_admin_client_producer_and_consumer(bootstrap: str, topic: str, group: s
     result = java(
         str(ROOT / "tests/integration/ClientTour.java"), bootstrap, f"{topic}-tour", group
     )
-    assert result.stdout.splitlines()[-4:] == [
+    assert result.stdout.splitlines()[-5:] == [
         f"clients {KAFKA_VERSION}",
         "end 100",
         "committed 100",
+        "in transactions 1 committed 103",
         "groups 0",
     ]
 

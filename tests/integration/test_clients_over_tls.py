@@ -191,7 +191,13 @@ def test_java_clients_and_tools(served: Served, topic: str) -> None:
         str(ROOT / "tests/integration/ClientTour.java"),
         *(served.address, f"{topic}-tour", f"{topic}-group", file),
     ).stdout.splitlines()
-    assert told[-4:] == [f"clients {KAFKA_VERSION}", "end 100", "committed 100", "groups 0"]
+    assert told[-5:] == [
+        f"clients {KAFKA_VERSION}",
+        "end 100",
+        "committed 100",
+        "in transactions 1 committed 103",
+        "groups 0",
+    ]
     told = java(
         f"{TOOLS}.ProducerPerformance",
         *("--topic", topic, "--num-records", "2000", "--record-size", "1000"),

@@ -37,7 +37,12 @@ def test_admin_client_producer_and_consumer(
     result = java(
         tour, broker.bootstrap, topic, group, str(settings), options=java_options(tmp_path)
     )
-    assert result.stdout.splitlines()[-3:] == ["end 100", "committed 100", "groups 0"]
+    assert result.stdout.splitlines()[-4:] == [
+        "end 100",
+        "committed 100",
+        "in transactions 1 committed 103",
+        "groups 0",
+    ]
 
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)

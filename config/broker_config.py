@@ -46,6 +46,7 @@ _NOT_FOR_ADOPTION: Final = frozenset(
         *("controller.listener.names", "control.plane.listener.name"),
         *("principal.builder.class", "ssl.engine.factory.class"),
         *("security.providers", "client.quota.callback.class"),
+        *("create.topic.policy.class.name", "alter.config.policy.class.name"),
     }
 )
 """Keys whose values in Kafka's file may stop a start of this broker; adoption ignores them then."""

@@ -1,8 +1,8 @@
 """Finds settings that have no effect; the start logs them, so that no operator relies on them.
 
 Kafka has some hundred keys for features that this broker does not have (yet). They are accepted so
-that the broker starts on Kafka's `server.properties`; but a policy class or a quota that is ignored
-silently would be worse than an error.
+that the broker starts on Kafka's `server.properties`; but a quota that is ignored silently would be
+worse than an error.
 """
 
 from collections.abc import Iterator

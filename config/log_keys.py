@@ -85,6 +85,6 @@ KEYS = (
     inert("log.remote.copy.lag.bytes", LONG, -1, MEDIUM, "Tiered storage: bytes by which copying may lag.", at_least(-1), CLUSTER_WIDE),
     inert("log.remote.copy.lag.ms", LONG, 0, MEDIUM, "Tiered storage: time by which copying may lag.", at_least(-1), CLUSTER_WIDE),
     inert("log.local.retention.bytes", LONG, -2, MEDIUM, "Tiered storage: how many bytes stay on this disk.", at_least(-2), CLUSTER_WIDE),
-    inert("create.topic.policy.class.name", CLASS, None, LOW, "A plug-in that may refuse new topics."),
-    inert("alter.config.policy.class.name", CLASS, None, LOW, "A plug-in that may refuse changes of configs."),
+    inert("create.topic.policy.class.name", CLASS, None, LOW, "Java class that may refuse new topics; a name is refused."),
+    inert("alter.config.policy.class.name", CLASS, None, LOW, "Java class that may refuse changes of configs; a name is refused."),
 )  # fmt: skip

@@ -33,9 +33,12 @@ _JAVA_CLASSES: Final = {
     ),
     "security.providers": (None, "clients would be let in, and data encrypted, without them"),
     "client.quota.callback.class": (None, "clients would be limited by other quotas"),
+    "create.topic.policy.class.name": (None, "topics would be made that it refuses"),
+    "alter.config.policy.class.name": (None, "configs would be changed to what it refuses"),
 }
-"""Keys that name Java classes which decide who is let in, what is encrypted or what is limited: to
-Kafka's own class, which this broker stands in for, and what follows without another one."""
+"""Keys that name Java classes which decide who is let in, what is encrypted, what is limited or
+what may be made: to Kafka's own class, which this broker stands in for, and what follows without
+another one."""
 _OF_LISTENERS: Final = ("principal.builder.class", "ssl.engine.factory.class")
 """Those of them that Kafka reads with a listener's prefix, too (its `ChannelBuilders`)."""
 

@@ -275,9 +275,11 @@ ENGINES = "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
         ("listener.name.plaintext.ssl.engine.factory.class", "c.E", "TLS would be"),
         ("security.providers", "com.corp.Providers", "let in, and data encrypted, without them"),
         ("client.quota.callback.class", "com.corp.Quotas", "limited by other quotas"),
+        ("create.topic.policy.class.name", "c.P", "topics would be made that it refuses"),
+        ("alter.config.policy.class.name", "c.P", "configs would be changed to what it refuses"),
     ],
 )
-def test_a_java_class_that_decides_about_clients_stops_the_start(
+def test_a_java_class_that_decides_about_requests_stops_the_start(
     key: str, value: str, instead: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -300,10 +302,11 @@ def test_a_java_class_that_decides_about_clients_stops_the_start(
         ("listener.name.not_opened.ssl.engine.factory.class", "com.corp.Engines"),
         ("security.providers", ""),
         ("client.quota.callback.class", ""),
-        ("create.topic.policy.class.name", "com.corp.Policy"),
+        ("create.topic.policy.class.name", ""),
+        ("alter.config.policy.class.name", ""),
     ],
 )
-def test_kafkas_own_classes_and_those_that_decide_nothing_here_do_not(key: str, value: str) -> None:
+def test_kafkas_own_classes_do_not(key: str, value: str) -> None:
     BrokerConfig.parse({key: value})
 
 
@@ -379,6 +382,8 @@ def test_a_refusal_names_what_is_missing_and_no_rule_that_follows_from_it() -> N
         ("ssl.engine.factory.class=c.E", "no Java classes"),
         ("security.providers=c.P", "no Java classes"),
         ("client.quota.callback.class=c.Q", "no Java classes"),
+        ("create.topic.policy.class.name=c.P", "no Java classes"),
+        ("alter.config.policy.class.name=c.P", "no Java classes"),
         ("replica.selector.class=com.foo.Bar", "no Java classes"),
         ("broker.rack=a", None),
     ],

@@ -9,7 +9,7 @@ from config.effects import unknown_names, without_effect
 
 def test_known_keys_that_do_nothing_are_named_when_they_are_set() -> None:
     config = BrokerConfig.parse({
-        "create.topic.policy.class.name": "org.example.Policy",
+        "metric.reporters": "org.example.Reporter",
         "quota.producer.default": "1000",
         "log.cleaner.threads": "2",
         "log.dir.failure.timeout.ms": "2",
@@ -21,10 +21,10 @@ def test_known_keys_that_do_nothing_are_named_when_they_are_set() -> None:
         "no.such.key": "x",
     })  # fmt: skip
     assert without_effect(config) == [
-        "create.topic.policy.class.name",
         "listener.name.nobody.max.connections",
         "listener.name.plaintext.ssl.keystore.location",
         "log.dir.failure.timeout.ms",
+        "metric.reporters",
         "num.network.threads",
         "quota.producer.default",
     ]

@@ -26,6 +26,7 @@ NOT_RUN = {
         "hours of tests and shows, run by scripts/test or by hand",
     r"spark-1:7077|--host spark-1|s3a://|export SPARK_HOME": "a cluster of hosts, or a bucket;"
         " tests/integration/test_spark_cluster.py runs one on this machine",
+    r"pushDownPredicate": "needs Spark 4.1: test_source_spark.py does it on the newest",
     r"pykafkalog-restore-": "a group that is named by what was restored when the page was written",
     r"schema-registry|schema_registry": "a schema registry",
     r"quotas --throttled": "a broker that serves metrics: test_tool_quotas.py has one",

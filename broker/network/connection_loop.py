@@ -349,13 +349,12 @@ class ConnectionLoop:
         monotonic = self._monotonic
         began = now
         _set_client(served.client)
-        error = served.error
         try:
-            if error is None:
+            if served.error is None:
                 answer, served.answer, served.wait = served.answer, None, None
                 wait = served.work.send(answer)
             else:
-                wait = self._throw(served, error)
+                wait = self._throw(served, served.error)
             now = monotonic()
             pauses = 0
             while (
@@ -391,13 +390,17 @@ class ConnectionLoop:
             self._driver.watch.note(began, now, served.name)
         return now
 
-    def _throw(self, served: ConnectionWork, error: BaseException) -> Wait:
+    def _throw(self, served: ConnectionWork, error: BaseException | None) -> Wait:
         """Resume the work with an error in place of an answer."""
         wait = served.wait
         if isinstance(wait, Until):
             wait.signal.wake = None
         served.error = served.wait = None
-        return served.work.throw(error)
+        assert error is not None
+        try:
+            return served.work.throw(error)
+        finally:
+            error = None  # it refers to this frame, from Python 3.12 on
 
     def _wait(self, served: ConnectionWork, wait: Wait) -> None:
         """Have the work resumed when its wait is over."""

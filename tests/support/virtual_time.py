@@ -14,8 +14,7 @@ at once.
 
 import heapq
 import math
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import trio
@@ -42,6 +41,29 @@ class _Sleeper:
         The task was woken or cancelled, or its clock is stopped and adds a new entry in `go_on`.
         """
         return self.task is None or self.clock.is_stopped
+
+
+class _Timeout:
+    """A cancel scope that is among the timeouts of a clock while its block runs.
+
+    A class, because a generator would be in a cycle with the error that cancelled the block, from
+    Python 3.12 on.
+    """
+
+    def __init__(
+        self, scope: trio.CancelScope, deadline: float, timeouts: dict[trio.CancelScope, float]
+    ) -> None:
+        self._scope = scope
+        self._deadline = deadline
+        self._timeouts = timeouts
+
+    def __enter__(self) -> trio.CancelScope:
+        self._timeouts[self._scope] = self._deadline
+        return self._scope.__enter__()
+
+    def __exit__(self, *error: Any) -> bool:
+        del self._timeouts[self._scope]
+        return self._scope.__exit__(*error)
 
 
 class Timeline(trio.abc.Clock):
@@ -136,17 +158,11 @@ class VirtualClock:
         finally:
             del self._sleeping[sleeper]
 
-    @contextmanager
-    def timeout(self, seconds: float) -> Iterator[trio.CancelScope]:
+    def timeout(self, seconds: float) -> "_Timeout":
         """See `TaskClock`."""
         deadline = self._timeline.now + max(seconds, 0.0)
         scope = trio.CancelScope(deadline=math.inf if self.is_stopped else deadline)
-        self._timeouts[scope] = deadline
-        try:
-            with scope:
-                yield scope
-        finally:
-            del self._timeouts[scope]
+        return _Timeout(scope, deadline, self._timeouts)
 
     def stop(self) -> None:
         """Wake no task that waits for this clock until `go_on`. Time itself goes on."""

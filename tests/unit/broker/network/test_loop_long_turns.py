@@ -122,14 +122,15 @@ async def test_a_turn_that_is_over_lets_other_tasks_run_while_time_stands_still(
     scene: Scene,
 ) -> None:
     async def long() -> None:
-        for number in range(4):
+        for number in range(6):
             scene.happened.append(number)
             await TURN_OVER
 
     scene.serve(1, long())
-    while 3 not in scene.happened:
+    while 5 not in scene.happened:
         await trio.lowlevel.checkpoint()
         scene.happened.append("another")
     at = scene.happened.index
-    assert "another" in scene.happened[at(1) : at(2)]
-    assert "another" in scene.happened[at(2) : at(3)]
+    # Trio runs the two in any order each time, so one may have two turns between the other's.
+    for number in (1, 2, 3):
+        assert "another" in scene.happened[at(number) : at(number + 2)]

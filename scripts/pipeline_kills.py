@@ -39,6 +39,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
 from tests.support.broker_process import BrokerProcess  # noqa: E402
 from tests.support.server_process import ServerProcess  # noqa: E402
+from tests.support.spark_files import spark_environment  # noqa: E402
 
 TOPIC = "orders"
 PARTITIONS = 4
@@ -60,11 +61,12 @@ class Driver(ServerProcess):
             *(sys.executable, "-m", "pykafkalog", "pipeline", *words, *QUICK_JVM),
             *("--master", "local[2]", "--log-file", str(directory / "spark.log")),
         ]
+        self._environment = spark_environment(directory)
         self.starts = 0
 
     def start(self) -> "Driver":
         self.starts += 1
-        self.launch(self._words, directory=ROOT)
+        self.launch(self._words, directory=ROOT, environment=self._environment)
         return self
 
     def kill(self) -> None:

@@ -19,6 +19,7 @@ import pyspark
 
 from tests.support.ports import free_port
 from tests.support.server_process import ForWith
+from tests.support.spark_files import spark_environment
 
 START_TIMEOUT_S = 90
 HOME = Path(pyspark.__file__).parent
@@ -123,7 +124,7 @@ class SparkCluster(ForWith):
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
                 env={
-                    **os.environ,
+                    **spark_environment(self.directory),
                     "SPARK_HOME": str(HOME),
                     "SPARK_LOCAL_IP": "127.0.0.1",
                     "SPARK_DAEMON_MEMORY": "256m",

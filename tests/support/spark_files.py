@@ -1,0 +1,15 @@
+"""Where Spark puts its temporary files, which stay when its processes are killed."""
+
+import os
+from pathlib import Path
+
+
+def spark_environment(directory: Path) -> dict[str, str]:
+    """Return this process's environment, with Spark's temporary files in `directory`/tmp."""
+    place = directory / "tmp"
+    place.mkdir(parents=True, exist_ok=True)
+    return {
+        **os.environ,
+        "SPARK_LOCAL_DIRS": str(place),
+        "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={place}",
+    }

@@ -1,4 +1,4 @@
-"""Where Spark puts its temporary files, which stay when its processes are killed."""
+"""The places of Spark's temporary files, which stay when its processes are killed."""
 
 import os
 from pathlib import Path

@@ -39,6 +39,8 @@ def apply_to_model(model: dict[str, tuple[bytes, int]], operation: TreeOperation
                 model.setdefault("/" + "/".join(parts[:depth]), (b"", 0))
             model[path] = (operation.value, 0)
         case Delete(recursive=True):
+            if path in model and operation.version not in (-1, model[path][1]):
+                raise VersionMismatchError(path, "")
             for other in [*below, path]:
                 model.pop(other, None)
         case _:

@@ -30,7 +30,7 @@ from config.resolution import (
     resolve_times,
     super_users,
 )
-from config.startup_checks import Endpoints, check_values
+from config.startup_checks import JAVA_CLASSES, Endpoints, check_values
 
 if TYPE_CHECKING:
     from config.sasl_settings import SaslSettings
@@ -44,9 +44,7 @@ _NOT_FOR_ADOPTION: Final = frozenset(
         *("listeners", "advertised.listeners", "listener.security.protocol.map"),
         *("inter.broker.listener.name", "security.inter.broker.protocol"),
         *("controller.listener.names", "control.plane.listener.name"),
-        *("principal.builder.class", "ssl.engine.factory.class"),
-        *("security.providers", "client.quota.callback.class"),
-        *("create.topic.policy.class.name", "alter.config.policy.class.name"),
+        *JAVA_CLASSES,
     }
 )
 """Keys whose values in Kafka's file may stop a start of this broker; adoption ignores them then."""

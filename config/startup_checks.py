@@ -22,7 +22,7 @@ AUTHORIZERS: Final = (
 """Kafka's own classes; the authorizer of this broker does what they do."""
 
 _KAFKAS: Final = "org.apache.kafka.common.security."
-_JAVA_CLASSES: Final = {
+JAVA_CLASSES: Final = {
     "principal.builder.class": (
         _KAFKAS + "authenticator.DefaultKafkaPrincipalBuilder",
         "clients would have other principals than access rules are written for",
@@ -258,7 +258,7 @@ def _check_authorizer(values: dict[str, Any]) -> None:
 def _check_java_classes(
     values: dict[str, Any], endpoints: Endpoints, props: Mapping[str, str]
 ) -> None:
-    for name in _JAVA_CLASSES:
+    for name in JAVA_CLASSES:
         _check_java_class(name, name, values[name])
     for listener in endpoints.listeners:
         for name in _OF_LISTENERS:
@@ -268,7 +268,7 @@ def _check_java_classes(
 
 
 def _check_java_class(name: str, full: str, value: str | None) -> None:
-    kafkas, instead = _JAVA_CLASSES[name]
+    kafkas, instead = JAVA_CLASSES[name]
     if value not in (None, "", kafkas):
         raise ConfigError.invalid(
             full,

@@ -354,7 +354,7 @@ class ConnectionLoop:
                 answer, served.answer, served.wait = served.answer, None, None
                 wait = served.work.send(answer)
             else:
-                wait = self._throw(served, served.error)
+                wait = self._throw(served)
             now = monotonic()
             pauses = 0
             while (
@@ -390,9 +390,9 @@ class ConnectionLoop:
             self._driver.watch.note(began, now, served.name)
         return now
 
-    def _throw(self, served: ConnectionWork, error: BaseException | None) -> Wait:
-        """Resume the work with an error in place of an answer."""
-        wait = served.wait
+    def _throw(self, served: ConnectionWork) -> Wait:
+        """Resume the work with its error in place of an answer."""
+        wait, error = served.wait, served.error
         if isinstance(wait, Until):
             wait.signal.wake = None
         served.error = served.wait = None

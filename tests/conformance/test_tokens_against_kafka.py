@@ -6,7 +6,6 @@ As `test_sasl_against_kafka.py` has it.
 import base64
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -31,12 +30,12 @@ from tests.support.sasl_talk import (
     OWN,
     RIGHT,
     SETTINGS,
+    Both,
     Cases,
-    Ports,
     Talk,
-    kafka_at,
-    ours_at,
-    seen_at,
+    both_at,
+    compare,
+    seen_at_both,
 )
 
 pytestmark = pytest.mark.conformance
@@ -200,33 +199,22 @@ def _(talk: Talk) -> None:
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
-    with kafka_at(tmp_path_factory.mktemp("kafka"), SETTINGS) as ports:
-        yield ports
-
-
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
-    with ours_at(tmp_path_factory.mktemp("ours"), SETTINGS) as ports:
-        yield ports
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    with both_at(tmp_path_factory.mktemp("both"), SETTINGS) as both:
+        yield both
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_both_do_the_same(kafka: Ports, ours: Ports, name: str) -> None:
-    at_kafka, here = (seen_at(ports, CASES[name]) for ports in (kafka, ours))
-    if name in REFUSED_LATER:
-        assert at_kafka != here, "no difference any more"
-    else:
-        assert here == at_kafka
+def test_both_do_the_same(both: Both, name: str) -> None:
+    compare(both, CASES[name], differs=name in REFUSED_LATER)
 
 
 # ---- with an authorizer
 
 Grant = tuple[ResourceType, Operation]
+KINDS = (ResourceType.USER, ResourceType.DELEGATION_TOKEN)
 GRANTS: tuple[Grant, ...] = tuple(
-    (kind, operation)
-    for kind in (ResourceType.USER, ResourceType.DELEGATION_TOKEN)
-    for operation in (*SUPPORTED[kind], Operation.ALL)
+    (kind, operation) for kind in KINDS for operation in (*SUPPORTED[kind], Operation.ALL)
 )
 CLIENTS: dict[str, tuple[Grant, PermissionType] | None] = {
     "none": None,
@@ -311,12 +299,11 @@ def tokens_by_grants(talk: Talk) -> dict[str, tuple[int, list[list[str]]]]:
     Return the error of the request and, for each question, the requesters of the tokens seen.
     """
     rules = [rule(name, *given) for name, given in CLIENTS.items() if given is not None]
-    everything = [(kind, Operation.ALL) for kind in (*{kind for kind, _ in GRANTS},)]
     rules += [
-        rule(name, one, PermissionType.ALLOW)
+        rule(name, (kind, Operation.ALL), PermissionType.ALLOW)
         for name in CLIENTS
         if name.startswith("not")
-        for one in everything
+        for kind in KINDS
     ]
     make_rules(talk, rules)
     logins = {name: f"\0{name}\0x".encode() for name in CLIENTS}
@@ -337,33 +324,22 @@ def tokens_by_grants(talk: Talk) -> dict[str, tuple[int, list[list[str]]]]:
 
 
 @pytest.fixture(scope="module")
-def authorized(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ports, Ports]]:
+def authorized(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """Apache Kafka and this broker, with an authorizer."""
-    directory = tmp_path_factory.mktemp("authorized")
-    with (
-        kafka_at(directory / "kafka", AUTHORIZED) as kafka,
-        ours_at(directory / "ours", AUTHORIZED) as ours,
-    ):
-        yield kafka, ours
+    with both_at(tmp_path_factory.mktemp("authorized"), AUTHORIZED) as both:
+        yield both
 
 
-def test_the_requester_of_a_token_sees_it_at_both(authorized: tuple[Ports, Ports]) -> None:
-    seen = []
-    for ports in authorized:
-        with closing(Talk(*ports)) as talk:
-            assert token_for_another_owner(talk) == [True] * 5 + [False] * 2
-            seen.append(talk.seen)
-    assert seen[0] == seen[1]
+def test_the_requester_of_a_token_sees_it_at_both(authorized: Both) -> None:
+    def act(talk: Talk) -> None:
+        assert token_for_another_owner(talk) == [True] * 5 + [False] * 2
+
+    compare(authorized, act, differs=False)
 
 
-def test_s_acl_1_rules_about_users_and_tokens_allow_the_same(
-    authorized: tuple[Ports, Ports],
-) -> None:
-    seen, found = [], []
-    for ports in authorized:
-        with closing(Talk(*ports)) as talk:
-            found.append(tokens_by_grants(talk))
-            seen.append(talk.seen)
+def test_s_acl_1_rules_about_users_and_tokens_allow_the_same(authorized: Both) -> None:
+    found = []
+    seen = seen_at_both(authorized, lambda talk: found.append(tokens_by_grants(talk)))
     assert found[0] == found[1]
     assert seen[0] == seen[1]
     # The table tells each grant from none.

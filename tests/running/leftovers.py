@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.running.stage import Failure
+from tests.support.spark_files import spark_variables
 
 PR_SET_CHILD_SUBREAPER: Final = 36
 ENDING_S: Final = 30.0
@@ -42,9 +43,7 @@ class Leftovers:
     @property
     def environment(self) -> Mapping[str, str]:
         """Variables by which temporary files come to `directory`."""
-        name = str(self.directory)
-        java = f"-Djava.io.tmpdir={name}"
-        return {"TMPDIR": name, "SPARK_LOCAL_DIRS": name, "SPARK_SUBMIT_OPTS": java}
+        return {"TMPDIR": str(self.directory), **spark_variables(self.directory)}
 
     def collect(self) -> list[Failure]:
         """Report the leftovers and remove them."""

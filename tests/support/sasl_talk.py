@@ -5,8 +5,8 @@
     @CASES.add("a wrong password")
     def _(talk: Talk) -> None: ...
 
-    with kafka_at(directory, SETTINGS) as ports:
-        seen_at(ports, CASES["a wrong password"])
+    with both_at(directory, SETTINGS) as both:
+        compare(both, CASES["a wrong password"], differs=False)
 
 Both brokers have users of PLAIN (alice, bob) and of SCRAM (carol, dora and `a,b=c`).
 """
@@ -131,6 +131,8 @@ def alteration(*wishes: Wish) -> AlterUserScramCredentialsRequest:
 
 Ports = tuple[int, int]
 """The ports of the PLAINTEXT listener and of the one that authenticates."""
+Both = tuple[Ports, Ports]
+"""Those of Apache Kafka and of this broker."""
 
 
 @contextmanager
@@ -158,6 +160,16 @@ def ours_at(directory: Path, settings: Mapping[str, str]) -> Iterator[Ports]:
         yield port, broker.port_of("SASL")
 
 
+@contextmanager
+def both_at(directory: Path, settings: Mapping[str, str]) -> Iterator[Both]:
+    """Start both brokers."""
+    with (
+        kafka_at(directory / "kafka", settings) as kafka,
+        ours_at(directory / "ours", settings) as ours,
+    ):
+        yield kafka, ours
+
+
 def make_users(port: int) -> None:
     with WireClient(port) as client:
         for wish in (
@@ -170,7 +182,20 @@ def make_users(port: int) -> None:
             assert [result.error_code for result in answer.results] == [0]
 
 
-def seen_at(ports: Ports, act: Callable[[Talk], None]) -> list[Seen]:
-    with closing(Talk(*ports)) as talk:
-        act(talk)
-        return talk.seen
+def seen_at_both(both: Both, act: Act) -> list[list[Seen]]:
+    """Return the answers of both brokers to one act."""
+    seen = []
+    for ports in both:
+        with closing(Talk(*ports)) as talk:
+            act(talk)
+            seen.append(talk.seen)
+    return seen
+
+
+def compare(both: Both, act: Act, *, differs: bool) -> None:
+    """Assert that both brokers answer the same to one act, or that they do not if it `differs`."""
+    at_kafka, here = seen_at_both(both, act)
+    if differs:
+        assert at_kafka != here, "no difference any more"
+    else:
+        assert here == at_kafka

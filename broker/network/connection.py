@@ -143,10 +143,10 @@ class Connection:
         "_most_bytes",
         "_opening",
         "_replies",
-        "_served",
         "_state",
         "_stream",
         "_telling",
+        "_work",
         "info",
     )
 
@@ -166,7 +166,7 @@ class Connection:
         self._opening = opening
         self._telling = services.telling_bad_bytes
         self._loop: ConnectionLoop
-        self._served: ConnectionWork | None = None
+        self._work: ConnectionWork | None = None
         self._most_bytes = services.max_request_bytes
         self._guard: Guard | None = None
         self._let_in: Callable[[], object] = _nothing
@@ -195,7 +195,7 @@ class Connection:
         `ended`. `let_in` is called when the client has proved who it is."""
         self._let_in = let_in
         self._loop = loop
-        self._served = loop.serve(self._stream, self.run(), self.info.client, self._named, ended)
+        self._work = loop.serve(self._stream, self.run(), self.info.client, self._named, ended)
 
     def _named(self) -> str:
         request = self._finishing.name()
@@ -244,7 +244,7 @@ class Connection:
         """
         if self._guard is not None:
             self._guard.forget()
-        self._served = None
+        self._work = None
         self._let_in = _nothing
 
     def _tell(self, error: ProtocolError) -> None:
@@ -263,15 +263,15 @@ class Connection:
         """Open the stream, and note the client's principal. Raises OSError if that fails."""
         activity = self._state.activity
         activity.state = State.OPENING
-        served = self._served
-        assert served is not None
-        served.is_opening = True
+        work = self._work
+        assert work is not None
+        work.is_opening = True
         give_up = partial(self._end_if, True, Ending.OPENING)
         principal = await opening(self._stream, self.info, give_up)
         if principal is not None:
             self.info = replace(self.info, principal=principal)
             self._handling.identify(self.info)
-        served.is_opening = False
+        work.is_opening = False
         activity.state = State.BUSY
         activity.last = self._channel.clock.monotonic()
 
@@ -330,13 +330,13 @@ class Connection:
 
     def abort(self) -> None:
         """End now; a request that changes something is finished first."""
-        if self._served is not None:
-            self._served.end()
+        if self._work is not None:
+            self._work.end()
 
     def cut(self) -> None:
         """End now, even if the request in work changes something: the broker stops."""
-        if self._served is not None:
-            self._served.cut()
+        if self._work is not None:
+            self._work.cut()
 
     @property
     def state(self) -> State:
@@ -364,8 +364,8 @@ class Connection:
         A connection whose request is parked or in work is not idle, unless its client has sent the
         end of the stream and waits for nothing but a parked request.
         """
-        served = self._served
-        has_sent_all = served is not None and served.has_sent_all
+        work = self._work
+        has_sent_all = work is not None and work.has_sent_all
         stuck = self._state.is_stuck(now, max_idle_s, has_sent_all=has_sent_all)
         return self._end_if(stuck, Ending.IDLE)
 
@@ -396,8 +396,8 @@ class Connection:
         incoming = state.incoming
         stream = self._stream
         receive = stream.recv_into
-        served = self._served
-        assert served is not None
+        work = self._work
+        assert work is not None
         loop = self._loop
         monotonic = self._channel.clock.monotonic
         step = state.begin()
@@ -425,7 +425,7 @@ class Connection:
                     await stream.readable
                     step = state.resumed()
             elif step is FINISH:
-                step = state.finished(await self._finishing.finish(served, loop))
+                step = state.finished(await self._finishing.finish(work, loop))
             elif step is YIELD:
                 await PAUSE
                 step = state.yielded(monotonic())

@@ -107,7 +107,7 @@ class ConnectionLoop:
         self._pool = pool
         self._monotonic = monotonic
         self._nursery: trio.Nursery | None = None
-        self._served: dict[int, ConnectionWork] = {}
+        self._works: dict[int, ConnectionWork] = {}
         """Works by the key of their stream; those of `beside` by negative numbers."""
         self._last_beside = -1
         self._told: deque[tuple[int, int]] = deque()
@@ -129,47 +129,47 @@ class ConnectionLoop:
     def serve(
         self,
         stream: Stream,
-        work: Work[None],
+        steps: Work[None],
         client: Client,
         name: Callable[[], str],
         ended: Callable[[], object],
     ) -> ConnectionWork:
-        """Take the steps of `work`; at its end, or that of the loop, close `stream`, call `ended`.
+        """Take `steps`; at their end, or that of the loop, close `stream` and call `ended`.
 
-        `name` names it for the log if it blocks the loop.
+        `name` names the connection for the log if it blocks the loop.
         """
-        served = ConnectionWork(self._line, stream, client, name, ended)
-        served.work = work
-        served.mask = READABLE.mask
-        served.key = self._readiness.add(stream.source, served.mask)
-        return self._begin(served)
+        work = ConnectionWork(self._line, stream, client, name, ended)
+        work.steps = steps
+        work.mask = READABLE.mask
+        work.key = self._readiness.add(stream.source, work.mask)
+        return self._begin(work)
 
     def beside(
         self,
-        work: Callable[[ConnectionWork], Work[None]],
+        steps_of: Callable[[ConnectionWork], Work[None]],
         route: Route,
         client: Client,
         name: Callable[[], str],
     ) -> ConnectionWork:
         """Take the steps of a request's work beside those of its connection.
 
-        `work` makes the work, which can be ended only after its first step.
+        `steps_of` makes the steps; the work can be ended only after the first of them.
         """
-        served = ConnectionWork(self._line, None, client, name, bool)
-        served.work = work(served)
-        served.wait = None
-        served.route = route
+        work = ConnectionWork(self._line, None, client, name, bool)
+        work.steps = steps_of(work)
+        work.wait = None
+        work.route = route
         self._last_beside -= 1
-        served.key = self._last_beside
-        return self._begin(served)
+        work.key = self._last_beside
+        return self._begin(work)
 
-    def _begin(self, served: ConnectionWork) -> ConnectionWork:
-        self._served[served.key] = served
+    def _begin(self, work: ConnectionWork) -> ConnectionWork:
+        self._works[work.key] = work
         if self._has_ended:
-            self._end(served)
+            self._end(work)
         else:
-            served.wake()
-        return served
+            work.wake()
+        return work
 
     async def run(self) -> None:
         """Serve until cancelled; then end all works, after their calls in threads."""
@@ -184,31 +184,31 @@ class ConnectionLoop:
         finally:
             self._nursery = None
             with trio.CancelScope(shield=True):
-                while self._served:
-                    await self._end_after_calls(next(iter(self._served.values())))
+                while self._works:
+                    await self._end_after_calls(next(iter(self._works.values())))
             self._has_ended = True
 
-    async def _end_after_calls(self, served: ConnectionWork) -> None:
-        served.cut()
-        while served.key in self._served and _is_at_call(served):
-            while not served.is_due:  # a worker is at its call
+    async def _end_after_calls(self, work: ConnectionWork) -> None:
+        work.cut()
+        while work.key in self._works and _is_at_call(work):
+            while not work.is_due:  # a worker is at its call
                 await self._line.asleep.park()
-            self._resume(served, self._monotonic())
-            wait = served.wait
+            self._resume(work, self._monotonic())
+            wait = work.wait
             if is_thread_call(wait):
                 try:
-                    served.answered(await self._driver.serve(wait), None)
+                    work.answered(await self._driver.serve(wait), None)
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is for the work
-                    served.answered(None, error)
-        if served.key in self._served:
-            self._end(served)
+                    work.answered(None, error)
+        if work.key in self._works:
+            self._end(work)
 
-    def _end(self, served: ConnectionWork) -> None:
-        served.error = served.ending or ConnectionEnded()
-        self._resume(served, self._monotonic())
-        if served.key in self._served:  # it waits for something again
-            served.work.close()
-            self._finish(served)
+    def _end(self, work: ConnectionWork) -> None:
+        work.error = work.ending or ConnectionEnded()
+        self._resume(work, self._monotonic())
+        if work.key in self._works:  # it waits for something again
+            work.steps.close()
+            self._finish(work)
 
     async def _serve_due(self) -> None:
         while True:
@@ -254,10 +254,10 @@ class ConnectionLoop:
                 if now > over:
                     return False
             if cut:
-                served = cut.popleft()
-                now = resume(served, self._let_pass(now))
+                work = cut.popleft()
+                now = resume(work, self._let_pass(now))
                 cuts += 1
-                if now > over or cuts == CUTS_PER_TURN or served.wait is TURN_OVER:
+                if now > over or cuts == CUTS_PER_TURN or work.wait is TURN_OVER:
                     return False
         return False
 
@@ -280,24 +280,24 @@ class ConnectionLoop:
 
     def _receive(self, now: float, over: float) -> float:
         """Resume the works with bytes to receive, until `over`; return the time after them."""
-        told, together, find, resume = self._told, self._together, self._served.get, self._resume
+        told, together, find, resume = self._told, self._together, self._works.get, self._resume
         began = now
         while told:
             key, events = told.popleft()
-            served = find(key)
-            if served is None or served.round == self._round:
+            work = find(key)
+            if work is None or work.round == self._round:
                 continue
-            if not events & served.wanted:
-                self._note_unwanted(served, events)
+            if not events & work.wanted:
+                self._note_unwanted(work, events)
                 continue
-            if served.takes_long:
+            if work.takes_long:
                 if together:
                     now = self._send_together(now)
                 began = now = self._let_pass(now)
             self.gathers = len(told) > 0
-            served.round = self._round
-            before, now = now, resume(served, now)
-            served.takes_long = now - before > LONG_S
+            work.round = self._round
+            before, now = now, resume(work, now)
+            work.takes_long = now - before > LONG_S
             if now > over:
                 break
             if now - began > GROUP_S or len(together) == GROUP:
@@ -312,15 +312,15 @@ class ConnectionLoop:
         """
         until = now + LONG_S
         for key, events in self._readiness.poll(0, _TOLD_AT_ONCE):
-            served = self._served.get(key)
-            if served is None:
+            work = self._works.get(key)
+            if work is None:
                 continue
-            if not events & served.wanted:
-                self._note_unwanted(served, events)
-            elif now < until and not served.takes_long:
-                served.round = self._round
-                before, now = now, self._resume(served, now)
-                served.takes_long = now - before > LONG_S
+            if not events & work.wanted:
+                self._note_unwanted(work, events)
+            elif now < until and not work.takes_long:
+                work.round = self._round
+                before, now = now, self._resume(work, now)
+                work.takes_long = now - before > LONG_S
         return now
 
     def _serve_some_due(self, now: float, over: float) -> float:
@@ -344,93 +344,93 @@ class ConnectionLoop:
             now = resume(together.popleft(), now)
         return now
 
-    def _resume(self, served: ConnectionWork, now: float) -> float:
+    def _resume(self, work: ConnectionWork, now: float) -> float:
         """Take the next step; return the time after it."""
         monotonic = self._monotonic
         began = now
-        _set_client(served.client)
+        _set_client(work.client)
         try:
-            if served.error is None:
-                answer, served.answer, served.wait = served.answer, None, None
-                wait = served.work.send(answer)
+            if work.error is None:
+                answer, work.answer, work.wait = work.answer, None, None
+                wait = work.steps.send(answer)
             else:
-                wait = self._throw(served)
+                wait = self._throw(work)
             now = monotonic()
             pauses = 0
             while (
                 wait is PAUSE
                 and pauses < PAUSES
                 and now - began < CONNECTION_TURN_S
-                and served.ending is None
+                and work.ending is None
             ):
                 pauses += 1
-                wait = served.work.send(None)
+                wait = work.steps.send(None)
                 now = monotonic()
         except StopIteration:
-            self._finish(served)
+            self._finish(work)
             now = monotonic()
         except ConnectionEnded as ended:
             ended.__traceback__ = None  # it refers to frames that refer to the error
-            self._finish(served)
+            self._finish(work)
             now = monotonic()
         except BaseException:
-            self._finish(served)
+            self._finish(work)
             raise
         else:
-            served.is_due = False
-            served.wait = wait
-            if wait.__class__ is Ready and served.ending is None:
+            work.is_due = False
+            work.wait = wait
+            if wait.__class__ is Ready and work.ending is None:
                 mask: int = wait.mask
-                if served.mask != mask:
-                    self._ask(served, mask)
-                served.wanted = mask
+                if work.mask != mask:
+                    self._ask(work, mask)
+                work.wanted = mask
             else:
-                self._wait(served, wait)
+                self._wait(work, wait)
         if now - began >= NOTED_S:
-            self._driver.watch.note(began, now, served.name)
+            self._driver.watch.note(began, now, work.name)
         return now
 
-    def _throw(self, served: ConnectionWork) -> Wait:
+    def _throw(self, work: ConnectionWork) -> Wait:
         """Resume the work with its error in place of an answer."""
-        wait, error = served.wait, served.error
+        wait, error = work.wait, work.error
         if isinstance(wait, Until):
             wait.signal.wake = None
-        served.error = served.wait = None
+        work.error = work.wait = None
         assert error is not None
         try:
-            return served.work.throw(error)
+            return work.steps.throw(error)
         finally:
             error = None  # it refers to this frame, from Python 3.12 on
 
-    def _wait(self, served: ConnectionWork, wait: Wait) -> None:
+    def _wait(self, work: ConnectionWork, wait: Wait) -> None:
         """Have the work resumed when its wait is over."""
-        served.wanted = 0
-        if served.gone and served.is_for_client(wait):
-            served.end(ClientGone("the client went away before"))
-        elif served.ending is not None:  # while it took the step, or before
-            served.end()
-        if served.error is not None:
+        work.wanted = 0
+        if work.gone and work.is_for_client(wait):
+            work.end(ClientGone("the client went away before"))
+        elif work.ending is not None:  # while it took the step, or before
+            work.end()
+        if work.error is not None:
             return
         if wait is WITH_OTHERS:
-            served.is_due = True
-            self._together.append(served)
+            work.is_due = True
+            self._together.append(work)
         elif wait is PAUSE or wait is TURN_OVER:
-            served.is_due = True
-            self._cut.append(served)
+            work.is_due = True
+            self._cut.append(work)
         elif isinstance(wait, Until) and wait.seconds is None:
-            wait.signal.wake = served.wake
+            wait.signal.wake = work.wake
         elif self._nursery is not None:  # else the loop ends it
-            route = served.route
+            route = work.route
             if route is not None and route.in_workers and is_thread_call(wait):
-                self._pool.add(wait, served)
+                self._pool.add(wait, work)
             else:
-                served.scope = trio.CancelScope()
-                self._nursery.start_soon(self._serve_elsewhere, served, wait)
+                work.scope = trio.CancelScope()
+                self._nursery.start_soon(self._serve_elsewhere, work, wait)
 
-    async def _serve_elsewhere(self, served: ConnectionWork, wait: Wait) -> None:
+    async def _serve_elsewhere(self, work: ConnectionWork, wait: Wait) -> None:
         answer: Any = None
         error: BaseException | None = None
-        scope = served.scope
+        scope = work.scope
         assert scope is not None
         self.elsewhere += 1
         try:
@@ -440,42 +440,42 @@ class ConnectionLoop:
             error = failure
         finally:
             self.elsewhere -= 1
-            served.scope = None
+            work.scope = None
         if scope.cancelled_caught:
-            error = served.ending
-        served.answered(answer, error)
+            error = work.ending
+        work.answered(answer, error)
 
-    def _finish(self, served: ConnectionWork) -> None:
+    def _finish(self, work: ConnectionWork) -> None:
         """The work is done."""
-        key = served.key
-        del self._served[key]
-        served.is_due = True  # never again
-        served.ending = None  # its traceback refers to frames that refer to this
-        if served.stream is None:
+        key = work.key
+        del self._works[key]
+        work.is_due = True  # never again
+        work.ending = None  # its traceback refers to frames that refer to this
+        if work.stream is None:
             return
-        served.stream.close()
+        work.stream.close()
         self._readiness.forget(key)
         # The next stream may have the same key.
         for event in [event for event in self._told if event[0] == key]:
             self._told.remove(event)
-        served.ended()
+        work.ended()
 
     # ---- masks of the readiness
 
-    def _ask(self, served: ConnectionWork, mask: int) -> None:
-        served.mask = mask
-        self._readiness.modify(served.key, mask)
+    def _ask(self, work: ConnectionWork, mask: int) -> None:
+        work.mask = mask
+        self._readiness.modify(work.key, mask)
 
-    def _note_unwanted(self, served: ConnectionWork, events: int) -> None:
+    def _note_unwanted(self, work: ConnectionWork, events: int) -> None:
         """Nobody takes the stream's bytes now: have only its end and a reset reported, once."""
-        if served.mask != _ONLY_HANGUP:
-            self._ask(served, _ONLY_HANGUP)
+        if work.mask != _ONLY_HANGUP:
+            self._ask(work, _ONLY_HANGUP)
         if events & HANGUP:
-            served.has_sent_all = True
-        if events & BROKEN or (served.is_opening and served.has_sent_all):
-            served.leave()
+            work.has_sent_all = True
+        if events & BROKEN or (work.is_opening and work.has_sent_all):
+            work.leave()
 
 
-def _is_at_call(served: ConnectionWork) -> bool:
+def _is_at_call(work: ConnectionWork) -> bool:
     """Whether its work runs, or waits for a call in a thread."""
-    return served.wait is None or is_thread_call(served.wait)
+    return work.wait is None or is_thread_call(work.wait)

@@ -45,9 +45,9 @@ class DueLine:
         self.asleep = trio.lowlevel.ParkingLot()
         """The tasks that wait for a work to become due."""
 
-    def add(self, served: "ConnectionWork") -> None:
-        """Put a work at the end of the line."""
-        self.works.append(served)
+    def add(self, work: "ConnectionWork") -> None:
+        """Put `work` at the end of the line."""
+        self.works.append(work)
         if not self.at_work:
             self.asleep.unpark()
 
@@ -79,11 +79,11 @@ class ConnectionWork:
         "route",
         "scope",
         "started",
+        "steps",
         "stream",
         "takes_long",
         "wait",
         "wanted",
-        "work",
     )
 
     def __init__(
@@ -96,7 +96,8 @@ class ConnectionWork:
     ) -> None:
         self._line = line
         self.stream = stream
-        self.work: Work[None]
+        self.steps: Work[None]
+        """The coroutine; the loop sets it."""
         self.client = client
         self.name = name
         self.ended = ended

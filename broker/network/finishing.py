@@ -48,32 +48,32 @@ class Finishing:
         """Name the request in work for the log; None if there is none."""
         return None if self._in_work is None else self._in_work.name()
 
-    async def finish(self, served: ConnectionWork, loop: ConnectionLoop) -> Throttle | None:
+    async def finish(self, connection: ConnectionWork, loop: ConnectionLoop) -> Throttle | None:
         """Have the reply to `ConnectionState.waiting` made, and append it; send it if it is large.
 
-        `served` is the connection's work, of `loop`. Returns the throttle of the client; None if it
-        is not throttled. Raises OSError and ProtocolError.
+        `connection` is the connection's work, of `loop`. Returns the throttle of the client; None
+        if it is not throttled. Raises OSError and ProtocolError.
         """
         state, handling = self._state, self._handling
         in_work: RequestInWork = state.waiting
         if self._replies.turn:
-            await self._send_before(in_work, served, loop)
+            await self._send_before(in_work, connection, loop)
         state.waiting, state.ahead = None, 0
         if state.incoming.kept:
             state.incoming.keep(0)
         in_work.state = state
         if in_work.span is not None:
-            return await self._finish_large(in_work, served)
+            return await self._finish_large(in_work, connection)
         if in_work.work is not None:
-            await self._work(in_work, served)
+            await self._work(in_work, connection)
         if in_work.context.large:
-            return await self._answer_large(in_work, served)
+            return await self._answer_large(in_work, connection)
         throttle = self._settle(in_work)
         handling.answer(in_work.route, in_work.context, in_work.request, in_work.reply)
         return throttle
 
     async def _finish_large(
-        self, in_work: RequestInWork, served: ConnectionWork
+        self, in_work: RequestInWork, connection: ConnectionWork
     ) -> Throttle | None:
         """Parse the request in turns first, when there is room for its elements."""
         span, incoming, large = in_work.span, self._state.incoming, self._channel.large
@@ -85,16 +85,16 @@ class Finishing:
             in_work.queue_s, in_work.since = now - in_work.since, now
             in_work.room = room
             in_work.work = self._handling.work(in_work)
-            await self._work(in_work, served)
-            return await self._answer_large(in_work, served)
+            await self._work(in_work, connection)
+            return await self._answer_large(in_work, connection)
 
-    async def _work(self, in_work: RequestInWork, served: ConnectionWork) -> None:
-        """Await the rest of the handler's work in that of `served`, which bears its route."""
+    async def _work(self, in_work: RequestInWork, connection: ConnectionWork) -> None:
+        """Await the rest of the handler's work in that of `connection`, which bears its route."""
         work, monotonic = in_work.work, self._monotonic
         assert work is not None
         self._in_work = in_work
-        in_work.served, in_work.monotonic = served, monotonic
-        served.route = in_work.route
+        in_work.connection_work, in_work.monotonic = connection, monotonic
+        connection.route = in_work.route
         try:
             in_work.reply = await rest(work, in_work.wait, in_work, monotonic)
         except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
@@ -102,12 +102,12 @@ class Finishing:
                 in_work.route, in_work.context, in_work.request, error
             )
         finally:
-            served.route = self._in_work = in_work.work = in_work.served = None
+            connection.route = self._in_work = in_work.work = in_work.connection_work = None
         now = monotonic()
         in_work.local_s += now - in_work.since
         in_work.since = now
-        if served.ending is not None:  # the end was kept from the handler's work
-            raise served.ending
+        if connection.ending is not None:  # the end was kept from the handler's work
+            raise connection.ending
 
     def _settle(self, in_work: RequestInWork) -> Throttle | None:
         """The reply is there: count the request's times, and charge the client."""
@@ -116,11 +116,11 @@ class Finishing:
         return self._handling.settle(in_work.route, in_work.context, in_work.reply, in_work.local_s)
 
     async def _answer_large(
-        self, in_work: RequestInWork, served: ConnectionWork
+        self, in_work: RequestInWork, connection: ConnectionWork
     ) -> Throttle | None:
         """Append a reply of many elements in turns, and send it."""
         throttle = self._settle(in_work)
-        with self._channel.large.reply_room(served.end) as reply_room:
+        with self._channel.large.reply_room(connection.end) as reply_room:
             await self._handling.answer_in_turns(in_work, reply_room)
             await in_work.forget()  # the client may be slow to take the bytes
             if in_work.room is not None:
@@ -133,7 +133,7 @@ class Finishing:
     # ---- the replies before
 
     async def _send_before(
-        self, in_work: RequestInWork, served: ConnectionWork, loop: ConnectionLoop
+        self, in_work: RequestInWork, connection: ConnectionWork, loop: ConnectionLoop
     ) -> None:
         """Send the earlier replies; if that takes long, run the work of `in_work` beside it.
 
@@ -146,7 +146,7 @@ class Finishing:
                 return
             in_work.is_ahead = True
             if in_work.work is not None:
-                served.beside = self._go_on_beside(in_work, done, loop)
+                connection.beside = self._go_on_beside(in_work, done, loop)
             else:
                 self._made_ahead(in_work)
                 done.fire()
@@ -160,10 +160,10 @@ class Finishing:
         except BaseException:
             in_work.is_ahead, in_work.state = False, None
             if in_work.work is not None:
-                (served.beside or self._go_on_beside(in_work, done, loop)).leave()
+                (connection.beside or self._go_on_beside(in_work, done, loop)).leave()
             raise
         finally:
-            served.beside = None
+            connection.beside = None
         if done.value is not None:
             raise done.value
         now = self._monotonic()

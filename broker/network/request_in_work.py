@@ -39,6 +39,7 @@ class RequestInWork:
     """
 
     __slots__ = (
+        "connection_work",
         "context",
         "is_ahead",
         "local_s",
@@ -49,7 +50,6 @@ class RequestInWork:
         "request",
         "room",
         "route",
-        "served",
         "since",
         "span",
         "state",
@@ -70,7 +70,7 @@ class RequestInWork:
         self.wait: Wait | None = None
         """The wait of the work; None if the work has not begun, or takes a step."""
         self.monotonic: Callable[[], float]
-        self.served: ConnectionWork | None = None
+        self.connection_work: ConnectionWork | None = None
         """The work that awaits this one."""
         self.state: ConnectionState | None = None
         """The connection's state, while the connection waits for nothing but this request."""
@@ -114,13 +114,13 @@ class RequestInWork:
 
     def goes_on(self) -> float:
         """See `Waiter`."""
-        since, wait, served = self.since, self.wait, self.served
-        assert served is not None
+        since, wait, connection_work = self.since, self.wait, self.connection_work
+        assert connection_work is not None
         self.since = now = self.monotonic()
         self.wait = None
-        started = served.started
+        started = connection_work.started
         if started is not None:  # a worker made a call
-            served.started = None
+            connection_work.started = None
             self.queue_s += started - since
             self.local_s += now - started
         elif wait is PAUSE or wait is TURN_OVER:

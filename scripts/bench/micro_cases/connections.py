@@ -239,7 +239,7 @@ def without_writes(handlers: dict[ApiKey, Any], stream: Any) -> float:
     readiness = SocketReadiness()  # it has nothing to tell
     made._loop = ConnectionLoop(readiness, channel.driver, channel.pool, channel.clock.monotonic)
     # `at_once` takes its steps.
-    made._served = ConnectionWork(DueLine(), stream, INFO.client, str, str)
+    made._work = ConnectionWork(DueLine(), stream, INFO.client, str, str)
     write = OsFile.pwrite
     OsFile.pwrite = lambda self, data, position: None
     try:

@@ -287,12 +287,12 @@ async def test_works_beside_are_many(scene: Scene) -> None:
     for _ in range(3):
         beside(scene, work, produce.API)
     await wait_all_tasks_blocked()
-    assert len(scene.loop._served) == 3
+    assert len(scene.loop._works) == 3
     for signal in signals:
         signal.fire()
     await wait_all_tasks_blocked()
     assert scene.happened == ["done"] * 3
-    assert not scene.loop._served
+    assert not scene.loop._works
 
 
 # ---- the end of the loop
@@ -334,7 +334,7 @@ async def test_at_the_end_of_the_loop_calls_in_threads_are_completed_and_the_res
         assert waiting.seen == [ConnectionEnded, "now"]
     else:
         assert waiting.seen == expected(request_kind, kind, "cut")
-    assert not scene.loop._served
+    assert not scene.loop._works
 
 
 @pytest.mark.usefixtures("loop")

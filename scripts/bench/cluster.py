@@ -6,21 +6,19 @@ changing with each round; medians are shown. Each cluster has a ZooKeeper of its
     produce    kafka-producer-perf-test, acks=all: MB/s, and the processor time of the three brokers
                per GB that clients wrote
     memory     resident memory of the three brokers after that
-    failover   kill -9 of the leader that a producer (acks=all) writes to: the longest time between
-               two acknowledgements
     partitions kill -9 of the broker that leads so many partitions: until both others name a leader
                for each of them, and until a record was acknowledged in the last
 
 A death is noticed when the session with ZooKeeper ends, so every failover takes at least
-`zookeeper.session.timeout.ms`; it is the same for both, and told beside the figures.
+`zookeeper.session.timeout.ms`; the time is the same for both clusters and shown beside the figures.
 
 examples:
   scripts/bench/cluster.py --json cluster.json
   scripts/bench/cluster.py --only produce --rounds 3 --megabytes 300
+  scripts/bench/cluster.py --only partitions --failing 1 --per-topic 1 --rounds 10
 """
 
 import argparse
-import itertools
 import json
 import os
 import re
@@ -28,7 +26,6 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,7 +43,6 @@ SETTINGS: Final = {
     "replica.lag.time.max.ms": "30000",  # Kafka's default.
     "num.replica.fetchers": "1",
 }
-FAILOVER_S: Final = 60.0
 Figures = dict[str, float]
 
 
@@ -112,17 +108,6 @@ class Side:
             "memory MB": resident / 1e6,
         }
 
-    def failover(self) -> Figures:
-        controller = self.cluster.controller()
-        leader = next(each for each in (1, 2, 3) if each != controller)
-        others = [each for each in (1, 2, 3) if each != leader]
-        topic = self.topic([[leader, *others]])
-        gap = self._longest_gap(topic, lambda: self.cluster[leader].kill())
-        self.cluster[leader].start()
-        self.cluster.wait_until_whole()
-        self.drop(topic)
-        return {"failover s": gap}
-
     def partitions(self) -> Figures:
         controller = self.cluster.controller()
         leader = next(each for each in (1, 2, 3) if each != controller)
@@ -158,43 +143,6 @@ class Side:
             f"{count} partitions: whole again s (with the start)": whole,
         }
 
-    def _longest_gap(self, topic: str, kill: Callable[[], None]) -> float:
-        answers: list[float] = []
-        producer = confluent_kafka.Producer(
-            {
-                "bootstrap.servers": self.cluster.bootstrap,
-                "acks": "all",
-                "enable.idempotence": True,
-                "linger.ms": 0,
-                "retry.backoff.ms": 20,
-                "retry.backoff.max.ms": 50,
-                "reconnect.backoff.ms": 20,
-                "reconnect.backoff.max.ms": 100,
-                "topic.metadata.refresh.fast.interval.ms": 20,
-                "log_level": 0,
-            }
-        )
-
-        def delivered(error: object, _: object) -> None:
-            if error is None:
-                answers.append(time.monotonic())
-
-        def send_until(condition: Callable[[], bool]) -> None:
-            deadline = time.monotonic() + FAILOVER_S
-            while not condition():
-                if time.monotonic() > deadline:
-                    raise RuntimeError("nothing acknowledged")
-                producer.produce(topic, b"x" * 100, partition=0, on_delivery=delivered)
-                producer.poll(0.005)
-
-        send_until(lambda: len(answers) > 200)
-        killed = time.monotonic()
-        kill()
-        send_until(lambda: bool(answers) and answers[-1] > killed + 0.5)
-        producer.flush(30)
-        around = [killed, *(at for at in answers if at > killed)]
-        return max(after - before for before, after in itertools.pairwise(around))
-
     def _one_record(self, topic: str, partition: int) -> None:
         producer = confluent_kafka.Producer(
             {"bootstrap.servers": self.cluster.bootstrap, "acks": "all", "log_level": 0}
@@ -203,7 +151,7 @@ class Side:
         assert producer.flush(60) == 0
 
 
-CASES: Final = ("produce", "failover", "partitions")
+CASES: Final = ("produce", "partitions")
 
 
 def measure(args: argparse.Namespace) -> dict[str, dict[str, list[float]]]:

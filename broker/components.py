@@ -33,7 +33,7 @@ from broker.deadlines import Deadlines
 from broker.fairness import Lane
 from broker.network.activity import Ending
 from broker.network.connection_limits import Limits
-from broker.network.request_channel import RequestChannel
+from broker.network.request_services import RequestServices
 from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.quotas.creation_rates import CreationRates
 from broker.quotas.quotas import Quotas
@@ -236,7 +236,7 @@ class Components:
                 cluster=self.cluster,
             )
         )
-        self.channel = RequestChannel(
+        self.requests = RequestServices(
             served,
             clock=clock,
             driver=driver,
@@ -251,7 +251,7 @@ class Components:
                 check_buffers=check_buffers,
                 max_descriptors=world.descriptors.connections,
             ),
-            self.channel,
+            self.requests,
             world.transport,
             secured=secured,
             **self._entrance(served, world.descriptors.connections),
@@ -316,11 +316,11 @@ class Components:
             else:
                 counts.pushed_out += 1
 
-        routes = self.channel.table({key: served[key] for key in BEFORE_AUTHENTICATION})
+        routes = self.requests.table({key: served[key] for key in BEFORE_AUTHENTICATION})
         limits = stranger_limits(self.configs.current, max_descriptors)
         return {
             "entrance": entrance(listeners, routes),
-            "strangers": Strangers(limits, self.channel.clock, closed),
+            "strangers": Strangers(limits, self.requests.clock, closed),
         }
 
     def authentication_statistics(self) -> "Mapping[str, AuthenticationStatistics]":
@@ -347,7 +347,7 @@ class Components:
         follow = configs.follow
         follow(lambda config: config, self.log_manager.reconfigure)
         follow(topic_defaults, lambda _: self.controller.topic_defaults_changed())
-        follow(lambda config: config.num_io_threads, self.channel.pool.resize)
+        follow(lambda config: config.num_io_threads, self.requests.pool.resize)
         follow(lambda config: config.background_threads, self.background.resize)
         follow(lambda config: config, self.log_cleaner.reconfigure)
         follow(connection_limits, self.socket_server.limits.reconfigure)

@@ -230,8 +230,8 @@ class BrokerServer:
             services, TRANSACTION_TOPIC, self.components.transaction_coordinator
         )
         self._to_stop.callback(self.components.transaction_coordinator.shutdown)
-        await services.start(self.components.channel.run, name="handlers")
-        self._to_stop.callback(self.components.channel.close)
+        await services.start(self.components.requests.run, name="handlers")
+        self._to_stop.callback(self.components.requests.close)
         await services.start(self.components.socket_server.serve)
         self._to_stop.push_async_callback(self.components.socket_server.close, STOP_REQUESTS_S)
         # Runs before the sockets close: answers members parked in a rebalance, so that closing need

@@ -38,7 +38,7 @@ from broker.metrics.samples import Family, labelled, summary, twice
 from broker.metrics.socket_families import socket_families
 from broker.metrics.topic_families import topic_families
 from broker.metrics.transaction_families import transaction_families
-from broker.network.request_channel import RequestChannelStatistics
+from broker.network.request_services import RequestStatistics
 from broker.network.socket_server import SocketServerStatistics
 from broker.peers.traffic import PeerTraffic
 from broker.quotas.quotas import Quotas
@@ -82,7 +82,7 @@ class Sources:
     sockets: Callable[[], SocketServerStatistics]
     authentication: Callable[[], Mapping[str, AuthenticationStatistics]]
     """By listener that authenticates."""
-    channel: Callable[[], RequestChannelStatistics]
+    requests: Callable[[], RequestStatistics]
     background: Callable[[], Mapping[str, TaskStatistics]]
     """By task."""
     deadlines: Callable[[], DeadlinesStatistics]
@@ -120,7 +120,7 @@ async def all_families(sources: Sources) -> list[Family | Lines]:
         *(await partition_families(sources.partitions())),
         *(await cluster_families(sources.topics(), sources.brokers())),
         *cleaner_families(sources.cleaner()),
-        *(await request_families(sources.channel(), sources.recent)),
+        *(await request_families(sources.requests(), sources.recent)),
         *_opening(sources.opening()),
         *socket_families(sources.sockets(), sources.loop(), sources.recent),
         *authentication_families(sources.authentication(), sources.sockets(), sources.recent),

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Untyp
 
 from broker.metrics.recent import Recent
 from broker.metrics.samples import Family, labelled, summary
-from broker.network.request_channel import RequestChannelStatistics
+from broker.network.request_services import RequestStatistics
 from storage.waits import PAUSE
 
 _PREFIX: Final = "kafka_network_requestmetrics_"
@@ -29,7 +29,7 @@ _PHASES: Final = (
 )
 
 
-async def request_families(statistics: RequestChannelStatistics, recent: Recent) -> list[Family]:
+async def request_families(statistics: RequestStatistics, recent: Recent) -> list[Family]:
     """Return the families of requests and workers."""
     requests = dict(statistics.requests)
     if "Fetch" in requests:
@@ -52,7 +52,7 @@ async def request_families(statistics: RequestChannelStatistics, recent: Recent)
     return [*families, *_pool(statistics, recent)]
 
 
-def _pool(statistics: RequestChannelStatistics, recent: Recent) -> Iterator[Family]:
+def _pool(statistics: RequestStatistics, recent: Recent) -> Iterator[Family]:
     pool = statistics.pool
     yield GaugeMetricFamily(
         "kafka_network_requestchannel_requestqueuesize",

@@ -49,10 +49,10 @@ from broker.network.finishing import Finishing
 from broker.network.frame_memory import FrameMemory
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.replies import Replies
-from broker.network.request_channel import RequestChannel
 from broker.network.request_handling import RequestHandling
 from broker.network.request_in_work import RequestInWork
 from broker.network.request_memory import Claim, RequestMemory
+from broker.network.request_services import RequestServices
 from broker.network.routes import RouteTable
 from broker.network.sender import DiskReader, ShortFile
 from broker.quotas.throttle import Throttle
@@ -80,17 +80,17 @@ class ConnectionServices:
     __slots__ = (
         "backlog",
         "buffers",
-        "channel",
         "disk",
         "frames",
         "max_request_bytes",
         "memory",
+        "requests",
         "telling_bad_bytes",
     )
 
     def __init__(
         self,
-        channel: RequestChannel,
+        requests: RequestServices,
         *,
         max_request_bytes: int,
         disk: DiskReader,
@@ -98,14 +98,14 @@ class ConnectionServices:
         memory: RequestMemory | None = None,
         frames: FrameMemory | None = None,
     ) -> None:
-        self.channel = channel
+        self.requests = requests
         self.max_request_bytes = max_request_bytes
         self.disk = disk
         self.buffers = buffers or BufferPool()
         self.memory = memory
         self.frames = frames or FrameMemory(INCOMPLETE_BYTES)
         self.backlog = Backlog()
-        self.telling_bad_bytes = LoggingLimit(channel.clock)
+        self.telling_bad_bytes = LoggingLimit(requests.clock)
 
 
 class Guard(Protocol):
@@ -134,7 +134,6 @@ class Connection:
     """Receives requests, has them handled and sends the replies."""
 
     __slots__ = (
-        "_channel",
         "_finishing",
         "_guard",
         "_handling",
@@ -143,6 +142,7 @@ class Connection:
         "_most_bytes",
         "_opening",
         "_replies",
+        "_requests",
         "_state",
         "_stream",
         "_telling",
@@ -158,11 +158,11 @@ class Connection:
         opening: Opening | None = None,
     ) -> None:
         """`opening` is done before the first receive."""
-        channel = services.channel
-        activity = Activity(channel.clock.monotonic())
+        requests = services.requests
+        activity = Activity(requests.clock.monotonic())
         self.info = info
         self._stream = stream
-        self._channel = channel
+        self._requests = requests
         self._opening = opening
         self._telling = services.telling_bad_bytes
         self._loop: ConnectionLoop
@@ -170,8 +170,8 @@ class Connection:
         self._most_bytes = services.max_request_bytes
         self._guard: Guard | None = None
         self._let_in: Callable[[], object] = _nothing
-        self._replies = Replies(stream, activity, services.disk, channel.clock)
-        self._handling = RequestHandling(info, channel.routes, channel, activity, self._replies)
+        self._replies = Replies(stream, activity, services.disk, requests.clock)
+        self._handling = RequestHandling(info, requests.routes, requests, activity, self._replies)
         self._state = ConnectionState(
             activity,
             ReceiveBuffer(
@@ -183,7 +183,7 @@ class Connection:
             claim=None if services.memory is None else Claim(services.memory),
         )
         self._replies.blocked = self._state.blocked
-        self._finishing = Finishing(self._state, self._handling, self._replies, channel)
+        self._finishing = Finishing(self._state, self._handling, self._replies, requests)
 
     def serve(
         self,
@@ -273,14 +273,14 @@ class Connection:
             self._handling.identify(self.info)
         work.is_opening = False
         activity.state = State.BUSY
-        activity.last = self._channel.clock.monotonic()
+        activity.last = self._requests.clock.monotonic()
 
     def use(
         self, routes: RouteTable, principal: str | None = None, *, by_token: bool = False
     ) -> None:
         """Use another table of routes, and another principal if given, from the next request on.
 
-        A connection begins with the table of its request channel.
+        A connection begins with the table that most share (`RequestServices.routes`).
         """
         if principal is not None:
             self.info = replace(
@@ -307,7 +307,7 @@ class Connection:
         If `guarded`, frames of the client still pass the guard first.
         """
         assert self._guard is not None
-        self.use(self._channel.routes, principal, by_token=by_token)
+        self.use(self._requests.routes, principal, by_token=by_token)
         if guarded:
             self._state.hand_to(self._guard.handle, least_bytes=0, most_bytes=self._most_bytes)
         else:
@@ -399,7 +399,7 @@ class Connection:
         work = self._work
         assert work is not None
         loop = self._loop
-        monotonic = self._channel.clock.monotonic
+        monotonic = self._requests.clock.monotonic
         step = state.begin()
         while True:
             if step is RECEIVE:
@@ -446,7 +446,7 @@ class Connection:
             await claim.memory.wait_available()
         else:
             assert hold is not None
-            await hold.wait(self._channel.clock.monotonic)
+            await hold.wait(self._requests.clock.monotonic)
         return state.resumed()
 
     async def _throttle(self) -> None:
@@ -457,5 +457,5 @@ class Connection:
             if replies.turn and not replies.send_nowait(state.since):
                 await replies.send(state.since)
             state.throttled()
-            await self._channel.deadlines.wait_until(throttle.until)
-        state.activity.last = self._channel.clock.monotonic()
+            await self._requests.deadlines.wait_until(throttle.until)
+        state.activity.last = self._requests.clock.monotonic()

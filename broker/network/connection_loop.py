@@ -46,7 +46,7 @@ from broker.fairness import CLIENT, Client
 from broker.network.connection_state import CONNECTION_TURN_S
 from broker.network.connection_work import ConnectionWork, DueLine, is_thread_call
 from broker.network.endings import ClientGone, ConnectionEnded
-from broker.network.handler_pool import HandlerPool
+from broker.network.request_channel import RequestChannel
 from broker.network.routes import Route
 from broker.world.driver import Driver
 from broker.world.loop_watch import NOTED_S
@@ -95,16 +95,16 @@ class ConnectionLoop:
         self,
         readiness: Readiness,
         driver: Driver,
-        pool: HandlerPool,
+        channel: RequestChannel,
         monotonic: Callable[[], float],
     ) -> None:
         """`driver` serves the waits that are not the loop's, and has the watch on long turns.
 
-        `pool` makes the calls of producers and consumers.
+        Handler workers make the calls of producers and consumers, which they take from `channel`.
         """
         self._readiness = readiness
         self._driver = driver
-        self._pool = pool
+        self._channel = channel
         self._monotonic = monotonic
         self._nursery: trio.Nursery | None = None
         self._works: dict[int, ConnectionWork] = {}
@@ -422,7 +422,7 @@ class ConnectionLoop:
         elif self._nursery is not None:  # else the loop ends it
             route = work.route
             if route is not None and route.in_workers and is_thread_call(wait):
-                self._pool.add(wait, work)
+                self._channel.add(wait, work)
             else:
                 work.scope = trio.CancelScope()
                 self._nursery.start_soon(self._serve_elsewhere, work, wait)

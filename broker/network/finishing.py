@@ -15,9 +15,9 @@ from broker.network.connection_state import ConnectionState
 from broker.network.connection_work import ConnectionWork
 from broker.network.endings import ConnectionEnded
 from broker.network.replies import Replies
-from broker.network.request_channel import RequestChannel
 from broker.network.request_handling import RequestHandling
 from broker.network.request_in_work import RequestInWork
+from broker.network.request_services import RequestServices
 from broker.quotas.throttle import Throttle
 from broker.world.driver import rest
 from protocol.errors import ProtocolError
@@ -27,20 +27,20 @@ from storage.waits import Signal
 class Finishing:
     """Finishes the requests of one connection."""
 
-    __slots__ = ("_channel", "_handling", "_in_work", "_monotonic", "_replies", "_state")
+    __slots__ = ("_handling", "_in_work", "_large", "_monotonic", "_replies", "_state")
 
     def __init__(
         self,
         state: ConnectionState,
         handling: RequestHandling,
         replies: Replies,
-        channel: RequestChannel,
+        requests: RequestServices,
     ) -> None:
         self._state = state
         self._handling = handling
         self._replies = replies
-        self._channel = channel
-        self._monotonic = channel.clock.monotonic
+        self._large = requests.large
+        self._monotonic = requests.clock.monotonic
         self._in_work: RequestInWork | None = None
         """The request whose work the connection awaits."""
 
@@ -76,7 +76,7 @@ class Finishing:
         self, in_work: RequestInWork, connection: ConnectionWork
     ) -> Throttle | None:
         """Parse the request in turns first, when there is room for its elements."""
-        span, incoming, large = in_work.span, self._state.incoming, self._channel.large
+        span, incoming, large = in_work.span, self._state.incoming, self._large
         assert span is not None
         most = in_work.route.most_elements_of(in_work.context)
         with await large.room_for(span.end - span.start, most) as room:
@@ -120,7 +120,7 @@ class Finishing:
     ) -> Throttle | None:
         """Append a reply of many elements in turns, and send it."""
         throttle = self._settle(in_work)
-        with self._channel.large.reply_room(connection.end) as reply_room:
+        with self._large.reply_room(connection.end) as reply_room:
             await self._handling.answer_in_turns(in_work, reply_room)
             await in_work.forget()  # the client may be slow to take the bytes
             if in_work.room is not None:

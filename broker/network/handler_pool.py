@@ -1,35 +1,19 @@
-"""The handler workers: `num.io.threads` tasks that make the calls of requests in threads.
+"""The handler workers: `num.io.threads` tasks, each of which makes one call of a request at a time.
 
-The calls of an API that producers and consumers use all the time (`Route.in_workers`) go into one
-queue, and the next free worker makes the call. A worker makes calls and waits for nothing else,
-because the holder of what it waited for might need a worker, too. A connection has one request in
-work and receives nothing meanwhile, so the queue is not longer than there are connections; Kafka's
-`queued.max.requests` bounds a queue into which its connections go on reading.
+A worker takes a call from the `RequestChannel` and has it made in a thread. It waits for nothing
+else, because the holder of what it waited for might need a worker, too.
 """
 
-from collections import deque
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import trio
 
-from broker.fairness import CLIENT, Client
-from broker.network.endings import ConnectionEnded
+from broker.fairness import CLIENT
+from broker.network.request_channel import Caller, RequestChannel
 from broker.world.driver import Driver
 from storage.clock import Clock
 from storage.waits import Call
-
-
-class Caller(Protocol):
-    """A connection whose request waits for a call."""
-
-    client: Client
-    started: float | None
-    """The time at which a worker began the call, in monotonic seconds."""
-
-    def answered(self, answer: Any, error: BaseException | None) -> None:
-        """The call is done, with an answer or an error."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,48 +29,31 @@ class HandlerPoolStatistics:
 
 
 class HandlerPool:
-    """A queue of calls and its workers."""
+    """The workers of one request channel. Event loop only."""
 
-    def __init__(self, driver: Driver, *, workers: int, clock: Clock) -> None:
+    def __init__(
+        self, channel: RequestChannel, driver: Driver, *, workers: int, clock: Clock
+    ) -> None:
+        self._channel = channel
         self._driver = driver
         self._workers = workers
         self._surplus = 0
         """Number of workers that must end when they are free."""
         self._nursery: trio.Nursery | None = None
         self._clock = clock
-        self._queue: deque[tuple[Call[Any], Caller]] = deque()
-        self._idle = trio.lowlevel.ParkingLot()
         self._at_work: dict[Caller, float] = {}
         """The callers whose calls workers make now, with the time at which each began."""
-        self._is_closed = False
         self._busy_s = 0.0
         """Seconds spent on finished calls."""
 
-    def add(self, call: "Call[Any]", caller: Caller) -> None:
-        """Have a worker make the call, and then call `caller.answered`.
-
-        The error is ConnectionEnded if the workers have ended or end before.
-        """
-        if self._is_closed:
-            caller.answered(None, ConnectionEnded())
-            return
-        self._queue.append((call, caller))
-        self._idle.unpark()
-
     async def run(self) -> None:
-        """Serve until cancelled, or until all queued calls are made after `close`."""
+        """Serve until cancelled, or until all calls of a closed channel are made."""
         try:
             async with trio.open_nursery() as self._nursery:
                 for _ in range(self._workers):
                     self._nursery.start_soon(self._worker)
         finally:
-            self._drop_queued()
-
-    def _drop_queued(self) -> None:
-        """End the callers whose calls no worker will make any more."""
-        self.close()
-        while self._queue:
-            self._queue.popleft()[1].answered(None, ConnectionEnded())
+            self._channel.drop()
 
     def resize(self, workers: int) -> None:
         """Change the number of workers; surplus ones end after their next call."""
@@ -98,23 +65,14 @@ class HandlerPool:
                 self._surplus += 1
                 self._nursery.start_soon(self._worker)
 
-    def close(self) -> None:
-        """Take no new calls; the workers end when none is left."""
-        self._is_closed = True
-        self._idle.unpark_all()
-
     async def _worker(self) -> None:
-        while self._queue or not self._is_closed:
-            if not self._queue:
-                await self._idle.park()
-                continue
-            await trio.lowlevel.checkpoint_if_cancelled()
-            await self._make(*self._queue.popleft())
+        while (taken := await self._channel.take()) is not None:
+            await self._call(*taken)
             if self._surplus > 0:
                 self._surplus -= 1
                 return
 
-    async def _make(self, call: "Call[Any]", caller: Caller) -> None:
+    async def _call(self, call: "Call[Any]", caller: Caller) -> None:
         self._at_work[caller] = caller.started = started = self._clock.monotonic()
         CLIENT.set(caller.client)
         answer: Any = None
@@ -134,6 +92,6 @@ class HandlerPool:
         return HandlerPoolStatistics(
             workers=self._workers,
             busy=len(self._at_work),
-            queued=len(self._queue),
+            queued=len(self._channel),
             busy_s=self._busy_s + sum(now - started for started in self._at_work.values()),
         )

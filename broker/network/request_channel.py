@@ -1,90 +1,76 @@
-"""The tables of routes and the workers that make calls, between connections and handlers.
+"""The queue between connections and handler workers.
 
 A handler works in the turns of its connection, because a task switch would cost more than most
-requests. The `HandlerPool` makes the calls in threads, which wait for disks.
+requests. If it awaits a call in a thread, which waits for a disk or computes in C, the call waits
+here for a worker of the `HandlerPool`. So the queue holds calls of requests, where Kafka's holds
+whole requests. Only APIs that producers and consumers use all the time (`Route.in_workers`) use it.
+
+A connection has one request in work and receives nothing meanwhile, so the queue is not longer
+than there are connections and requests whose clients have left. Kafka's `queued.max.requests`
+bounds a queue into which its connections go on reading.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections import deque
+from typing import Any, Protocol
 
 import trio
 
-from broker.api_facts import Served
-from broker.deadlines import Deadlines
-from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics
-from broker.network.large_messages import LargeMessages
-from broker.network.request_metrics import RequestMetrics, RequestTimes
-from broker.network.routes import RouteTable
-from broker.quotas.quotas import Quotas
-from broker.world.clock import TaskClock
-from broker.world.driver import Driver
-from broker.world.workers import InlineWorkers
-from protocol.api_keys import ApiKey
+from broker.fairness import Client
+from broker.network.endings import ConnectionEnded
+from storage.waits import Call
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestChannelStatistics:
-    """Numbers for metrics and tests."""
+class Caller(Protocol):
+    """A connection whose request waits for a call."""
 
-    pool: HandlerPoolStatistics
-    requests: Mapping[str, RequestTimes]
-    """By API, for APIs that were requested at least once."""
+    client: Client
+    started: float | None
+    """The time at which a worker began the call, in monotonic seconds."""
+
+    def answered(self, answer: Any, error: BaseException | None) -> None:
+        """The call is done, with an answer or an error."""
+        ...
 
 
 class RequestChannel:
-    """The tables of handlers, and the pool of workers."""
+    """Calls that wait for a worker, first come, first served. Event loop only."""
 
-    def __init__(
-        self,
-        served: Mapping[ApiKey, Served],
-        *,
-        clock: TaskClock,
-        driver: Driver | None = None,
-        workers: int = 8,
-        unsupported_version_reply: Callable[[], Any] | None = None,
-        quotas: Quotas | None = None,
-        deadlines: Deadlines | None = None,
-    ) -> None:
-        """`driver` serves the waits of handlers; the default makes calls in threads and child
-        processes at once. `deadlines` end throttles by `quotas`.
+    def __init__(self) -> None:
+        self._queue: deque[tuple[Call[Any], Caller]] = deque()
+        self._idle = trio.lowlevel.ParkingLot()
+        """The workers that wait for a call."""
+        self._is_closed = False
 
-        `unsupported_version_reply` makes the v0 ApiVersions body for an unknown version.
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def add(self, call: "Call[Any]", caller: Caller) -> None:
+        """Have a worker make the call, and then call `caller.answered`.
+
+        The error is ConnectionEnded if the channel is closed, or the workers end before.
         """
-        self.clock = clock
-        self.driver = driver or Driver(InlineWorkers(), clock)
-        self.watch = self.driver.watch
-        """Notes requests that block the loop for long."""
-        self.quotas = quotas or Quotas(clock)
-        self.deadlines = deadlines or Deadlines(clock)
-        self._metrics: dict[int, RequestMetrics] = {}
-        self._unsupported_version_reply = unsupported_version_reply
-        self.routes: Final = self.table(served)
-        """The default table of a connection."""
-        self.large = LargeMessages(clock)
-        self.pool = HandlerPool(self.driver, workers=workers, clock=clock)
+        if self._is_closed:
+            caller.answered(None, ConnectionEnded())
+            return
+        self._queue.append((call, caller))
+        self._idle.unpark()
 
-    def table(self, served: Mapping[ApiKey, Served]) -> RouteTable:
-        """Make another table, for connections that may use other APIs (`broker.network.routes`)."""
-        return RouteTable(
-            served,
-            self._metrics,
-            unsupported_version_reply=self._unsupported_version_reply,
-        )
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the workers until cancelled, or until all queued calls are made after `close`."""
-        task_status.started()
-        await self.pool.run()
+    async def take(self) -> tuple["Call[Any]", Caller] | None:
+        """Wait for the next call; return None if the channel is closed and empty."""
+        while not self._queue:
+            if self._is_closed:
+                return None
+            await self._idle.park()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return self._queue.popleft()
 
     def close(self) -> None:
-        """Take no new calls."""
-        self.pool.close()
+        """Take no new calls; the workers end when none is left."""
+        self._is_closed = True
+        self._idle.unpark_all()
 
-    def statistics(self) -> RequestChannelStatistics:
-        """A snapshot."""
-        now = self.clock.monotonic()
-        return RequestChannelStatistics(
-            pool=self.pool.statistics(),
-            requests={m.name: m.snapshot(now) for m in self._metrics.values()},
-        )
+    def drop(self) -> None:
+        """Take no new calls, and end the callers that wait, because the workers have ended."""
+        self.close()
+        while self._queue:
+            self._queue.popleft()[1].answered(None, ConnectionEnded())

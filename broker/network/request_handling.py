@@ -13,8 +13,8 @@ from broker.network.activity import Activity, Ending
 from broker.network.buffers import PoolBuffer
 from broker.network.large_messages import ReplyRoom, Room
 from broker.network.replies import Replies
-from broker.network.request_channel import RequestChannel
 from broker.network.request_in_work import RequestInWork, Span, named
+from broker.network.request_services import RequestServices
 from broker.network.routes import Route, RouteTable
 from broker.quotas.throttle import Throttle
 from broker.request import ConnectionInfo, RequestContext, is_reply, reply_of
@@ -36,29 +36,29 @@ class RequestHandling:
 
     __slots__ = (
         "_activity",
-        "_channel",
         "_info",
         "_made",
         "_monotonic",
         "_quotas",
         "_replies",
         "_routes",
+        "_watch",
     )
 
     def __init__(
         self,
         info: ConnectionInfo,
         routes: RouteTable,
-        channel: RequestChannel,
+        requests: RequestServices,
         activity: Activity,
         replies: Replies,
     ) -> None:
-        self._channel = channel
+        self._watch = requests.watch
         self.use(routes, info)
         self._activity = activity
         self._replies = replies
-        self._monotonic = channel.clock.monotonic
-        self._quotas = channel.quotas
+        self._monotonic = requests.clock.monotonic
+        self._quotas = requests.quotas
 
     def use(self, routes: RouteTable, info: ConnectionInfo) -> None:
         """Use this table of routes, and this client's `info`, from the next request on."""
@@ -120,7 +120,7 @@ class RequestHandling:
         activity.last = finished = self._monotonic()
         local = finished - started
         if local >= NOTED_S:
-            self._channel.watch.note(started, finished, partial(named, route, context))
+            self._watch.note(started, finished, partial(named, route, context))
         if wait is not None or context.large:
             in_work = RequestInWork(route, context, finished)
             in_work.request, in_work.reply = request, reply

@@ -3,7 +3,7 @@
 A `Route` is everything a connection needs for one API and version: handler, codecs, counters. It is
 made at the first request of that version and kept, so the hot path is one dictionary lookup.
 
-Every connection has a `RouteTable`; most share that of the request channel. A connection whose
+Every connection has a `RouteTable`; most share that of `RequestServices`. A connection whose
 client must still authenticate has another one, with three APIs: a request for an API that is not in
 the table ends the connection. All tables share the counters of an API.
 """

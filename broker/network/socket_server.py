@@ -32,8 +32,8 @@ from broker.network.connection_limits import (
 from broker.network.connection_loop import ConnectionLoop
 from broker.network.frame_memory import FrameMemory, FrameMemoryStatistics
 from broker.network.late_closes import LateCloses
-from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory, RequestMemoryStatistics
+from broker.network.request_services import RequestServices
 from broker.network.sender import DiskReader
 from broker.network.sweeper import Sweeper
 from broker.request import ConnectionInfo
@@ -126,7 +126,7 @@ class SocketServer:
     def __init__(
         self,
         settings: SocketServerSettings,
-        channel: RequestChannel,
+        requests: RequestServices,
         transport: Transport,
         *,
         entrance: Callable[[Connection], object] | None = None,
@@ -141,9 +141,9 @@ class SocketServer:
         self._secured = secured
         self._settings = settings
         self._transport = transport
-        self._clock = channel.clock
+        self._clock = requests.clock
         self._services = ConnectionServices(
-            channel,
+            requests,
             max_request_bytes=settings.max_request_bytes,
             disk=DiskReader(),
             memory=RequestMemory(settings.queued_bytes) if settings.queued_bytes > 0 else None,
@@ -151,16 +151,16 @@ class SocketServer:
             frames=FrameMemory(settings.incomplete_bytes),
         )
         self._limits = ConnectionLimits(settings.limits, descriptors=settings.max_descriptors)
-        self._quotas = channel.quotas
+        self._quotas = requests.quotas
         most = min(_MOST_LATE_CLOSES, settings.max_descriptors // 16)
-        self._late_closes = LateCloses(channel.deadlines, most)
+        self._late_closes = LateCloses(requests.deadlines, most)
         self._telling_refusals = LoggingLimit(self._clock)
         self._telling_errors = LoggingLimit(self._clock)
-        self._driver = channel.driver
+        self._driver = requests.driver
         self._ended: trio.Event | None = None
         """Set when `serve` has ended; None before `serve`."""
         self._loop = ConnectionLoop(
-            transport.readiness(), channel.driver, channel.pool, channel.clock.monotonic
+            transport.readiness(), requests.driver, requests.channel, requests.clock.monotonic
         )
         self._listening: list[Listening] = []
         self._connections: dict[Connection, None] = {}

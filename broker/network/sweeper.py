@@ -43,8 +43,8 @@ class Sweeper:
         self._connections = connections
         self._services = services
         self._max_idle_s = max_idle_s
-        self._driver = services.channel.driver
-        self._clock = services.channel.clock
+        self._driver = services.requests.driver
+        self._clock = services.requests.clock
         self.idle_closed = 0
         self.overdue_closed = 0
         """Closed because others waited for the memory of their unfinished requests."""

@@ -59,7 +59,7 @@ async def start_metrics(
         fetch_sessions=components.fetch_sessions.statistics,
         sockets=components.socket_server.statistics,
         authentication=components.authentication_statistics,
-        channel=components.channel.statistics,
+        requests=components.requests.statistics,
         background=components.background.statistics,
         deadlines=components.deadlines.statistics,
         opening=components.replica_manager.opener.statistics,
@@ -78,7 +78,7 @@ async def start_metrics(
         return await render([*await all_families(sources), *process.collect()])
 
     async def text() -> list[bytes]:
-        return await components.channel.driver.run(scrape(), lambda: "a scrape of the metrics")
+        return await components.requests.driver.run(scrape(), lambda: "a scrape of the metrics")
 
     address = parse_address(config.metrics_http_listener)
     listener = MetricsListener(

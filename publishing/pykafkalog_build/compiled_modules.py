@@ -79,6 +79,7 @@ MODULES: Final = (
     "broker/network/routes.py",
     "broker/network/sender.py",
     "broker/network/handler_pool.py",
+    "broker/network/request_channel.py",
     "broker/network/large_messages.py",
     "broker/replication/batch_looker.py",
     "broker/replication/delayed_fetch.py",

@@ -1,9 +1,9 @@
-"""A caller of the handler pool that is no connection."""
+"""A caller of handler workers that is no connection."""
 
 from typing import Any
 
 from broker.fairness import NOBODY, Client
-from broker.network.handler_pool import HandlerPool
+from broker.network.request_channel import RequestChannel
 from storage.waits import call
 
 
@@ -23,8 +23,8 @@ class FakeCaller:
             self.errors.append(error)
 
 
-def add(pool: HandlerPool, work: Any, *values: Any) -> FakeCaller:
-    """Have the pool call `work`; return the caller."""
+def add(channel: RequestChannel, work: Any, *values: Any) -> FakeCaller:
+    """Have a worker call `work`; return the caller."""
     caller = FakeCaller()
-    pool.add(call(work, *values), caller)
+    channel.add(call(work, *values), caller)
     return caller

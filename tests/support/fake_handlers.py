@@ -10,7 +10,7 @@ import trio
 
 from broker.api_facts import Served, by_key
 from broker.network.connection import Connection
-from broker.network.request_channel import RequestChannel
+from broker.network.request_services import RequestServices
 from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.quotas.quotas import Quotas
 from broker.quotas.rate import Windows
@@ -90,10 +90,10 @@ class Harness:
     """A running server and its parts."""
 
     def __init__(
-        self, server: SocketServer, channel: RequestChannel, connect: Callable[[int], Stream]
+        self, server: SocketServer, requests: RequestServices, connect: Callable[[int], Stream]
     ) -> None:
         self.server = server
-        self.channel = channel
+        self.requests = requests
         self.port = server.bound[0].port
         self.clients: list[AsyncClient] = []
         self._connect = connect
@@ -188,7 +188,7 @@ async def running_server(
     handlers: Behaviour,
     *,
     workers: int = 2,
-    entrance: Callable[[RequestChannel, Connection], object] | None = None,
+    entrance: Callable[[RequestServices, Connection], object] | None = None,
     windows: Windows | None = None,
     **changes: Any,
 ) -> AsyncIterator[Harness]:
@@ -196,7 +196,7 @@ async def running_server(
 
     `windows` are those of quotas, if they are not Kafka's.
     """
-    channel = RequestChannel(
+    requests = RequestServices(
         by_key(fake(key, behave) for key, behave in handlers.items()),
         clock=net.clock,
         driver=Driver(net.workers, net.clock),
@@ -210,17 +210,17 @@ async def running_server(
         changes.setdefault("listeners", (listener,))
     server = SocketServer(
         settings(**changes),
-        channel,
+        requests,
         net.transport,
-        entrance=None if entrance is None else partial(entrance, channel),
+        entrance=None if entrance is None else partial(entrance, requests),
         secured=secured,
     )
     server.bind()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(channel.run)
-        nursery.start_soon(channel.driver.run, channel.deadlines.run())
+        nursery.start_soon(requests.run)
+        nursery.start_soon(requests.driver.run, requests.deadlines.run())
         await nursery.start(server.serve)
-        harness = Harness(server, channel, net.connect)
+        harness = Harness(server, requests, net.connect)
         harness.shake = getattr(net, "shake", None)
         try:
             yield harness

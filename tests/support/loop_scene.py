@@ -11,6 +11,7 @@ from broker.network.connection_loop import WITH_OTHERS, ConnectionLoop
 from broker.network.connection_state import CONNECTION_TURN_S
 from broker.network.connection_work import ConnectionWork
 from broker.network.handler_pool import HandlerPool
+from broker.network.request_channel import RequestChannel
 from broker.world.driver import Driver
 from broker.world.readiness import BROKEN, HANGUP, IN, ONCE, READABLE
 from broker.world.workers import InlineWorkers
@@ -109,8 +110,9 @@ class Scene:
         self.readiness = FakeReadiness()
         driver = Driver(InlineWorkers(), self.clock)
         self.watch = driver.watch
-        self.pool = HandlerPool(driver, workers=1, clock=self.clock)
-        self.loop = ConnectionLoop(self.readiness, driver, self.pool, self.clock.monotonic)
+        self.channel = RequestChannel()
+        self.pool = HandlerPool(self.channel, driver, workers=1, clock=self.clock)
+        self.loop = ConnectionLoop(self.readiness, driver, self.channel, self.clock.monotonic)
         self.happened: list[Any] = []
         self.streams: list[FakeStream] = []
         self.client = Client("host", 0)

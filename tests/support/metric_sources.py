@@ -24,9 +24,9 @@ from broker.network.frame_memory import FrameMemoryStatistics
 from broker.network.handler_pool import HandlerPoolStatistics
 from broker.network.handshake_refusals import HandshakeRefusal
 from broker.network.handshakes import HandshakeStatistics
-from broker.network.request_channel import RequestChannelStatistics
 from broker.network.request_memory import RequestMemoryStatistics
 from broker.network.request_metrics import RequestMetrics, note_sent
+from broker.network.request_services import RequestStatistics
 from broker.network.socket_server import SocketServerStatistics
 from broker.peers.traffic import PeerTraffic
 from broker.quotas.entity import DEFAULT, Entity
@@ -186,7 +186,7 @@ def sources(**changes: Any) -> Sources:
                 latency_max_s=0.5,
             )
         },
-        "channel": lambda: RequestChannelStatistics(
+        "requests": lambda: RequestStatistics(
             requests={"Produce": produce.snapshot(60.0)},
             pool=HandlerPoolStatistics(workers=8, busy=0, queued=0, busy_s=0.5),
         ),

@@ -25,7 +25,7 @@ def state(name: str, index: int) -> Create:
 
 
 async def write(broker: WholeBroker, change: Work[None]) -> None:
-    await broker.server.components.channel.driver.run(change)
+    await broker.server.components.requests.driver.run(change)
 
 
 def stop_watching(broker: WholeBroker) -> None:

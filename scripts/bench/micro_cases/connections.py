@@ -23,7 +23,7 @@ from broker.coordinator.transaction.gate import TransactionGate
 from broker.network import connection
 from broker.network.connection_loop import ConnectionLoop
 from broker.network.connection_work import ConnectionWork, DueLine
-from broker.network.request_channel import RequestChannel
+from broker.network.request_services import RequestServices
 from broker.network.sender import DiskReader
 from broker.registry import APIS
 from broker.request import ConnectionInfo
@@ -75,7 +75,7 @@ SEQUENCE_AT, CRC_AT, CRC_FROM = map(position_of, ("base_sequence", "crc", "attri
 
 
 def connected(handlers: dict[ApiKey, Any], stream: Any) -> tuple[connection.Connection, Any]:
-    """Make a connection and the channel that it is served by."""
+    """Make a connection and the services that it uses."""
     versions = {key: (0, PRODUCE if key is ApiKey.PRODUCE else FETCH) for key in handlers}
     versions[ApiKey.HEARTBEAT] = (0, HEARTBEAT)
     versions[ApiKey.OFFSET_COMMIT] = (0, OFFSET_COMMIT)
@@ -83,16 +83,18 @@ def connected(handlers: dict[ApiKey, Any], stream: Any) -> tuple[connection.Conn
         key: Served(replace(APIS[key], versions=versions[key]), handler)
         for key, handler in handlers.items()
     }
-    channel = RequestChannel(served, clock=SystemClock())
+    requests = RequestServices(served, clock=SystemClock())
     services = connection.ConnectionServices(
-        channel, max_request_bytes=104857600, disk=DiskReader()
+        requests, max_request_bytes=104857600, disk=DiskReader()
     )
-    return connection.Connection(stream, INFO, services), channel
+    return connection.Connection(stream, INFO, services), requests
 
 
-async def served(made: connection.Connection, channel: RequestChannel) -> float:
+async def served(made: connection.Connection, requests: RequestServices) -> float:
     """Serve all requests of the connection; return the user seconds that took."""
-    loop = ConnectionLoop(SocketReadiness(), channel.driver, channel.pool, channel.clock.monotonic)
+    loop = ConnectionLoop(
+        SocketReadiness(), requests.driver, requests.channel, requests.clock.monotonic
+    )
     has_ended = trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(loop.run)
@@ -235,9 +237,11 @@ def connection_commit(directory: Path) -> Run:
 
 def without_writes(handlers: dict[ApiKey, Any], stream: Any) -> float:
     """Serve all requests of the stream, but write nothing; return the user seconds that took."""
-    made, channel = connected(handlers, stream)
+    made, requests = connected(handlers, stream)
     readiness = SocketReadiness()  # it has nothing to tell
-    made._loop = ConnectionLoop(readiness, channel.driver, channel.pool, channel.clock.monotonic)
+    made._loop = ConnectionLoop(
+        readiness, requests.driver, requests.channel, requests.clock.monotonic
+    )
     # `at_once` takes its steps.
     made._work = ConnectionWork(DueLine(), stream, INFO.client, str, str)
     write = OsFile.pwrite
@@ -308,14 +312,14 @@ def connection_case(kind: str, slices: int, pipelined: int, directory: Path) -> 
         for sock in (theirs, ours):
             sock.setblocking(False)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        made, channel = connected({key: handler}, SocketStream(ours, ADDRESS, ADDRESS))
+        made, requests = connected({key: handler}, SocketStream(ours, ADDRESS, ADDRESS))
         frame = request_frame(key, version) * pipelined
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(channel.run)
+            nursery.start_soon(requests.run)
             nursery.start_soon(answers.complete)
             await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(ask, theirs, frame, pipelined, -(-count // pipelined))
-            took = await served(made, channel)
+            took = await served(made, requests)
             nursery.cancel_scope.cancel()
         return took
 

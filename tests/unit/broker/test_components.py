@@ -75,7 +75,7 @@ async def test_a_change_reaches_every_part() -> None:
         },
         for_cluster=False,
     )
-    assert parts.channel.pool.statistics().workers == 16
+    assert parts.requests.pool.statistics().workers == 16
     assert parts.socket_server.limits.admit("h") is ConnectionRefusal.BROKER_LIMIT
     assert parts.background._limiter.total_tokens == 20
     assert parts.controller.topic_config("t").retention_ms == 77

@@ -312,12 +312,12 @@ def test_what_is_idle_shows_from_the_second_scrape_on() -> None:
 
     def scrape(idle_s: float, busy_s: float, closed: int) -> dict[Any, float]:
         was = sources()
-        channel = was.channel()
-        pool = replace(channel.pool, busy_s=busy_s)
+        requests = was.requests()
+        pool = replace(requests.pool, busy_s=busy_s)
         return scraped(
             recent=recent,
             loop=lambda: replace(was.loop(), idle_s=idle_s),
-            channel=lambda: replace(channel, pool=pool),
+            requests=lambda: replace(requests, pool=pool),
             sockets=lambda: replace(was.sockets(), closed={"PLAINTEXT": closed}),
         )
 
@@ -379,7 +379,7 @@ COUNTERS = {f"t{number}": TopicStatistics() for number in range(1_000)}
         (lambda: topic_families(Stub(topics=COUNTERS, all_topics=COUNTERS["t0"])), 1_000),
         (lambda: partition_families([led("t", n, isr=(1,)) for n in range(1_000)]), 1_000),
         (lambda: cluster_families([Stub(name=n, partitions=()) for n in COUNTERS], []), 1_000),
-        (lambda: request_families(sources().channel(), sources().recent), 6),
+        (lambda: request_families(sources().requests(), sources().recent), 6),
     ],
     ids=["logs", "groups", "partitions of a group", "topics", "partitions", "cluster", "phases"],
 )

@@ -113,7 +113,7 @@ async def test_a_reply_counts_here_or_with_the_large_ones(pipes: MemoryNet) -> N
         pipes, {FETCH: lambda c, r: large, DELETE_GROUPS: lambda c, r: deleted(r.groups_names)}
     ) as (harness, client):
         await client.send(request_frame(DELETE_GROUPS, 2, groups(100_000)))
-        await wait_until(lambda: harness.channel.large._unsent_bytes() > 1_000_000)
+        await wait_until(lambda: harness.requests.large._unsent_bytes() > 1_000_000)
         await pipes.settle()
         assert harness.server.statistics().replying == 1
         assert backlog_of(harness).bytes == 0

@@ -47,7 +47,7 @@ async def test_a_refusal_becomes_the_apis_error_response(net: Net, late: bool) -
     async with connected(net, {HEARTBEAT: refuse}) as (harness, client):
         response = await client.call(HEARTBEAT, 4)
         assert response.error_code == ErrorCode.NOT_COORDINATOR
-        assert harness.channel.statistics().requests["Heartbeat"].errors == 0
+        assert harness.requests.statistics().requests["Heartbeat"].errors == 0
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -60,7 +60,7 @@ async def test_a_bug_of_a_handler_is_logged_and_answered(
         for _ in range(2):
             response = await client.call(HEARTBEAT, 4)
             assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-        assert harness.channel.statistics().requests["Heartbeat"].errors == 2
+        assert harness.requests.statistics().requests["Heartbeat"].errors == 2
     assert "ValueError: the bug" in caplog.text
 
 

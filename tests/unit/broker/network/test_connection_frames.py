@@ -27,7 +27,7 @@ async def test_s_net_1_pipelined_requests_are_answered_in_order(stream_net: Net)
             for number in range(3000):
                 response = await client.response(HEARTBEAT, 4, number)
                 assert response.throttle_time_ms == number * 7
-        times = harness.channel.statistics().requests["Heartbeat"]
+        times = harness.requests.statistics().requests["Heartbeat"]
         assert times.requests == times.phases["total"].count == 3000
 
 

@@ -36,12 +36,12 @@ async def test_s_net_1_a_parked_request_holds_back_the_replies_behind_it(net: Ne
         await net.settle()
         assert client.has_nothing()
         await trio.sleep(0.05)
-        assert harness.channel.statistics().requests["Heartbeat"].requests == 2
+        assert harness.requests.statistics().requests["Heartbeat"].requests == 2
         assert pending.complete(HeartbeatResponse(throttle_time_ms=3))
         assert not pending.complete(HeartbeatResponse(throttle_time_ms=4))
         assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 3
         assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5
-        assert harness.channel.statistics().requests["Heartbeat"].phases["remote"].total_s > 0.04
+        assert harness.requests.statistics().requests["Heartbeat"].phases["remote"].total_s > 0.04
 
 
 async def test_work_that_pauses_and_is_done_within_its_turn_is_answered_at_once(net: Net) -> None:
@@ -55,7 +55,7 @@ async def test_work_that_pauses_and_is_done_within_its_turn_is_answered_at_once(
         for pauses in (0, 1, 3):
             response = await client.response(HEARTBEAT, 4, pauses)
             assert response.throttle_time_ms == 10 + pauses
-        times = harness.channel.statistics().requests["Heartbeat"]
+        times = harness.requests.statistics().requests["Heartbeat"]
         assert (times.errors, times.phases["remote"].total_s) == (0, 0)
 
 
@@ -116,7 +116,7 @@ async def test_what_takes_long_holds_no_worker_wherever_it_begins(
             await client.send(heartbeat(number, number) + heartbeat(9, 7))
         await wait_until(lambda: len(gates) == 4)
         await trio.sleep(0.02)
-        assert harness.channel.pool.statistics().busy == 0
+        assert harness.requests.pool.statistics().busy == 0
         assert harness.server._loop.elsewhere == 4
         for gate in gates:
             gate.set()
@@ -124,7 +124,7 @@ async def test_what_takes_long_holds_no_worker_wherever_it_begins(
             response = await client.response(HEARTBEAT, 4, number)
             assert response.throttle_time_ms == number
             await client.response(HEARTBEAT, 4, 9)
-        times = harness.channel.statistics().requests["Heartbeat"]
+        times = harness.requests.statistics().requests["Heartbeat"]
         assert times.phases["remote"].total_s > 0.04
         assert harness.server._loop.elsewhere == 0
 
@@ -207,7 +207,7 @@ async def test_a_parked_request_notices_that_its_client_has_reset_the_connection
     pending = Parking()
     async with connected(net, {HEARTBEAT: lambda c, r: pending}) as (harness, client):
         await client.send(heartbeat(1))
-        await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
+        await wait_until(lambda: "Heartbeat" in harness.requests.statistics().requests)
         net.reset(client.stream)
         await wait_until(lambda: pending.abandoned)
         assert not pending.done
@@ -229,7 +229,7 @@ async def test_a_client_that_sends_no_more_gets_every_reply(net: Net) -> None:
     async with connected(net, {HEARTBEAT: behave}) as (harness, client):
         await client.send(b"".join(heartbeat(number, number) for number in range(1, 6)))
         net.send_eof(client.stream)
-        await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
+        await wait_until(lambda: "Heartbeat" in harness.requests.statistics().requests)
         await net.settle()
         assert not pending.abandoned
         pending.complete(HeartbeatResponse(throttle_time_ms=1))
@@ -248,7 +248,7 @@ async def test_a_client_that_closed_while_its_request_is_parked_is_closed_by_the
         client,
     ):
         await client.send(heartbeat(1))
-        await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
+        await wait_until(lambda: "Heartbeat" in harness.requests.statistics().requests)
         await client.send(ahead)
         await net.settle()
         assert not pending.abandoned

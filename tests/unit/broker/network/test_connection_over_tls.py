@@ -51,7 +51,7 @@ async def test_a_client_that_ends_within_a_frame_is_gone(
             client.stream.below.close()
         await wait_until(lambda: harness.server.statistics().connections["PLAINTEXT"] == 0)
         await wait_until(lambda: harness.server.statistics().buffers.in_use == 0)
-        assert harness.channel.statistics().requests["Heartbeat"].requests == 1
+        assert harness.requests.statistics().requests["Heartbeat"].requests == 1
     assert not any(record.levelno >= logging.INFO for record in caplog.records)
 
 
@@ -65,7 +65,7 @@ async def test_a_frame_inside_ssl_is_seen_by_a_parked_request_and_answered_after
     def park_first(ctx: RequestContext, request: Any) -> Any:
         return pending if ctx.correlation_id == 1 else echo(ctx, request)
 
-    def note(channel: Any, connection: Connection) -> None:
+    def note(requests: Any, connection: Connection) -> None:
         connections.append(connection)
 
     async with connected(tls, {HEARTBEAT: park_first}, entrance=note) as (_, client):
@@ -85,7 +85,7 @@ async def test_a_client_that_sends_no_more_after_its_handshake_is_answered(tls: 
     async with running_server(tls, {HEARTBEAT: lambda c, r: pending}) as harness:
         client = await harness.connect()
         await client.send(heartbeat(1))
-        await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
+        await wait_until(lambda: "Heartbeat" in harness.requests.statistics().requests)
         assert isinstance(client.stream, TlsStream)
         tls.below.send_eof(client.stream.below)
         await tls.settle()
@@ -103,7 +103,7 @@ async def test_a_parked_request_notices_over_tls_that_its_client_has_gone(
     async with server as harness:
         client = await harness.connect()
         await client.send(heartbeat(1))
-        await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
+        await wait_until(lambda: "Heartbeat" in harness.requests.statistics().requests)
         if ahead:
             await client.send(heartbeat(2))
         await tls.settle()

@@ -325,7 +325,7 @@ async def test_at_the_end_of_the_loop_calls_in_threads_are_completed_and_the_res
         nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True):
             if is_queued:
-                scene.pool._drop_queued()
+                scene.channel.drop()
             await settle(kind)
             waiting.seen.append("now")
             await waiting.go_on()

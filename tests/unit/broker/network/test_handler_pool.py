@@ -9,6 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 from broker.fairness import CLIENT, Client
 from broker.network.endings import ConnectionEnded
 from broker.network.handler_pool import HandlerPool
+from broker.network.request_channel import RequestChannel
 from broker.world.driver import Driver
 from broker.world.workers import InlineWorkers
 from storage.waits import call
@@ -38,7 +39,8 @@ class Bench:
     def __init__(self, workers: int) -> None:
         self.clock, self.gates = ManualClock(), Gates()
         driver = Driver(self.gates, self.clock)
-        self.pool = HandlerPool(driver, workers=workers, clock=self.clock)
+        self.channel = RequestChannel()
+        self.pool = HandlerPool(self.channel, driver, workers=workers, clock=self.clock)
 
     def run(self, test: Callable[[], Awaitable[None]]) -> None:
         """Run a test beside the pool."""
@@ -49,7 +51,7 @@ class Bench:
                 try:
                     await test()
                 finally:
-                    self.pool.close()
+                    self.channel.close()
                     await self.gates.open_all()
 
         trio.run(main)
@@ -66,9 +68,9 @@ def bench(workers: int) -> Bench:
 
 
 async def test_it_grows_at_once_and_shrinks_when_workers_are_free(bench: Bench) -> None:
-    pool, gates = bench.pool, bench.gates
+    channel, pool, gates = bench.channel, bench.pool, bench.gates
     for _ in range(6):
-        add(pool, int)
+        add(channel, int)
     await wait_all_tasks_blocked()
     assert pool.statistics().busy == 2
     pool.resize(4)
@@ -79,7 +81,7 @@ async def test_it_grows_at_once_and_shrinks_when_workers_are_free(bench: Bench) 
         gates.open()
         await wait_all_tasks_blocked()
     for _ in range(3):
-        add(pool, int)
+        add(channel, int)
     await wait_all_tasks_blocked()
     statistics = pool.statistics()
     assert (statistics.workers, statistics.busy, statistics.queued) == (1, 1, 2)
@@ -89,9 +91,9 @@ async def test_it_grows_at_once_and_shrinks_when_workers_are_free(bench: Bench) 
 
 
 async def test_a_worker_in_the_middle_of_a_call_is_busy(bench: Bench) -> None:
-    pool, gates, clock = bench.pool, bench.gates, bench.clock
+    channel, pool, gates, clock = bench.channel, bench.pool, bench.gates, bench.clock
     clock.advance(3)
-    caller = add(pool, int)
+    caller = add(channel, int)
     await wait_all_tasks_blocked()
     clock.advance(5)
     found = pool.statistics()
@@ -107,17 +109,17 @@ async def test_a_worker_in_the_middle_of_a_call_is_busy(bench: Bench) -> None:
 
 @pytest.mark.parametrize("workers", [1])
 async def test_calls_are_made_in_the_order_in_which_they_came(bench: Bench) -> None:
-    pool, gates = bench.pool, bench.gates
+    channel, pool, gates = bench.channel, bench.pool, bench.gates
     made: list[int] = []
     for number in range(6):
-        add(pool, made.append, number)
+        add(channel, made.append, number)
     await wait_all_tasks_blocked()
     assert pool.statistics().queued == 5
     for number in range(6, 12):
         gates.open_next()
-        add(pool, made.append, number)
+        add(channel, made.append, number)
         await wait_all_tasks_blocked()
-        add(pool, made.append, number + 6)
+        add(channel, made.append, number + 6)
     await gates.open_all()
     later = [number for first in range(6, 12) for number in (first, first + 6)]
     assert made == [*range(6), *later]
@@ -127,7 +129,7 @@ async def test_calls_are_made_in_the_order_in_which_they_came(bench: Bench) -> N
 async def test_all_idle_workers_take_calls_that_come_together(bench: Bench) -> None:
     await wait_all_tasks_blocked()
     for _ in range(4):
-        add(bench.pool, int)
+        add(bench.channel, int)
     await wait_all_tasks_blocked()
     assert bench.pool.statistics().busy == 3
 
@@ -139,19 +141,19 @@ async def test_calls_that_come_while_workers_are_idle_or_take_others_keep_their_
     made: list[int] = []
     await wait_all_tasks_blocked()
     for number in range(5):
-        add(bench.pool, made.append, number)
+        add(bench.channel, made.append, number)
     for number in range(5, 15):
         await trio.lowlevel.checkpoint()
         if bench.gates.gates:
             bench.gates.open_next()
-        add(bench.pool, made.append, number)
+        add(bench.channel, made.append, number)
     await bench.gates.open_all()
     assert made == [*range(15)]
 
 
 async def test_a_caller_gets_the_answer_or_the_error_of_its_call(bench: Bench) -> None:
-    pool, gates = bench.pool, bench.gates
-    good, bad = add(pool, int, "7"), add(pool, int, "x")
+    channel, gates = bench.channel, bench.gates
+    good, bad = add(channel, int, "7"), add(channel, int, "x")
     await wait_all_tasks_blocked()
     gates.open()
     await wait_all_tasks_blocked()
@@ -160,12 +162,13 @@ async def test_a_caller_gets_the_answer_or_the_error_of_its_call(bench: Bench) -
 
 
 async def test_a_worker_works_for_the_client_of_its_caller(clock: VirtualClock) -> None:
-    pool = HandlerPool(Driver(InlineWorkers(), clock), workers=1, clock=clock)
+    channel = RequestChannel()
+    pool = HandlerPool(channel, Driver(InlineWorkers(), clock), workers=1, clock=clock)
     callers = [FakeCaller(Client("host", number)) for number in range(2)]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pool.run)
         for caller in callers:
-            pool.add(call(CLIENT.get), caller)
+            channel.add(call(CLIENT.get), caller)
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     assert [caller.answers for caller in callers] == [[caller.client] for caller in callers]
@@ -173,10 +176,10 @@ async def test_a_worker_works_for_the_client_of_its_caller(clock: VirtualClock) 
 
 @pytest.mark.parametrize("workers", [1, 3])
 async def test_a_close_has_all_calls_made_that_came_before(bench: Bench) -> None:
-    callers = [add(bench.pool, int, number) for number in range(9)]
+    callers = [add(bench.channel, int, number) for number in range(9)]
     await wait_all_tasks_blocked()
-    bench.pool.close()
-    late = add(bench.pool, int)
+    bench.channel.close()
+    late = add(bench.channel, int)
     assert isinstance(late.errors[0], ConnectionEnded)
     await bench.gates.open_all()
     assert [caller.answers for caller in callers] == [[number] for number in range(9)]
@@ -186,17 +189,18 @@ async def test_a_cancelled_pool_finishes_calls_that_have_begun_and_ends_the_othe
     clock: VirtualClock,
 ) -> None:
     gates = Gates()
-    pool = HandlerPool(Driver(gates, clock), workers=1, clock=clock)
+    channel = RequestChannel()
+    pool = HandlerPool(channel, Driver(gates, clock), workers=1, clock=clock)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pool.run)
-        callers = [add(pool, int, number) for number in range(4)]
+        callers = [add(channel, int, number) for number in range(4)]
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True):
             await wait_all_tasks_blocked()
             assert not callers[0].answers
             await gates.open_all()
-    callers.append(add(pool, int))
+    callers.append(add(channel, int))
     assert [caller.answers for caller in callers] == [[0], [], [], [], []]
     assert not callers[0].errors
     assert all(isinstance(caller.errors[0], ConnectionEnded) for caller in callers[1:])

@@ -408,7 +408,7 @@ async def test_a_large_request_that_is_parked_takes_no_room(net: Net) -> None:
         while not pendings:
             await trio.sleep(0.001)
         await settle()
-        large = harness.channel.large
+        large = harness.requests.large
         with trio.fail_after(5), await run(large.room_for(2 * MAX_ELEMENTS)) as room:
             left = ELEMENTS_AT_ONCE - room.elements
             (await run(large.room_for(2 * left))).shrink(0)
@@ -428,10 +428,10 @@ async def test_a_large_request_that_is_parked_with_its_elements_keeps_their_room
         await client.send(request_frame(DELETE_GROUPS, 2, groups(5_000)))
         await wait_until(lambda: bool(begun))
         await settle()
-        assert harness.channel.large._requests._taken >= 5_000
+        assert harness.requests.large._requests._taken >= 5_000
         begun[0].fire(deleted(["g"]))
         assert len((await client.response(DELETE_GROUPS, 2)).results) == 1
-        assert harness.channel.large._requests._taken == 0
+        assert harness.requests.large._requests._taken == 0
 
 
 async def test_a_client_that_does_not_read_keeps_no_elements(net: Net) -> None:
@@ -447,7 +447,7 @@ async def test_a_client_that_does_not_read_keeps_no_elements(net: Net) -> None:
             id(one) in parsed and isinstance(one, DeleteGroupsRequest) for one in gc.get_objects()
         ):
             await trio.sleep(0.05)  # looking takes long, and the broker waits for it
-        with trio.fail_after(5), await run(harness.channel.large.room_for(2 * MAX_ELEMENTS)):
+        with trio.fail_after(5), await run(harness.requests.large.room_for(2 * MAX_ELEMENTS)):
             pass
         assert len((await client.response(DELETE_GROUPS, 2)).results) == 20_000
 

@@ -209,7 +209,7 @@ async def test_the_time_until_the_replies_are_taken_is_remote(
             for signal in behind.go:
                 signal.fire()
         await is_answered(behind)
-        phases = behind.harness.channel.statistics().requests["LeaveGroup"].phases
+        phases = behind.harness.requests.statistics().requests["LeaveGroup"].phases
         assert phases["remote"].total_s == pytest.approx(3, abs=0.1)
         assert phases["queue"].total_s + phases["local"].total_s < 0.1
 

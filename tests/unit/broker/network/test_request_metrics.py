@@ -63,7 +63,7 @@ async def test_the_phases_add_up_to_the_total(
                 await trio.sleep(0.02)
                 pending[number].complete(HeartbeatResponse())
             await client.response(HEARTBEAT, 4, number)
-        times = harness.channel.statistics().requests["Heartbeat"]
+        times = harness.requests.statistics().requests["Heartbeat"]
         assert {times.phases[phase].count for phase in PHASES} == {5}
         found = sums(times)
         total = found.pop("total")

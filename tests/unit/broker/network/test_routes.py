@@ -6,7 +6,7 @@ import pytest
 
 from broker.api_facts import by_key
 from broker.network.connection import Connection
-from broker.network.request_channel import RequestChannel
+from broker.network.request_services import RequestServices
 from broker.network.routes import RouteTable
 from broker.request import ConnectionInfo, RequestContext
 from protocol.api_keys import ApiKey
@@ -36,18 +36,18 @@ class Doorkeeper:
         self.listeners = listeners
         self.seen: list[ConnectionInfo] = []
 
-    def entrance(self, channel: RequestChannel, connection: Connection) -> None:
+    def entrance(self, requests: RequestServices, connection: Connection) -> None:
         if connection.info.listener_name not in self.listeners:
             return
 
         def shake_hands(ctx: RequestContext, request: Any) -> Any:
-            connection.use(channel.routes, "User:alice")
+            connection.use(requests.routes, "User:alice")
             return DescribeClusterResponse()
 
         strangers = by_key(
             (fake(VERSIONS, empty_reply(VERSIONS), (0, 4)), fake(HANDSHAKE, shake_hands, (0, 1)))
         )
-        connection.use(channel.table(strangers))
+        connection.use(requests.table(strangers))
 
     def serve(self, ctx: RequestContext, request: Any) -> Any:
         """A handler of the table inside."""
@@ -106,7 +106,7 @@ async def test_another_table_holds_from_the_next_request_on_also_of_those_sent_a
         await stranger.send(request_frame(HEARTBEAT, 4))
         await refused(harness, stranger)
         # One count for all tables.
-        times = harness.channel.statistics().requests
+        times = harness.requests.statistics().requests
         assert {name: found.requests for name, found in times.items()} == {
             "ApiVersions": 1,
             "DescribeCluster": 1,

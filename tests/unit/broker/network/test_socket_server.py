@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from broker.network.connection_limits import ConnectionLimits, ConnectionRefusal, Limits
-from broker.network.request_channel import RequestChannel
+from broker.network.request_services import RequestServices
 from broker.network.socket_server import LAST_REPLY_S, SocketServer
 from broker.request import RequestContext
 from broker.world.readiness import Readiness
@@ -35,8 +35,8 @@ LARGE = fetch_reply(bytes(20_000_000))
 
 def server_on(transport: Transport, net: Net) -> SocketServer:
     """A server that serves no API."""
-    channel = RequestChannel({}, clock=net.clock)
-    return SocketServer(settings(), channel, transport)
+    requests = RequestServices({}, clock=net.clock)
+    return SocketServer(settings(), requests, transport)
 
 
 async def test_s_start_3_clients_may_connect_before_the_server_serves(net: Net) -> None:
@@ -63,7 +63,7 @@ async def test_an_address_that_cannot_be_used_is_one_clear_error_and_no_port_is_
     other = Listener(name="B", host="127.0.0.1", port=taken.port, protocol="PLAINTEXT")
     second = SocketServer(
         settings(listeners=(free, other)),
-        RequestChannel({}, clock=net.clock),
+        RequestServices({}, clock=net.clock),
         net.transport,
     )
     message = rf"Socket server failed to bind to 127.0.0.1:{taken.port}: .*in use\.$"

@@ -25,11 +25,11 @@ RATE = SIZE * 1000 / (400 + FIRST_MS)
 
 
 def limit(harness: Harness) -> None:
-    harness.channel.quotas.change(Entity(client_id=DEFAULT), "producer_byte_rate", RATE)
+    harness.requests.quotas.change(Entity(client_id=DEFAULT), "producer_byte_rate", RATE)
 
 
 def throttled(harness: Harness) -> int:
-    charging = harness.channel.quotas.charging
+    charging = harness.requests.quotas.charging
     return 0 if charging is None else charging.produce.throttled
 
 
@@ -121,7 +121,7 @@ async def test_what_sending_takes_is_charged_too(net: Net, monkeypatch: pytest.M
 
     monkeypatch.setattr(ClientQuota, "spend_unchecked", note)
     async with running_server(net, {PRODUCE: plain}) as harness:
-        harness.channel.quotas.change(Entity(user=DEFAULT), "request_percentage", 1e9)
+        harness.requests.quotas.change(Entity(user=DEFAULT), "request_percentage", 1e9)
         client = await harness.connect()
         for number in range(3):
             await client.send(produce_frame(PAYLOAD, number))
@@ -163,7 +163,7 @@ async def test_a_client_that_leaves_while_it_is_throttled_is_let_go_of(net: Net)
 async def test_without_quotas_nobody_is_throttled(net: Net) -> None:
     async with running_server(net, {PRODUCE: plain}, windows=WINDOWS) as harness:
         limit(harness)
-        quotas = harness.channel.quotas
+        quotas = harness.requests.quotas
         quotas.change(Entity(client_id=DEFAULT), "producer_byte_rate", None)
         client = await harness.connect()
         for number in range(3):

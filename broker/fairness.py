@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, final
 
-from storage.waits import Lock, Waiters, Waiting, call
+from storage.waits import Lock, Waiter, Waiters, call
 
 T = TypeVar("T")
 Whose = TypeVar("Whose", bound="Addressed")
@@ -138,9 +138,9 @@ class InTurn(Waiters[Whose]):
         """The addresses of all work that waits."""
         return self._groups.keys()
 
-    def call(self, waiter: Waiting[Whose]) -> None:
+    def admit(self, waiter: Waiter[Whose]) -> None:
         """Let `waiter` go on; its address has had its turn."""
-        super().call(waiter)
+        super().admit(waiter)
         address = waiter.who.address
         if address in self._groups:
             self._groups.move_to_end(address)

@@ -15,8 +15,9 @@ function that cannot wait is plain.
 
 None of these knows an event loop; kinds that do (`Ready`, `TurnOver`, `WithOthers`) are `broker`'s:
 
-* `PAUSE`: others may run here. Whether they do, the driver decides by the clock, so loops carry no
-  counts. It costs a third of a microsecond: await it once per item that takes a microsecond.
+* `PAUSE`: others may run here. Whether they do, the driver decides by the clock, so most loops
+  carry no counts. It costs a third of a microsecond: a loop whose items take less than one awaits
+  it every so many items.
 * `call(work, *values)`: a function in a thread, because it waits for the kernel or computes in C.
   A call is never cancelled: the line behind it always runs.
 * `compute(work, *values)`: a function of a module in a child process, for loops in Python. Values
@@ -24,10 +25,12 @@ None of these knows an event loop; kinds that do (`Ready`, `TurnOver`, `WithOthe
 * `Signal`: an event that happens once, in another part of the process.
 * `together(*works)`: several pieces of work side by side.
 
-A driver runs the work. The broker's (`broker.world.driver`) runs many works side by side on its
-loop; `at_once` runs one to its end, for tools, tests, and a start that serves nobody yet. Work that
-is ended early (its client has gone, the broker stops) gets an exception at a wait that is no
-`call`, so it cleans up in a `finally`, which must not wait.
+Four drivers run work. `broker.world.driver.Driver` runs a work in a task of trio's,
+`broker.network.connection_loop` those of connections, and `broker.world.in_turn` work that goes on
+within `Signal.fire`. `at_once`, here, runs a work to its end; it makes the calls itself, so it is
+for tools, tests, a start that serves nobody yet, and work that is known to be short. Work that is
+ended early (its client has gone, the broker stops) gets an exception at a wait that is no `call`,
+so it cleans up in a `finally`, which must not wait.
 """
 
 from collections import OrderedDict
@@ -211,8 +214,8 @@ async def together(*works: Work[Any]) -> None:
 
 
 @final
-class Waiting(Signal[None], Generic[Who]):
-    """Work that waits to be called. Lines that choose know it by `who`."""
+class Waiter(Signal[None], Generic[Who]):
+    """Work that waits in `Waiters`. Lines that choose know it by `who`."""
 
     __slots__ = ("who",)
 
@@ -222,17 +225,17 @@ class Waiting(Signal[None], Generic[Who]):
 
 
 class Waiters(Generic[Who]):
-    """Work that waits to be called, one after the other in the order in which it came.
+    """A line of work that waits to be admitted, in the order in which it came.
 
     A subclass puts the work into groups, and chooses the group that is next (`broker.fairness`).
-    Within a group the order is always that of coming. A call costs the same however many of the
-    group wait.
+    Within a group the order is always that of coming. To admit one costs the same however many of
+    the group wait.
     """
 
     __slots__ = ("_groups",)
 
     def __init__(self) -> None:
-        self._groups: OrderedDict[Any, OrderedDict[Waiting[Who], None]] = OrderedDict()
+        self._groups: OrderedDict[Any, OrderedDict[Waiter[Who], None]] = OrderedDict()
 
     def __len__(self) -> int:
         return sum(map(len, self._groups.values()))
@@ -240,15 +243,15 @@ class Waiters(Generic[Who]):
     def __bool__(self) -> bool:
         return bool(self._groups)
 
-    def __iter__(self) -> Iterator[Waiting[Who]]:
+    def __iter__(self) -> Iterator[Waiter[Who]]:
         return chain.from_iterable(self._groups.values())
 
     async def wait(self, who: Who, missed: Callable[[], object], *, parked: bool = False) -> None:
-        """Wait to be called; `missed` is called if the work ends although it was.
+        """Wait to be admitted; `missed` is called if the work ends although it was.
 
         `parked`: on behalf of a client (`Signal.parked`).
         """
-        waiter = Waiting(who)
+        waiter = Waiter(who)
         self._groups.setdefault(self._group(who), OrderedDict())[waiter] = None
         try:
             await Until(waiter, parked=parked)
@@ -259,25 +262,25 @@ class Waiters(Generic[Who]):
                 self._remove(waiter)
             raise
 
-    def next(self) -> Waiting[Who] | None:
-        """Return the waiter that is to be called next, if there is one; it goes on waiting."""
+    def next(self) -> Waiter[Who] | None:
+        """Return the waiter that is to be admitted next, if there is one; it goes on waiting."""
         group = self._next_group()
         return None if group is None else next(iter(self._groups[group]))
 
-    def call(self, waiter: Waiting[Who]) -> None:
+    def admit(self, waiter: Waiter[Who]) -> None:
         """Let `waiter`, which waits here, go on."""
         self._remove(waiter)
         waiter.fire()
 
-    def call_next(self) -> bool:
+    def admit_next(self) -> bool:
         """Let the next waiter go on; return whether there was one."""
         following = self.next()
         if following is None:
             return False
-        self.call(following)
+        self.admit(following)
         return True
 
-    def _remove(self, waiter: Waiting[Who]) -> None:
+    def _remove(self, waiter: Waiter[Who]) -> None:
         group = self._group(waiter.who)
         line = self._groups[group]
         del line[waiter]
@@ -347,12 +350,14 @@ class Lock:
         return None
 
     def _hand_on(self) -> None:
-        if not self._waiters.call_next():
+        if not self._waiters.admit_next():
             self._free += 1
 
 
 def at_once(work: Work[T]) -> T:
     """Run `work` to its end here and now, with all that it asks for. Raises what it raises.
+
+    A wait for some time (`sleep`, `Signal.within`) is over at once.
 
     Raises RuntimeError if the work waits for other work, because there is none.
     """

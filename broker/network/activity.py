@@ -61,7 +61,7 @@ class Activity:
             self.ending = reason
 
     @property
-    def may_be_cut(self) -> bool:
+    def may_end_at_once(self) -> bool:
         """Whether the connection may end at once: no request is in work, or it is only parked."""
         return self.state not in _IN_WORK
 

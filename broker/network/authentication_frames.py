@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from broker.network.activity import Activity, Ending
 from broker.network.buffers import PoolBuffer
+from broker.network.pending_request import PendingRequest
 from broker.network.request_handling import RequestHandling
-from broker.network.request_in_work import RequestInWork
 from broker.network.routes import Route
 from broker.quotas.throttle import Throttle
 from broker.request import ConnectionInfo, RequestContext, reply_of
@@ -49,7 +49,7 @@ class AuthenticationFrames:
 
     def handle(
         self, buffer: PoolBuffer, view: memoryview, start: int, end: int, now: float
-    ) -> RequestInWork | Throttle | None:
+    ) -> PendingRequest | Throttle | None:
         """See `RequestHandling.handle`."""
         authenticator = self._authenticator
         if authenticator.is_raw:
@@ -81,7 +81,7 @@ class AuthenticationFrames:
         """See `Guard`."""
         self._authenticator.forget()
 
-    def _take_raw(self, message: bytes, now: float) -> RequestInWork:
+    def _take_raw(self, message: bytes, now: float) -> PendingRequest:
         """Take a frame without header; a refused message gets no answer."""
         if self._authenticator.is_lost:
             return self._refuse(_NO_KEY, now)
@@ -92,20 +92,20 @@ class AuthenticationFrames:
             reply: Message = await reply_of(self._raw.handler(context, request))
             return None if context.close_connection else reply
 
-        return self._in_work(context, request, answer(), now)
+        return self._pending(context, request, answer(), now)
 
-    def _refuse(self, key: int, now: float) -> RequestInWork:
+    def _refuse(self, key: int, now: float) -> PendingRequest:
         context = self._context(key, now)
-        return self._in_work(context, None, self._authenticator.refuse(context), now)
+        return self._pending(context, None, self._authenticator.refuse(context), now)
 
     def _context(self, key: int, now: float) -> RequestContext:
         return RequestContext(key, 0, 0, None, self._info, now)
 
-    def _in_work(
+    def _pending(
         self, context: RequestContext, request: Any, work: Work[Any], now: float
-    ) -> RequestInWork:
+    ) -> PendingRequest:
         route = self._raw
         route.metrics.requests += 1
-        in_work = RequestInWork(route, context, now)
-        in_work.request, in_work.work = request, work
-        return in_work
+        pending = PendingRequest(route, context, now)
+        pending.request, pending.rest = request, work
+        return pending

@@ -47,10 +47,10 @@ from broker.network.connection_work import ConnectionWork
 from broker.network.endings import ClientGone
 from broker.network.finishing import Finishing
 from broker.network.frame_memory import FrameMemory
+from broker.network.pending_request import PendingRequest
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.replies import Replies
 from broker.network.request_handling import RequestHandling
-from broker.network.request_in_work import RequestInWork
 from broker.network.request_memory import Claim, RequestMemory
 from broker.network.request_services import RequestServices
 from broker.network.routes import RouteTable
@@ -113,7 +113,7 @@ class Guard(Protocol):
 
     def handle(
         self, buffer: PoolBuffer, view: memoryview, start: int, end: int, now: float
-    ) -> RequestInWork | Throttle | None:
+    ) -> PendingRequest | Throttle | None:
         """See `RequestHandling.handle`."""
         ...
 
@@ -178,7 +178,7 @@ class Connection:
                 services.buffers, services.frames, info.client, self._give_up, services.backlog
             ),
             self._handling.handle,
-            self._replies.turn,
+            self._replies.unsent,
             max_request_bytes=services.max_request_bytes,
             claim=None if services.memory is None else Claim(services.memory),
         )
@@ -215,11 +215,11 @@ class Connection:
                 ended_well = True
             except ProtocolError as problem:
                 self._tell(problem)
-                if self._replies.turn:  # of the requests before the bad bytes
+                if self._replies.unsent:  # of the requests before the bad bytes
                     await self._replies.send(state.came_at)
         except ShortFile:
             logger.warning(
-                "Closing connection %s: a segment was cut while it was sent",
+                "Closing connection %s: a segment was truncated while it was sent",
                 self.info.connection_id,
             )
         except ClientGone as gone:
@@ -454,7 +454,7 @@ class Connection:
         state, replies = self._state, self._replies
         throttle: Throttle = state.waiting
         with throttle:
-            if replies.turn and not replies.send_nowait(state.since):
+            if replies.unsent and not replies.send_nowait(state.since):
                 await replies.send(state.since)
             state.throttled()
             await self._requests.deadlines.wait_until(throttle.until)

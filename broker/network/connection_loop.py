@@ -1,7 +1,7 @@
 """The one loop of all connections: it gives each connection that is ready a turn of its own.
 
-A connection is work (`storage.waits`), not a task. It waits for its stream (`Ready`) or, while its
-request is parked, for a signal; it awaits PAUSE when its turn is over. The loop polls the
+A connection is work (`storage.waits`), not a task. It waits for its stream (`Ready`), for a signal,
+or for a call; it awaits PAUSE when its turn is over. The loop polls the
 transport's `Readiness` for connections with bytes to receive, and takes the next step of each by
 itself. A signal that fires puts its connection into the line of due connections. So a request costs
 no task switch, a parked request costs no task, and one place knows which connections are ready.
@@ -14,20 +14,20 @@ The loop repeats this round until no connection is ready:
    small request.
 2. Up to `DUE_PER_ROUND` due connections have a turn, first come first served; their replies, too,
    leave together.
-3. One connection whose turn was cut has a turn, because clients that send little must not wait for
-   several clients that saturate the broker.
+3. One connection whose turn was interrupted has a turn, because clients that send little must not
+   wait for several clients that saturate the broker.
 
-Before a turn that will take long, the loop polls again and serves the connections that became ready
-meanwhile, for `LONG_S` in all. So a client that sends little waits for the rest of one long turn,
-not for a long turn of each client that saturates the broker; and a crowd of small clients leaves
-the saturating ones at least half of the time.
+Before the turn of a connection whose last turn took long, the loop polls again and serves the
+connections that became ready meanwhile, for `LONG_S` in all. So a client that sends little waits
+for the rest of one long turn, not for a long turn of each client that saturates the broker; and a
+crowd of small clients leaves the saturating ones at least half of the time.
 
 After `TURN_S` of rounds trio's other tasks have their turn. When no connection is ready, trio waits
 for the readiness; but if the last wait of trio was short, the loop first polls a few more times.
 
-The handler workers make the calls in threads of producers' and consumers' requests
-(`Route.in_workers`). The driver serves all other waits of a connection (other calls, a deadline) in
-a task.
+Handler workers make the calls in threads that requests of producers and consumers wait for
+(`Route.in_workers`, `RequestChannel`). The driver serves all other waits of a connection (other
+calls, `sleep`, `together`) in a task.
 
 While nobody takes a connection's bytes, they stay in its stream, and the loop listens only for the
 end of the stream and for a reset. The end of the stream ends no work but a handshake, because a
@@ -71,7 +71,7 @@ costs the loop 20 to 40 µs, the most if the processor falls asleep too.
 """
 LOOKS_PAY_S: Final = 0.0001
 """Seconds; after a shorter wait of trio, polling would have found the client's next request."""
-CUTS_PER_TURN: Final = round(TURN_S / CONNECTION_TURN_S)
+INTERRUPTED_PER_TURN: Final = round(TURN_S / CONNECTION_TURN_S)
 _TOLD_AT_ONCE: Final = 64
 _ONLY_HANGUP: Final = HANGUP | ONCE
 
@@ -113,7 +113,7 @@ class ConnectionLoop:
         self._told: deque[tuple[int, int]] = deque()
         """(key, events) that the readiness has reported and the loop has not served yet."""
         self._line = DueLine()
-        self._cut: deque[ConnectionWork] = deque()
+        self._interrupted: deque[ConnectionWork] = deque()
         """Works whose turn was over while they had more to do."""
         self._together: deque[ConnectionWork] = deque()
         """Works whose replies are about to leave."""
@@ -144,7 +144,7 @@ class ConnectionLoop:
         work.key = self._readiness.add(stream.source, work.mask)
         return self._begin(work)
 
-    def beside(
+    def run_beside(
         self,
         steps_of: Callable[[ConnectionWork], Work[None]],
         route: Route,
@@ -172,15 +172,19 @@ class ConnectionLoop:
         return work
 
     async def run(self) -> None:
-        """Serve until cancelled; then end all works, after their calls in threads."""
+        """Serve until cancelled; then end all works, after their calls in threads.
+
+        Two tasks run the rounds, never both at once (`DueLine.at_work`): this one when a stream is
+        ready, `_run_when_due` when a work is due.
+        """
         try:
             async with trio.open_nursery() as self._nursery:
-                self._nursery.start_soon(self._serve_due)
+                self._nursery.start_soon(self._run_when_due)
                 while True:
                     await self._readiness.wait()
                     while self._line.at_work:
                         await trio.lowlevel.checkpoint()
-                    await self._work()
+                    await self._run_rounds()
         finally:
             self._nursery = None
             with trio.CancelScope(shield=True):
@@ -210,16 +214,16 @@ class ConnectionLoop:
             work.steps.close()
             self._finish(work)
 
-    async def _serve_due(self) -> None:
+    async def _run_when_due(self) -> None:
         while True:
             if not self._line.works:
                 await self._line.asleep.park()
             if self._line.at_work:
                 await trio.lowlevel.checkpoint()
             else:
-                await self._work()
+                await self._run_rounds()
 
-    async def _work(self) -> None:
+    async def _run_rounds(self) -> None:
         self._line.at_work = True
         try:
             while not self._rounds():
@@ -231,33 +235,33 @@ class ConnectionLoop:
 
     def _rounds(self) -> bool:
         """Repeat rounds until no work is ready (True) or the loop's turn is over (False)."""
-        told, due, cut = self._told, self._line.works, self._cut
+        told, due, interrupted = self._told, self._line.works, self._interrupted
         poll, resume = self._readiness.poll, self._resume
         now = self._monotonic()
         over = now + TURN_S
         self._looks_pay = 0 < now - self._idle_since < LOOKS_PAY_S
-        cuts = 0
+        resumed = 0
         for _ in range(PAUSES):  # in virtual time, which stands still while work is done
             if not told:
                 self._round += 1
                 told.extend(poll(0, _TOLD_AT_ONCE))
-                if not told and not due and not cut:
+                if not told and not due and not interrupted:
                     if not self._look_again(now):
                         self._idle_since = now
                         return True
                     now = self._monotonic()
-            now = self._receive(now, over)
+            now = self._resume_readable(now, over)
             if now > over:
                 return False
             if due:
-                now = self._serve_some_due(now, over)
+                now = self._resume_due(now, over)
                 if now > over:
                     return False
-            if cut:
-                work = cut.popleft()
+            if interrupted:
+                work = interrupted.popleft()
                 now = resume(work, self._let_pass(now))
-                cuts += 1
-                if now > over or cuts == CUTS_PER_TURN or work.wait is TURN_OVER:
+                resumed += 1
+                if now > over or resumed == INTERRUPTED_PER_TURN or work.wait is TURN_OVER:
                     return False
         return False
 
@@ -278,7 +282,7 @@ class ConnectionLoop:
             self._looks_pay = False
         return False
 
-    def _receive(self, now: float, over: float) -> float:
+    def _resume_readable(self, now: float, over: float) -> float:
         """Resume the works with bytes to receive, until `over`; return the time after them."""
         told, together, find, resume = self._told, self._together, self._works.get, self._resume
         began = now
@@ -288,16 +292,16 @@ class ConnectionLoop:
             if work is None or work.round == self._round:
                 continue
             if not events & work.wanted:
-                self._note_unwanted(work, events)
+                self._note_hangup(work, events)
                 continue
-            if work.takes_long:
+            if work.took_long:
                 if together:
                     now = self._send_together(now)
                 began = now = self._let_pass(now)
             self.gathers = len(told) > 0
             work.round = self._round
             before, now = now, resume(work, now)
-            work.takes_long = now - before > LONG_S
+            work.took_long = now - before > LONG_S
             if now > over:
                 break
             if now - began > GROUP_S or len(together) == GROUP:
@@ -307,8 +311,8 @@ class ConnectionLoop:
     def _let_pass(self, now: float) -> float:
         """Resume works that have become ready, for `LONG_S`; return the time after them.
 
-        The loop calls this before a turn that will take long. It leaves out works whose own turn
-        will take long.
+        The loop calls this before the turn of a work whose last turn took long. It leaves out other
+        such works.
         """
         until = now + LONG_S
         for key, events in self._readiness.poll(0, _TOLD_AT_ONCE):
@@ -316,14 +320,14 @@ class ConnectionLoop:
             if work is None:
                 continue
             if not events & work.wanted:
-                self._note_unwanted(work, events)
-            elif now < until and not work.takes_long:
+                self._note_hangup(work, events)
+            elif now < until and not work.took_long:
                 work.round = self._round
                 before, now = now, self._resume(work, now)
-                work.takes_long = now - before > LONG_S
+                work.took_long = now - before > LONG_S
         return now
 
-    def _serve_some_due(self, now: float, over: float) -> float:
+    def _resume_due(self, now: float, over: float) -> float:
         """Resume `DUE_PER_ROUND` due works, until `over`; return the time after them."""
         due, resume = self._line.works, self._resume
         began = now
@@ -405,7 +409,7 @@ class ConnectionLoop:
     def _wait(self, work: ConnectionWork, wait: Wait) -> None:
         """Have the work resumed when its wait is over."""
         work.wanted = 0
-        if work.gone and work.is_for_client(wait):
+        if work.is_reset and work.is_for_client(wait):
             work.end(ClientGone("the client went away before"))
         elif work.ending is not None:  # while it took the step, or before
             work.end()
@@ -416,7 +420,7 @@ class ConnectionLoop:
             self._together.append(work)
         elif wait is PAUSE or wait is TURN_OVER:
             work.is_due = True
-            self._cut.append(work)
+            self._interrupted.append(work)
         elif isinstance(wait, Until) and wait.seconds is None:
             wait.signal.wake = work.wake
         elif self._nursery is not None:  # else the loop ends it
@@ -466,16 +470,19 @@ class ConnectionLoop:
         work.mask = mask
         self._readiness.modify(work.key, mask)
 
-    def _note_unwanted(self, work: ConnectionWork, events: int) -> None:
-        """Nobody takes the stream's bytes now: have only its end and a reset reported, once."""
+    def _note_hangup(self, work: ConnectionWork, events: int) -> None:
+        """Note the end of the stream or its reset, while nobody takes the stream's bytes.
+
+        From the first such event on, only these two are reported, once.
+        """
         if work.mask != _ONLY_HANGUP:
             self._ask(work, _ONLY_HANGUP)
         if events & HANGUP:
             work.has_sent_all = True
         if events & BROKEN or (work.is_opening and work.has_sent_all):
-            work.leave()
+            work.reset()
 
 
 def _is_at_call(work: ConnectionWork) -> bool:
-    """Whether its work runs, or waits for a call in a thread."""
+    """Whether the work waits for a call in a thread, or has not begun (`run_beside`)."""
     return work.wait is None or is_thread_call(work.wait)

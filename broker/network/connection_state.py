@@ -12,8 +12,9 @@ the next step. `broker.network.connection` drives it on a stream, tests drive it
                         client_ended    CLOSE
     FINISH              finished        as after `received`, or THROTTLE
     THROTTLE            finished        as after `received`
-    SEND                sent            YIELD if the turn was cut between frames, else the decision
-    YIELD               yielded         as after `received` if it was cut, else the decision
+    SEND                sent            YIELD if the turn was interrupted between frames, else the
+                                        decision
+    YIELD               yielded         as after `received` if it was interrupted, else the decision
     WAIT_…              resumed         the decision
     CLOSE
 
@@ -112,7 +113,7 @@ class ConnectionState:
         "claim",
         "end",
         "incoming",
-        "is_cut",
+        "is_interrupted",
         "since",
         "waiting",
     )
@@ -149,7 +150,7 @@ class ConnectionState:
         """The request that `handle` returned, for FINISH; for THROTTLE, the throttle."""
         self.ahead = 0
         """Bytes in memory of the reply to `waiting`, if it was made before its turn to be sent."""
-        self.is_cut = False
+        self.is_interrupted = False
         """Whether the turn ended after a frame while more bytes follow in the buffer."""
         self._position = 0
         """End of the last frame that was handed out."""
@@ -220,7 +221,7 @@ class ConnectionState:
                 if position < have and (
                     activity.last - began >= CONNECTION_TURN_S or activity.unsent > turn_bytes
                 ):  # (d)
-                    self.since, self.is_cut = now, True
+                    self.since, self.is_interrupted = now, True
                     break
         except ProtocolError:
             activity.end(Ending.BAD_BYTES)
@@ -256,8 +257,8 @@ class ConnectionState:
         Free the bytes and memory of the requests, unless one is still to be worked on, or an error
         may refer to them.
         """
-        in_work = self.waiting is not None and self.waiting.__class__ is not Throttle
-        if self.activity.ending is None and not in_work:
+        pending = self.waiting is not None and self.waiting.__class__ is not Throttle
+        if self.activity.ending is None and not pending:
             self._release(unsent)
         else:
             self.incoming.keep(unsent + self.ahead)
@@ -272,8 +273,8 @@ class ConnectionState:
         incoming, claim, handled = self.incoming, self.claim, True
         if incoming.kept:
             incoming.keep(0)
-        if self.is_cut:
-            self._position = incoming.shrink_cut(self._position)
+        if self.is_interrupted:
+            self._position = incoming.shrink_interrupted(self._position)
             return YIELD
         if incoming.have:
             incoming.keep_rest(self._position, self._wanted, self.came_at)
@@ -286,8 +287,8 @@ class ConnectionState:
 
     def yielded(self, now: float) -> Step:
         """The other connections have had a turn. Raises ProtocolError, as `received` does."""
-        if self.is_cut:
-            self.is_cut = False
+        if self.is_interrupted:
+            self.is_interrupted = False
             if self.incoming.kept:
                 self.incoming.keep(0)
             self.began = self.activity.last = now
@@ -334,7 +335,7 @@ class ConnectionState:
     def close(self) -> bool:
         """End after the request in work; return whether the driver may end it at once."""
         self.activity.end(Ending.SERVER)
-        return self.activity.may_be_cut
+        return self.activity.may_end_at_once
 
     # ---- decisions
 

@@ -1,13 +1,16 @@
 """One connection's work, and what ends it.
 
-`ConnectionWork.end` throws `ConnectionEnded` into the work at its wait. A reset of the connection
-throws `ClientGone` while a request waits on behalf of its client (`Signal.parked`,
-`Route.ends_with_client`). Neither interrupts
+`ConnectionWork.end` throws `ConnectionEnded` into the work at its wait; at the broker's stop, `cut`
+does. When the client has reset the connection (`reset`), the work gets `ClientGone`. The wait
+decides when:
 
-* a call in a thread, because the code behind the call relies on its result. The end is thrown at a
-  later wait;
-* a request that changes something (not `Route.ends_with_client`). The end is thrown when the
-  request is done or parked; at the broker's stop (`ConnectionWork.cut`), at its next wait.
+* for a call in a thread, because the code behind the call relies on its result: at a later wait;
+* for bytes, or anything else of the connection's own: `end` and `cut` at once. After a reset the
+  next receive or send fails by itself;
+* parked (`Signal.parked`): at once;
+* else in a request that changes nothing (`Route.ends_with_client`): at once;
+* else in a request that changes something: `cut` at once, `end` when the request is parked or done.
+  A reset ends it only where it is parked.
 """
 
 from collections import deque
@@ -55,33 +58,33 @@ class DueLine:
 class ConnectionWork:
     """One connection's work and its wait. Most fields are the loop's.
 
-    The work of a request that runs beside its connection's (`ConnectionLoop.beside`) is one, too;
-    it has no stream.
+    The work of a request that runs beside its connection's (`ConnectionLoop.run_beside`) is one,
+    too; it has no stream.
     """
 
     __slots__ = (
         "_line",
         "answer",
-        "beside",
         "client",
         "ended",
         "ending",
         "error",
-        "gone",
         "has_sent_all",
         "is_cut",
         "is_due",
         "is_opening",
+        "is_reset",
         "key",
         "mask",
         "name",
+        "request_work",
         "round",
         "route",
         "scope",
         "started",
         "steps",
         "stream",
-        "takes_long",
+        "took_long",
         "wait",
         "wanted",
     )
@@ -108,7 +111,7 @@ class ConnectionWork:
         self.wanted = 0
         """The events that resume the work; 0 while it does not wait for its stream."""
         self.wait: Wait | None = PAUSE
-        """None while the work takes a step."""
+        """None while the work takes a step, or has not begun (`run_beside`)."""
         self.answer: Any = None
         self.error: BaseException | None = None
         """Thrown into the work at its next step, in place of an answer."""
@@ -119,20 +122,20 @@ class ConnectionWork:
         self.route: Route | None = None
         """The route of the request whose handler decides what the work waits for; None if the
         connection decides. The connection sets it."""
-        self.beside: ConnectionWork | None = None
+        self.request_work: ConnectionWork | None = None
         """The request's work, if it runs beside this one. The connection sets it."""
         self.started: float | None = None
         """When a worker began the call of this work, in monotonic seconds."""
         self.is_due = False
         """Whether the work stands in a line of the loop."""
-        self.gone = False
+        self.is_reset = False
         """Whether the connection was reset: nobody listens."""
         self.has_sent_all = False
         """Whether the end of the stream has come while its work was under way."""
         self.is_opening = False
         """Whether a handshake opens the stream, which needs more of the client: then the end of the
         stream counts as a reset. The connection sets it."""
-        self.takes_long = False
+        self.took_long = False
         """Whether its last turn with received bytes took longer than `LONG_S`."""
         self.round = 0
         """The round of its last turn with received bytes."""
@@ -161,12 +164,12 @@ class ConnectionWork:
         self.is_cut = True
         self.end()
 
-    def leave(self) -> None:
+    def reset(self) -> None:
         """The client has reset the connection: end a request that is for that client alone."""
-        if not self.gone:
-            self.gone = True
-            if self.beside is not None:
-                self.beside.leave()
+        if not self.is_reset:
+            self.is_reset = True
+            if self.request_work is not None:
+                self.request_work.reset()
             if self.wait is not None and self.is_for_client(self.wait):
                 self.end(ClientGone("the client went away"))
 
@@ -184,7 +187,7 @@ class ConnectionWork:
 
     def _throw_end(self) -> None:
         if self.wait is None or self.error is not None or not self.may_end(self.wait):
-            return  # the loop looks after the step; or the end comes later
+            return  # `ConnectionLoop._wait` throws it after this step, or at a later wait
         self.wanted = 0
         if self.scope is not None:
             self.scope.cancel()

@@ -1,4 +1,4 @@
-"""Finishes a request in work: awaits the rest of its handler's work, and appends the reply.
+"""Finishes a pending request: awaits the rest of its handler's work, and appends the reply.
 
 The connection waits for whatever the handler waits for, and receives nothing meanwhile (S-NET-1,
 decision 107); `broker.network.connection_work` has the rules of what may end it there.
@@ -14,9 +14,9 @@ from broker.network.connection_loop import ConnectionLoop
 from broker.network.connection_state import ConnectionState
 from broker.network.connection_work import ConnectionWork
 from broker.network.endings import ConnectionEnded
+from broker.network.pending_request import PendingRequest
 from broker.network.replies import Replies
 from broker.network.request_handling import RequestHandling
-from broker.network.request_in_work import RequestInWork
 from broker.network.request_services import RequestServices
 from broker.quotas.throttle import Throttle
 from broker.world.driver import rest
@@ -27,7 +27,7 @@ from storage.waits import Signal
 class Finishing:
     """Finishes the requests of one connection."""
 
-    __slots__ = ("_handling", "_in_work", "_large", "_monotonic", "_replies", "_state")
+    __slots__ = ("_handling", "_large", "_monotonic", "_pending", "_replies", "_state")
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class Finishing:
         self._replies = replies
         self._large = requests.large
         self._monotonic = requests.clock.monotonic
-        self._in_work: RequestInWork | None = None
+        self._pending: PendingRequest | None = None
         """The request whose work the connection awaits."""
 
     def name(self) -> str | None:
         """Name the request in work for the log; None if there is none."""
-        return None if self._in_work is None else self._in_work.name()
+        return None if self._pending is None else self._pending.name()
 
     async def finish(self, connection: ConnectionWork, loop: ConnectionLoop) -> Throttle | None:
         """Have the reply to `ConnectionState.waiting` made, and append it; send it if it is large.
@@ -55,76 +55,76 @@ class Finishing:
         if it is not throttled. Raises OSError and ProtocolError.
         """
         state, handling = self._state, self._handling
-        in_work: RequestInWork = state.waiting
-        if self._replies.turn:
-            await self._send_before(in_work, connection, loop)
+        pending: PendingRequest = state.waiting
+        if self._replies.unsent:
+            await self._send_before(pending, connection, loop)
         state.waiting, state.ahead = None, 0
         if state.incoming.kept:
             state.incoming.keep(0)
-        in_work.state = state
-        if in_work.span is not None:
-            return await self._finish_large(in_work, connection)
-        if in_work.work is not None:
-            await self._work(in_work, connection)
-        if in_work.context.large:
-            return await self._answer_large(in_work, connection)
-        throttle = self._settle(in_work)
-        handling.answer(in_work.route, in_work.context, in_work.request, in_work.reply)
+        pending.state = state
+        if pending.span is not None:
+            return await self._finish_large(pending, connection)
+        if pending.rest is not None:
+            await self._await_rest(pending, connection)
+        if pending.context.large:
+            return await self._answer_large(pending, connection)
+        throttle = self._settle(pending)
+        handling.answer(pending.route, pending.context, pending.request, pending.reply)
         return throttle
 
     async def _finish_large(
-        self, in_work: RequestInWork, connection: ConnectionWork
+        self, pending: PendingRequest, connection: ConnectionWork
     ) -> Throttle | None:
         """Parse the request in turns first, when there is room for its elements."""
-        span, incoming, large = in_work.span, self._state.incoming, self._large
+        span, incoming, large = pending.span, self._state.incoming, self._large
         assert span is not None
-        most = in_work.route.most_elements_of(in_work.context)
+        most = pending.route.most_elements_of(pending.context)
         with await large.room_for(span.end - span.start, most) as room:
-            await self._handling.parse_large(incoming.buffer, incoming.view, in_work, room, most)
+            await self._handling.parse_large(incoming.buffer, incoming.view, pending, room, most)
             now = self._monotonic()
-            in_work.queue_s, in_work.since = now - in_work.since, now
-            in_work.room = room
-            in_work.work = self._handling.work(in_work)
-            await self._work(in_work, connection)
-            return await self._answer_large(in_work, connection)
+            pending.queue_s, pending.since = now - pending.since, now
+            pending.room = room
+            pending.rest = self._handling.begin_large(pending)
+            await self._await_rest(pending, connection)
+            return await self._answer_large(pending, connection)
 
-    async def _work(self, in_work: RequestInWork, connection: ConnectionWork) -> None:
+    async def _await_rest(self, pending: PendingRequest, connection: ConnectionWork) -> None:
         """Await the rest of the handler's work in that of `connection`, which bears its route."""
-        work, monotonic = in_work.work, self._monotonic
+        work, monotonic = pending.rest, self._monotonic
         assert work is not None
-        self._in_work = in_work
-        in_work.connection_work, in_work.monotonic = connection, monotonic
-        connection.route = in_work.route
+        self._pending = pending
+        pending.connection_work, pending.monotonic = connection, monotonic
+        connection.route = pending.route
         try:
-            in_work.reply = await rest(work, in_work.wait, in_work, monotonic)
+            pending.reply = await rest(work, pending.wait, pending, monotonic)
         except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
-            in_work.reply = self._handling.error_reply(
-                in_work.route, in_work.context, in_work.request, error
+            pending.reply = self._handling.error_reply(
+                pending.route, pending.context, pending.request, error
             )
         finally:
-            connection.route = self._in_work = in_work.work = in_work.connection_work = None
+            connection.route = self._pending = pending.rest = pending.connection_work = None
         now = monotonic()
-        in_work.local_s += now - in_work.since
-        in_work.since = now
+        pending.local_s += now - pending.since
+        pending.since = now
         if connection.ending is not None:  # the end was kept from the handler's work
             raise connection.ending
 
-    def _settle(self, in_work: RequestInWork) -> Throttle | None:
+    def _settle(self, pending: PendingRequest) -> Throttle | None:
         """The reply is there: count the request's times, and charge the client."""
-        in_work.note_times()
-        self._state.activity.last = in_work.since
-        return self._handling.settle(in_work.route, in_work.context, in_work.reply, in_work.local_s)
+        pending.note_times()
+        self._state.activity.last = pending.since
+        return self._handling.settle(pending.route, pending.context, pending.reply, pending.local_s)
 
     async def _answer_large(
-        self, in_work: RequestInWork, connection: ConnectionWork
+        self, pending: PendingRequest, connection: ConnectionWork
     ) -> Throttle | None:
         """Append a reply of many elements in turns, and send it."""
-        throttle = self._settle(in_work)
+        throttle = self._settle(pending)
         with self._large.reply_room(connection.end) as reply_room:
-            await self._handling.answer_in_turns(in_work, reply_room)
-            await in_work.forget()  # the client may be slow to take the bytes
-            if in_work.room is not None:
-                in_work.room.shrink(0)
+            await self._handling.answer_in_turns(pending, reply_room)
+            await pending.forget()  # the client may be slow to take the bytes
+            if pending.room is not None:
+                pending.room.shrink(0)
             replies, came_at = self._replies, self._state.since
             if not replies.send_nowait(came_at):
                 await replies.send(came_at, reply_room.size)
@@ -133,65 +133,65 @@ class Finishing:
     # ---- the replies before
 
     async def _send_before(
-        self, in_work: RequestInWork, connection: ConnectionWork, loop: ConnectionLoop
+        self, pending: PendingRequest, connection: ConnectionWork, loop: ConnectionLoop
     ) -> None:
-        """Send the earlier replies; if that takes long, run the work of `in_work` beside it.
+        """Send the earlier replies; if they cannot leave at once, run the work of `pending` beside.
 
-        If the work has run beside, the reply to `in_work` is there when this returns.
+        If the work has run beside, the reply to `pending` is there when this returns.
         """
         replies, since = self._replies, self._state.since
         done: Signal[BaseException | None] = Signal()
         try:
             if replies.send_nowait(since):
                 return
-            in_work.is_ahead = True
-            if in_work.work is not None:
-                connection.beside = self._go_on_beside(in_work, done, loop)
+            pending.earlier_unsent = True
+            if pending.rest is not None:
+                connection.request_work = self._go_on_beside(pending, done, loop)
             else:
-                self._made_ahead(in_work)
+                self._made_ahead(pending)
                 done.fire()
             await replies.send(since)
-            in_work.is_ahead = False
+            pending.earlier_unsent = False
             if not done.fired:
-                in_work.state = self._state
-                if in_work.waits_for_others():
-                    in_work.state.parked(released=in_work.context.released)
-                await (done.parked() if in_work.route.ends_with_client else done)
+                pending.state = self._state
+                if pending.waits_for_others():
+                    pending.state.parked(released=pending.context.released)
+                await (done.parked() if pending.route.ends_with_client else done)
         except BaseException:
-            in_work.is_ahead, in_work.state = False, None
-            if in_work.work is not None:
-                (connection.beside or self._go_on_beside(in_work, done, loop)).leave()
+            pending.earlier_unsent, pending.state = False, None
+            if pending.rest is not None:  # it may hold locks, so it ends as after a reset
+                (connection.request_work or self._go_on_beside(pending, done, loop)).reset()
             raise
         finally:
-            connection.beside = None
+            connection.request_work = None
         if done.value is not None:
             raise done.value
         now = self._monotonic()
-        in_work.remote_s += now - in_work.since
-        in_work.since = now
+        pending.remote_s += now - pending.since
+        pending.since = now
 
     def _go_on_beside(
-        self, in_work: RequestInWork, done: Signal[BaseException | None], loop: ConnectionLoop
+        self, pending: PendingRequest, done: Signal[BaseException | None], loop: ConnectionLoop
     ) -> ConnectionWork:
-        """Run the work of `in_work` beside the connection's, and call `done` at its end."""
-        work = partial(self._beside, in_work, done)
-        return loop.beside(work, in_work.route, in_work.context.connection.client, in_work.name)
+        """Run the work of `pending` beside the connection's, and fire `done` at its end."""
+        work = partial(self._beside, pending, done)
+        return loop.run_beside(work, pending.route, pending.context.connection.client, pending.name)
 
     async def _beside(
-        self, in_work: RequestInWork, done: Signal[BaseException | None], beside: ConnectionWork
+        self, pending: PendingRequest, done: Signal[BaseException | None], beside: ConnectionWork
     ) -> None:
         failure: BaseException | None = ConnectionEnded()
         try:
-            await self._work(in_work, beside)
+            await self._await_rest(pending, beside)
             failure = None
-            if in_work.is_ahead:
-                self._made_ahead(in_work)
+            if pending.earlier_unsent:
+                self._made_ahead(pending)
         except ProtocolError as error:
             failure = error
         finally:
             done.fire(failure)
 
-    def _made_ahead(self, in_work: RequestInWork) -> None:
+    def _made_ahead(self, pending: PendingRequest) -> None:
         """The reply was made while earlier replies wait for the client."""
-        if in_work.reply is not None:
-            self._state.made_ahead(self._replies.size_in_memory(in_work.route, in_work.reply))
+        if pending.reply is not None:
+            self._state.made_ahead(self._replies.size_in_memory(pending.route, pending.reply))

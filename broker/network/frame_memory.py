@@ -196,7 +196,7 @@ class FrameMemory:
         for line in reversed(self._lines) if self._large_first else self._lines:
             following = line.next()
             if following is not None and (self._ahead is None or self._has_room(following.who)):
-                line.call(following)
+                line.admit(following)
                 self._large_first = line is self._lines[0]
                 return
 

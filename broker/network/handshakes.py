@@ -276,7 +276,7 @@ class Handshakes:
             if following is None:
                 return
             self._place(following.who)
-            self._waiting.call(following)
+            self._waiting.admit(following)
 
     # ---- rules 3 and 4
 

@@ -91,7 +91,7 @@ class Rooms:
         for waiter in tuple(self._waiting):
             if self._taken + waiter.who <= self._most:
                 self._taken += waiter.who
-                self._waiting.call(waiter)
+                self._waiting.admit(waiter)
 
 
 class ReplyRoom:

@@ -133,7 +133,7 @@ class ReceiveBuffer:
         if kept != self.kept:
             self.keep(kept)
 
-    def shrink_cut(self, position: int) -> int:
+    def shrink_interrupted(self, position: int) -> int:
         """The connection's turn ended before the bytes after `position` were handled; return where
         they begin now. While many connections hold a buffer, only those bytes are kept, if a buffer
         of half the size holds them."""

@@ -1,7 +1,7 @@
-"""The replies of one turn: encoded one after the other, sent together.
+"""The unsent replies of a connection: encoded one after the other, sent together.
 
-A turn is the time between two sends of a connection. Its replies leave in one send if the peer
-takes them at once; `send` handles a slow peer and slices of files, for which it must wait.
+The replies leave in one send if the peer takes them at once; `send` handles a slow peer and slices
+of files, for which it must wait.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class Replies:
         "_waited",
         "bill",
         "blocked",
-        "turn",
+        "unsent",
     )
 
     def __init__(self, stream: Stream, activity: Activity, disk: DiskReader, clock: Clock) -> None:
@@ -49,8 +49,8 @@ class Replies:
         self._monotonic = clock.monotonic
         self._out: list[Any] = []  # pieces, in order
         self._slices = False  # some of them are slices of files
-        self.turn: list[RequestMetrics] = []
-        """The metrics of each request of the turn, even if it has no reply."""
+        self.unsent: list[RequestMetrics] = []
+        """The metrics of each request since the last send, even if it has no reply."""
         self._ready: list[float] = []
         """The time at which the handler of each request was done, in monotonic seconds."""
         self._waited = False  # whether `send` has waited since it began
@@ -61,7 +61,7 @@ class Replies:
         """Called with the seconds of the next sending, if the client has a quota of time."""
 
     def append(self, route: Route, correlation_id: int, reply: Any) -> None:
-        """Encode a reply and append it to those of this turn; None if there is no reply.
+        """Encode a reply and append it to the unsent ones; None if there is no reply.
 
         If encoding raises, nothing is appended.
         """
@@ -88,7 +88,7 @@ class Replies:
                 size = len(body)
                 out.append(route.frame_head(size, correlation_id) + body)
                 self._activity.unsent += size
-        self.turn.append(route.metrics)
+        self.unsent.append(route.metrics)
         self._ready.append(self._activity.last)
 
     async def append_in_turns(
@@ -113,7 +113,7 @@ class Replies:
         room.built(len(body))
         self._out.append(body)
         self._activity.unsent += len(body)
-        self.turn.append(route.metrics)
+        self.unsent.append(route.metrics)
         self._ready.append(ready)
 
     def send_nowait(self, received: float) -> bool:
@@ -138,8 +138,8 @@ class Replies:
         done = activity.last
         activity.unsent = 0
         activity.last = now = self._monotonic()
-        note_sent(self.turn, self._ready, received, done, now)
-        self.turn.clear()
+        note_sent(self.unsent, self._ready, received, done, now)
+        self.unsent.clear()
         self._ready.clear()
         if self.bill is not None:
             self._pay(now - done)
@@ -165,8 +165,8 @@ class Replies:
         activity.unsent = 0
         self._out.clear()
         activity.last = self._monotonic()
-        note_sent(self.turn, self._ready, received, done, activity.last)
-        self.turn.clear()
+        note_sent(self.unsent, self._ready, received, done, activity.last)
+        self.unsent.clear()
         self._ready.clear()
         if self.bill is not None:
             # The part that was sent after a wait is not known, and left out.

@@ -2,7 +2,7 @@
 
 A refusal (`KafkaError`) or a bug of a handler becomes that API's error response (decision 7); bad
 bytes raise ProtocolError, which ends the connection. If the handler's first turn does not make the
-reply, the connection gets a `RequestInWork`, which it finishes.
+reply, the connection gets a `PendingRequest`, which it finishes.
 """
 
 import logging
@@ -12,13 +12,13 @@ from typing import Any, Final
 from broker.network.activity import Activity, Ending
 from broker.network.buffers import PoolBuffer
 from broker.network.large_messages import ReplyRoom, Room
+from broker.network.pending_request import PendingRequest, Span, named
 from broker.network.replies import Replies
-from broker.network.request_in_work import RequestInWork, Span, named
 from broker.network.request_services import RequestServices
 from broker.network.routes import Route, RouteTable
 from broker.quotas.throttle import Throttle
 from broker.request import ConnectionInfo, RequestContext, is_reply, reply_of
-from broker.world.driver import turn
+from broker.world.driver import take_turn
 from broker.world.loop_watch import NOTED_S
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.framing import RequestHeader, UnsupportedVersion, parse_request_header
@@ -72,7 +72,7 @@ class RequestHandling:
 
     def handle(
         self, buffer: PoolBuffer, view: memoryview, start: int, end: int, now: float
-    ) -> RequestInWork | Throttle | None:
+    ) -> PendingRequest | Throttle | None:
         """Answer the request in `start .. end`, or return it if its reply must be waited for.
 
         `view` is a view of the whole `buffer`; the frame came at `now`, in monotonic seconds.
@@ -98,9 +98,9 @@ class RequestHandling:
         try:
             request, _ = route.parse_at(buffer, view, body, end)
         except ManyElements:
-            in_work = RequestInWork(route, context, now)
-            in_work.span = Span(body, end)
-            return in_work
+            pending = PendingRequest(route, context, now)
+            pending.span = Span(body, end)
+            return pending
         metrics = route.metrics
         metrics.requests += 1
         activity = self._activity
@@ -112,7 +112,7 @@ class RequestHandling:
                 reply = given
             else:
                 work = given
-                wait = turn(work, None, started, self._monotonic)
+                wait = take_turn(work, None, started, self._monotonic)
         except StopIteration as end_of_work:
             wait, reply = None, end_of_work.value
         except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
@@ -122,12 +122,12 @@ class RequestHandling:
         if local >= NOTED_S:
             self._watch.note(started, finished, partial(named, route, context))
         if wait is not None or context.large:
-            in_work = RequestInWork(route, context, finished)
-            in_work.request, in_work.reply = request, reply
-            in_work.queue_s, in_work.local_s = started - now, local
+            pending = PendingRequest(route, context, finished)
+            pending.request, pending.reply = request, reply
+            pending.queue_s, pending.local_s = started - now, local
             if wait is not None:
-                in_work.work, in_work.wait = work, wait
-            return in_work
+                pending.rest, pending.wait = work, wait
+            return pending
         metrics.note_queue(started - now)
         metrics.note_local(local)
         if self._quotas.charging is not None:
@@ -136,37 +136,37 @@ class RequestHandling:
         return None
 
     async def parse_large(
-        self, buffer: PoolBuffer, view: memoryview, in_work: RequestInWork, room: Room, most: int
+        self, buffer: PoolBuffer, view: memoryview, pending: PendingRequest, room: Room, most: int
     ) -> None:
         """Parse a request of up to `most` elements in turns. Raises ProtocolError."""
-        route, span = in_work.route, in_work.span
+        route, span = pending.route, pending.span
         assert span is not None
         steps = route.codec.parse_steps(buffer, view, span.start, span.end, most)
         for count, parsed in enumerate(steps):
             if parsed is not None:
-                in_work.request, _, elements = parsed
+                pending.request, _, elements = parsed
                 room.shrink(elements)
             elif not count % PARSED_PER_PAUSE:
                 await PAUSE
-        in_work.span = None
-        in_work.context.large = True
+        pending.span = None
+        pending.context.large = True
         route.metrics.requests += 1
 
     @staticmethod
-    async def work(in_work: RequestInWork) -> Any:
+    async def begin_large(pending: PendingRequest) -> Any:
         """The work of the handler of a request that was parsed in turns."""
-        return await reply_of(in_work.route.handler(in_work.context, in_work.request))
+        return await reply_of(pending.route.handler(pending.context, pending.request))
 
-    async def answer_in_turns(self, in_work: RequestInWork, room: ReplyRoom) -> None:
+    async def answer_in_turns(self, pending: PendingRequest, room: ReplyRoom) -> None:
         """Append a reply of many elements. Raises ReplyTooLarge."""
-        route, context = in_work.route, in_work.context
+        route, context = pending.route, pending.context
         try:
-            await self._replies.append_in_turns(route, context.correlation_id, in_work.reply, room)
+            await self._replies.append_in_turns(route, context.correlation_id, pending.reply, room)
         except ProtocolError:
             raise
         except Exception as error:  # noqa: BLE001 - a reply that cannot be encoded is a handler's bug
-            reply = self.error_reply(route, context, in_work.request, error)
-            self.answer(route, context, in_work.request, reply)
+            reply = self.error_reply(route, context, pending.request, error)
+            self.answer(route, context, pending.request, reply)
         if context.close_connection:
             self._activity.end(Ending.HANDLER)
 

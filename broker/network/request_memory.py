@@ -56,7 +56,7 @@ class RequestMemory:
     def _wake_next(self) -> None:
         """Wake one waiter at a time, and only while memory is left."""
         if self._available > 0:
-            self._muted.call_next()
+            self._muted.admit_next()
 
     def statistics(self) -> RequestMemoryStatistics:
         """A snapshot."""

@@ -121,7 +121,7 @@ async def send_all(
 ) -> None:
     """Send all of `data`, waiting while the peer is slow.
 
-    Raises OSError if the connection was cut.
+    Raises OSError if the connection has ended.
     """
     send = stream.send_part if more_follows else stream.send
     while True:

@@ -243,7 +243,7 @@ class SocketServer:
             nursery.cancel_scope.cancel()
 
     async def close(self, deadline_s: float) -> None:
-        """Stop accepting, let requests in work finish for `deadline_s`, then abort the rest.
+        """Stop accepting, let requests in work finish for `deadline_s`, then cut the rest.
 
         A client has `LAST_REPLY_S` to take its last reply, so a slow one does not hold up the stop;
         one that has taken nothing for so long already has no more.

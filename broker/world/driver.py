@@ -1,11 +1,9 @@
 """Runs work that may wait (`storage.waits`) on trio's loop.
 
-The driver has the rules that hold for all work, so that no caller repeats them:
+The driver has these rules, so that no caller of `Driver.run` repeats them:
 
-* The length of a turn. At a `PAUSE` the work continues at once until it has held the loop for
-  `TURN_S`; then it queues behind other long work, so one piece of long work runs per pass of the
-  loop, however many there are. In virtual time, which stands still during a turn, a turn ends after
-  `PAUSES` items.
+* The length of a turn (`broker.world.turns`). Work whose turn is over queues behind other long
+  work, so one piece of long work runs per pass of the loop, however many there are.
 * The place of a call: a thread or a child process of `Workers`.
 * The points of cancellation: a `PAUSE` that ends a turn or is the first after a call, a `Signal`,
   and a call in a child process. A call in a thread is always completed.
@@ -14,8 +12,8 @@ The driver has the rules that hold for all work, so that no caller repeats them:
 A trio function calls such work by `Driver.run`, which runs it to its end in the caller's task.
 
 A connection, which is work itself, runs the work of its request without a `Driver`: it takes the
-first `turn` at once, and awaits the `rest`. So the connection waits for whatever the request's work
-waits for.
+first turn at once (`take_turn`), and awaits the `rest`. So the connection waits for whatever the
+request's work waits for.
 """
 
 from collections.abc import Callable
@@ -33,7 +31,7 @@ from storage.waits import PAUSE, Call, Pause, Place, Together, Until, Wait, Work
 T = TypeVar("T")
 
 
-def turn(work: Work[Any], answer: Any, began: float, monotonic: Callable[[], float]) -> Wait:
+def take_turn(work: Work[Any], answer: Any, began: float, monotonic: Callable[[], float]) -> Wait:
     """Resume `work` with the `answer` to its wait; return its next wait.
 
     Returns TURN_OVER if the work pauses after its turn, which began at `began`, is over. Raises
@@ -49,7 +47,7 @@ def turn(work: Work[Any], answer: Any, began: float, monotonic: Callable[[], flo
     return wait
 
 
-class Waiter(Protocol):
+class WaitObserver(Protocol):
     """Notices when work begins to wait and when it resumes."""
 
     def waits(self, wait: Wait) -> None:
@@ -62,7 +60,7 @@ class Waiter(Protocol):
 
 
 async def rest(
-    work: Work[T], wait: Wait | None, waiter: Waiter, monotonic: Callable[[], float]
+    work: Work[T], wait: Wait | None, observer: WaitObserver, monotonic: Callable[[], float]
 ) -> T:
     """Run `work`, which waits for `wait`, to its end; return its result, or raise its error.
 
@@ -73,19 +71,19 @@ async def rest(
     began = 0.0 if wait is not None else monotonic()
     while True:
         if wait is not None:
-            waiter.waits(wait)
+            observer.waits(wait)
             try:
                 answer = await wait
             except BaseException as failure:  # noqa: BLE001 - whatever it is, it is for `work`
                 error = failure
-            began = waiter.goes_on()
+            began = observer.goes_on()
         try:
             if error is not None:
                 wait = work.throw(error)
             elif isinstance(wait, Call):  # work made of calls can be ended between them
                 wait = work.send(answer)
             else:
-                wait = turn(work, answer, began, monotonic)
+                wait = take_turn(work, answer, began, monotonic)
         except StopIteration as end:
             result: T = end.value
             return result

@@ -1,7 +1,14 @@
 """How long work may hold the event loop, and the queue of all that holds it longer.
 
-Whether a turn is over the driver decides, at a PAUSE (`broker.world.driver`); for connections their
-loop does (`broker.network.connection_loop`).
+A *step* of work lasts from a resume to its next wait. A *turn* is the time for which work may hold
+the loop: at a PAUSE it continues at once until its turn is over. In virtual time, which stands
+still during a turn, a turn ends after `PAUSES` steps. Three places count turns:
+
+* `Driver.run`: `TURN_S`; then the work queues here (`wait_for_turn`).
+* `take_turn` in `broker.world.driver`, for the handler's work of a request: `TURN_S`; then the work
+  of its connection awaits TURN_OVER.
+* `ConnectionLoop._resume`, for a connection's own work: `CONNECTION_TURN_S`; then, as after
+  TURN_OVER, the loop resumes it when other connections have had their turns.
 """
 
 from typing import Final, final

@@ -68,7 +68,7 @@ MODULES: Final = (
     "broker/network/connection_work.py",
     "broker/network/connection_loop.py",
     "broker/network/connection_state.py",
-    "broker/network/request_in_work.py",
+    "broker/network/pending_request.py",
     "broker/network/finishing.py",
     "broker/network/frame_memory.py",
     "broker/network/receive_buffer.py",

@@ -80,7 +80,7 @@ def add(line: Waiters[Client], clients: Iterable[Client]) -> list[Begun]:
     """Have work of each client wait; its position is the number that it returns."""
 
     async def wait(client: Client, number: int) -> int:
-        await line.wait(client, line.call_next)
+        await line.wait(client, line.admit_next)
         return number
 
     return [begin(wait(client, number)) for number, client in enumerate(clients)]
@@ -89,7 +89,7 @@ def add(line: Waiters[Client], clients: Iterable[Client]) -> list[Begun]:
 def called(line: Waiters[Client], waits: list[Begun]) -> int | None:
     """Call the next one; return its position."""
     before = [wait.done for wait in waits]
-    if not line.call_next():
+    if not line.admit_next():
         return None
     (number,) = (n for n, wait in enumerate(waits) if wait.done and not before[n])
     return number
@@ -255,7 +255,7 @@ def test_a_client_does_not_pay_for_a_turn_that_the_next_one_missed() -> None:
 
 def test_addresses_take_turns_and_in_each_goes_who_came_first() -> None:
     line: InTurn[Client] = InTurn()
-    assert not line.call_next()
+    assert not line.admit_next()
     waits = add(line, [Client(address, 0) for address in "aaabbc"])
     assert len(line) == 6
     assert [called(line, waits) for _ in range(7)] == [0, 3, 5, 1, 4, 2, None]

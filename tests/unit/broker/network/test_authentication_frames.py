@@ -129,10 +129,10 @@ def test_s_sec_1_a_request_that_is_not_admitted_ends_the_connection(
 
 def test_s_sec_1_a_request_that_is_refused_waits_for_its_failure(scene: Scene) -> None:
     scene.authenticator.admission = Admission.REFUSED
-    in_work = scene.take(request(3))
+    pending = scene.take(request(3))
     assert scene.metrics.requests == 1
-    assert at_once(in_work.work) is None
-    assert in_work.context.close_connection
+    assert at_once(pending.rest) is None
+    assert pending.context.close_connection
     assert scene.authenticator.calls == [("admit", 3, NOW), ("refuse", 3)]
     assert not scene.handled
 
@@ -143,11 +143,11 @@ def test_a_frame_without_header_is_a_message_whatever_its_size(
 ) -> None:
     """Its version is 0, so its client does not know of sessions that end."""
     scene.authenticator.is_raw = True
-    in_work = scene.take(message)
-    assert at_once(in_work.work).auth_bytes == b"re: " + message
-    assert in_work.request.auth_bytes == message
+    pending = scene.take(message)
+    assert at_once(pending.rest).auth_bytes == b"re: " + message
+    assert pending.request.auth_bytes == message
     (context,) = scene.contexts
-    assert context is in_work.context
+    assert context is pending.context
     assert (context.api_version, context.connection, context.received) == (0, INFO, NOW)
     assert scene.metrics.requests == 1
     assert not scene.authenticator.calls
@@ -155,15 +155,15 @@ def test_a_frame_without_header_is_a_message_whatever_its_size(
 
 def test_a_message_without_header_that_fails_is_not_answered(scene: Scene) -> None:
     scene.authenticator.is_raw = scene.closes = True
-    assert at_once(scene.take(b"wrong").work) is None
+    assert at_once(scene.take(b"wrong").rest) is None
     assert len(scene.contexts) == 1
 
 
 def test_s_sec_2_after_another_mechanism_any_message_is_refused_unread(scene: Scene) -> None:
     scene.authenticator.is_raw = scene.authenticator.is_lost = True
-    in_work = scene.take(b"any")
-    assert at_once(in_work.work) is None
-    assert in_work.context.close_connection
+    pending = scene.take(b"any")
+    assert at_once(pending.rest) is None
+    assert pending.context.close_connection
     assert [name for name, *_ in scene.authenticator.calls] == ["refuse"]
     assert not scene.contexts
 

@@ -46,7 +46,7 @@ def test_requests_behind_a_cut_turn_move_where_that_frees_a_buffer(
     incoming.view = memoryview(buffer)
     incoming.have = 10 + rest
     incoming.view[10 : 10 + rest] = b"r" * rest
-    position = incoming.shrink_cut(10)
+    position = incoming.shrink_interrupted(10)
     assert len(incoming.view) == size
     assert (position == 10) is (incoming.buffer is buffer)
     assert bytes(incoming.view[position : incoming.have]) == b"r" * rest

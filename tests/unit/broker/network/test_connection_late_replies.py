@@ -92,7 +92,7 @@ async def nothing() -> None:
 
 
 @pytest.mark.parametrize("before", [nothing, for_a_worker, when_woken])
-async def test_what_takes_long_holds_no_worker_wherever_it_begins(
+async def test_what_took_long_holds_no_worker_wherever_it_begins(
     net: Net, monkeypatch: pytest.MonkeyPatch, before: Callable[[], Work[None]]
 ) -> None:
     """The first step calls a child process, or a worker does, or a request that was parked."""

@@ -9,8 +9,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from broker.fairness import CLIENT
 from broker.network.connection_loop import (
-    CUTS_PER_TURN,
     DUE_PER_ROUND,
+    INTERRUPTED_PER_TURN,
     LOOKS,
     LOOKS_PAY_S,
     LOOKS_S,
@@ -156,7 +156,7 @@ async def test_at_a_pause_work_goes_on_at_once_while_its_turn_is_not_over(scene:
 
 async def test_other_tasks_have_their_turn_after_that_of_the_loop(scene: Scene) -> None:
     async def busy() -> None:
-        for _ in range(3 * CUTS_PER_TURN):
+        for _ in range(3 * INTERRUPTED_PER_TURN):
             scene.happened.append("connection")
             scene.clock.advance(TURN)
             await PAUSE
@@ -167,7 +167,7 @@ async def test_other_tasks_have_their_turn_after_that_of_the_loop(scene: Scene) 
         scene.happened.append("task")
     rows = "".join("c" if entry == "connection" else "t" for entry in scene.happened)
     longest = max(len(row) for row in rows.split("t"))
-    assert longest <= 2 * CUTS_PER_TURN  # tasks of one pass run in any order
+    assert longest <= 2 * INTERRUPTED_PER_TURN  # tasks of one pass run in any order
 
 
 @pytest.mark.parametrize(

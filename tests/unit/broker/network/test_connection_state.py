@@ -253,7 +253,7 @@ def test_s_qta_3_a_throttled_client_is_answered_and_then_not_heard(behind: bytes
     driver.ready.clear()
     driver.state.throttled()
     assert driver.activity.state is State.THROTTLED
-    assert driver.activity.may_be_cut
+    assert driver.activity.may_end_at_once
     assert driver.seen == [b"1"]
     assert memory.statistics().used == 0
     assert driver.state.incoming.have == len(behind)

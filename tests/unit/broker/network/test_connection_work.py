@@ -156,7 +156,7 @@ async def test_work_ends_where_it_may(scene: Scene, request_kind: str, kind: str
     assert scene.loop.elsewhere == 0
 
 
-@pytest.mark.parametrize("how", ["end", "leave"])
+@pytest.mark.parametrize("how", ["end", "reset"])
 @pytest.mark.parametrize("request_kind", CHANGES)
 async def test_a_change_that_is_ended_ends_when_it_is_parked(
     scene: Scene, request_kind: str, how: str
@@ -180,7 +180,7 @@ async def test_a_change_that_is_ended_ends_when_it_is_parked(
     assert scene.happened == []
     change.fire()
     await wait_all_tasks_blocked()
-    error = ClientGone if how == "leave" else ConnectionEnded
+    error = ClientGone if how == "reset" else ConnectionEnded
     assert scene.happened == ["changed", error, ("ended", 1)]
 
 
@@ -236,7 +236,7 @@ async def test_calls_of_producers_and_consumers_are_made_by_workers(
 def beside(scene: Scene, work: Callable[[], Work[None]], api: Api) -> ConnectionWork:
     found = route(api)
     assert found is not None
-    return scene.loop.beside(lambda served: work(), found, scene.client, lambda: "beside")
+    return scene.loop.run_beside(lambda served: work(), found, scene.client, lambda: "beside")
 
 
 @pytest.mark.parametrize("request_kind", [*QUERIES, *CHANGES])
@@ -248,9 +248,9 @@ async def test_a_reset_of_its_connection_ends_work_beside_as_the_connections_own
     assert api is not None
     waiting = Waiting(kind, scene)
     connection = scene.serve(1, scene.receiving(1))
-    connection.beside = beside(scene, waiting.work, api)
+    connection.request_work = beside(scene, waiting.work, api)
     await settle(kind)
-    connection.leave()
+    connection.reset()
     await settle(kind)
     waiting.seen.append("now")
     await waiting.go_on()
@@ -271,7 +271,7 @@ async def test_work_beside_takes_its_first_step_before_it_can_be_ended(
         finally:
             scene.happened.append("ended")
 
-    beside(scene, work, api).leave()
+    beside(scene, work, api).reset()
     await wait_all_tasks_blocked()
     assert scene.happened == ["began", "ended"]
 

@@ -79,7 +79,7 @@ async def test_a_crowd_goes_on_before_a_long_turn_for_a_moment_only(
     assert scene.happened == [*crowd[:passing], 1, *crowd[passing:]]
 
 
-async def test_a_newcomer_continues_before_one_whose_turn_was_cut(scene: Scene) -> None:
+async def test_a_newcomer_continues_before_one_whose_turn_was_interrupted(scene: Scene) -> None:
     async def saturating() -> None:
         for item in range(3):
             scene.happened.append(("cut", item))

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from broker.world.clock import SystemClock
-from broker.world.driver import Driver, rest, turn
+from broker.world.driver import Driver, rest, take_turn
 from broker.world.machine import MachineWorkers
 from broker.world.turns import PAUSES, TURN_OVER, TURN_S
 from broker.world.workers import InlineWorkers, Workers
@@ -103,7 +103,7 @@ def test_works_together_run_to_their_ends_though_one_fails(driver: Driver) -> No
 
 
 class Noting:
-    """A `Waiter`."""
+    """A `WaitObserver`."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
@@ -134,7 +134,7 @@ def test_the_rest_of_work_waits_for_what_the_work_waits_for(begun: bool) -> None
         return await first + await second
 
     rest_of = work()
-    wait = turn(rest_of, None, 0.0, standing) if begun else None
+    wait = take_turn(rest_of, None, 0.0, standing) if begun else None
     whole = rest(rest_of, wait, noting, standing)
     assert awaited(whole.send(None)) is first
     first.fire(3)
@@ -192,7 +192,7 @@ def test_a_turn_is_over_when_it_has_taken_long(took_s: float, is_over: bool) -> 
         await PAUSE
         await signal
 
-    wait = turn(work(), None, 0.0, lambda: took_s)
+    wait = take_turn(work(), None, 0.0, lambda: took_s)
     assert (wait is TURN_OVER) is is_over
     assert isinstance(wait, Until) is not is_over
 
@@ -225,7 +225,7 @@ def test_the_first_turn_begins_when_the_work_goes_on(begun: bool) -> None:
 
     rest_of = work()
     if begun:
-        wait = turn(rest_of, None, 100.0, lambda: 100.0)
+        wait = take_turn(rest_of, None, 100.0, lambda: 100.0)
     else:
         first.fire()
         wait = None

@@ -1,7 +1,8 @@
-"""A request whose reply the handler's first turn did not make, with the rest of its work.
+"""A request that is not answered in one go.
 
 The connection takes the first turn of a handler's work as soon as the frame is there; most requests
-are done then. It finishes the other requests by awaiting the rest (`broker.network.finishing`).
+are answered then. The others are pending: the handler waits, or has not begun because the request
+has too many elements for one turn, or its reply has. `broker.network.finishing` finishes them.
 """
 
 from collections.abc import Callable
@@ -32,8 +33,8 @@ def named(route: Route, context: RequestContext) -> str:
     )
 
 
-class RequestInWork:
-    """One such request, and the `Waiter` of its work.
+class PendingRequest:
+    """A pending request, and the `WaitObserver` of its work.
 
     Times are seconds, monotonic ones where a moment is meant.
     """
@@ -41,31 +42,31 @@ class RequestInWork:
     __slots__ = (
         "connection_work",
         "context",
-        "is_ahead",
+        "earlier_unsent",
         "local_s",
         "monotonic",
         "queue_s",
         "remote_s",
         "reply",
         "request",
+        "rest",
         "room",
         "route",
         "since",
         "span",
         "state",
         "wait",
-        "work",
     )
 
     def __init__(self, route: Route, context: RequestContext, since: float) -> None:
         self.route = route
         self.context = context
         self.since = since
-        """The time at which its last turn ended; at first, that at which the request came."""
+        """When its present phase (a turn, a wait) began; at first, when it came."""
         self.span: Span | None = None
         """The body, if it has too many elements for one turn; None once it is parsed."""
         self.request: Any = None
-        self.work: Work[Any] | None = None
+        self.rest: Work[Any] | None = None
         """The rest of the handler's work; None if the reply is there."""
         self.wait: Wait | None = None
         """The wait of the work; None if the work has not begun, or takes a step."""
@@ -74,17 +75,17 @@ class RequestInWork:
         """The work that awaits this one."""
         self.state: ConnectionState | None = None
         """The connection's state, while the connection waits for nothing but this request."""
-        self.is_ahead = False
+        self.earlier_unsent = False
         """Whether earlier replies have not left yet."""
         self.room: Room | None = None
         """The room of a large request; None for any other."""
         self.reply: Any = None
         self.queue_s = 0.0
-        """Seconds until the handler's turns came, in all."""
+        """Seconds that it waited for a turn or a worker (RequestQueueTimeMs)."""
         self.local_s = 0.0
-        """Seconds of the handler's work."""
+        """Seconds of the handler's turns, and of its calls by workers (LocalTimeMs)."""
         self.remote_s = 0.0
-        """Seconds that the handler waited for others."""
+        """Seconds of all other waits (RemoteTimeMs)."""
 
     def name(self) -> str:
         """Name the request for the log."""
@@ -99,7 +100,7 @@ class RequestInWork:
             metrics.note_remote(self.remote_s)
 
     def waits(self, wait: Wait) -> None:
-        """See `Waiter`. While the work waits, others may use the memory that it has released."""
+        """See `WaitObserver`. Meanwhile others may use the memory that the request has released."""
         if self.wait is None:  # else it has waited since the connection's own turn
             now = self.monotonic()
             self.local_s += now - self.since
@@ -113,7 +114,7 @@ class RequestInWork:
                 self.room.shrink(0)
 
     def goes_on(self) -> float:
-        """See `Waiter`."""
+        """See `WaitObserver`."""
         since, wait, connection_work = self.since, self.wait, self.connection_work
         assert connection_work is not None
         self.since = now = self.monotonic()

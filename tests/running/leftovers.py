@@ -12,6 +12,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -67,7 +68,10 @@ class Leftovers:
     def _files(self) -> Iterator[Failure]:
         for file in sorted(self.directory.iterdir()):
             if not file.name.startswith(_EXPECTED):
-                yield Failure(f"left behind: {file.name}", "a temporary file of a test")
+                at = datetime.fromtimestamp(file.stat().st_mtime).astimezone()
+                yield Failure(
+                    f"left behind: {file.name}", f"a temporary file of a test, of {at:%H:%M:%S}"
+                )
 
 
 def _children() -> list[int]:

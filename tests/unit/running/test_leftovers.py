@@ -1,6 +1,7 @@
 """The leftovers of a run are reported and removed: each run is a process of its own."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,7 +62,8 @@ def test_an_orphan_is_told_and_ended() -> None:
 
 def test_a_temporary_file_is_told_and_removed() -> None:
     (told,) = left("tempfile.mkstemp(prefix='mine-')")
-    assert told.startswith("left behind: mine-")
+    pattern = r"left behind: mine-\S+ a temporary file of a test, of \d\d:\d\d:\d\d"
+    assert re.fullmatch(pattern, told)
 
 
 def test_shared_memory_is_told() -> None:

@@ -37,6 +37,8 @@ from broker.deadlines import Deadlines
 from broker.startup.advice import OPERATOR_ERRORS, explained
 from broker.startup.directory_identity import (
     locate_store,
+    refuse_member_alone,
+    refuse_return_to_cluster,
     settle_identity,
     settle_member_identity,
 )
@@ -206,7 +208,11 @@ class BrokerServer:
             self.store = await self._open_tree()
         directories.lock_and_check()
         self._to_stop.callback(directories.unlock_all)
-        if not in_cluster:
+        live, file_name = [*directories.live], world.media.file_name
+        if in_cluster:
+            refuse_return_to_cluster(world.fs, live, file_name)
+        else:
+            refuse_member_alone(world.fs, live, file_name)
             self.store = await self._open_store()
         configs, cluster_id = await run(self._settle_config())
         secured = await run(open_tls(configs, world))

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from config.sasl_settings import SaslSettings
 
 LISTENER_PREFIX = "listener.name."
+LIMITS_OF_A_LISTENER: Final = ("max.connections", "max.connection.creation.rate")
+"""Keys that limit the connections of one listener if they have its prefix."""
 
 _NOT_FOR_ADOPTION: Final = frozenset(
     {

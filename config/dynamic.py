@@ -6,7 +6,7 @@ apart and makes one `BrokerConfig` of them. Synonyms count as one setting across
 `log.retention.ms` hides `log.retention.hours` of the file.
 
 Some keys that Kafka lets change only per broker may change here too: `cordoned.log.dirs`, a
-listener's `max.connections`, and its key and trust stores (S-TLS-5). The keys of listeners, the
+listener's limits of connections, and its key and trust stores (S-TLS-5). The keys of listeners, the
 other keys of TLS, and those of SASL may not, because their change would need new sockets. Names
 that the table does not have are accepted, as Kafka accepts them for plug-ins.
 After Kafka's `DynamicBrokerConfig` and `DynamicThreadPool`.
@@ -16,7 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from config.broker_config import LISTENER_PREFIX, BrokerConfig, listener_key
+from config.broker_config import (
+    LIMITS_OF_A_LISTENER,
+    LISTENER_PREFIX,
+    BrokerConfig,
+    listener_key,
+)
 from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigError, ConfigKey, ConfigType, Importance, UpdateMode
 from config.security_keys import STORE_KEYS
@@ -35,7 +40,7 @@ _FAMILY_OF: Final = {names[0]: names for names in _FAMILIES}
 OF_ONE_BROKER: Final = frozenset(("cordoned.log.dirs",))
 """Keys that may change while the broker runs, but only for one broker."""
 
-_OF_LISTENERS: Final = frozenset(("max.connections", *STORE_KEYS))
+_OF_LISTENERS: Final = frozenset((*LIMITS_OF_A_LISTENER, *STORE_KEYS))
 """Keys that may change with a listener's prefix."""
 
 THREAD_COUNTS: Final = ("num.io.threads", "num.recovery.threads.per.data.dir", "background.threads")

@@ -8,13 +8,11 @@ worse than an error.
 from collections.abc import Iterator
 from typing import Final
 
-from config.broker_config import LISTENER_PREFIX, BrokerConfig
+from config.broker_config import LIMITS_OF_A_LISTENER, LISTENER_PREFIX, BrokerConfig
 from config.broker_keys import BROKER_KEYS
 from config.listener import Listener
 from config.topic_keys import TOPIC_KEYS
 
-_OF_A_LISTENER: Final = frozenset(("max.connections",))
-"""Keys that the broker reads with a listener's prefix."""
 _OF_A_MECHANISM: Final = frozenset(("sasl.jaas.config", "sasl.server.callback.handler.class"))
 """Keys that the broker reads with the prefix of a listener and a mechanism, and only so."""
 _OF_SASL: Final = ("sasl.enabled.mechanisms", "sasl.server.max.receive.size")
@@ -53,7 +51,7 @@ def _is_read(config: BrokerConfig, listener: Listener, key: str) -> bool:
     """Whether the broker reads a key with this listener's prefix, or that of its mechanism."""
     if key.startswith(_OF_TLS):
         return listener.is_encrypted and BROKER_KEYS[key].effective
-    if key in _OF_A_LISTENER:
+    if key in LIMITS_OF_A_LISTENER:
         return True
     sasl = config.sasl.get(listener.name)
     if sasl is None:

@@ -169,9 +169,9 @@ def _unknown_entry(
     if key is not None:
         return _entry(key, texts[0][0], tuple(Synonym(name, *text) for text in texts))
     key = listener_key(name)
-    if key is not None and name not in inert:
+    if key is not None:
         return _entry(
-            replace(key, name=name),
+            replace(key, name=name, effective=key.effective and name not in inert),
             _shown(key, texts[0][0]),
             tuple(Synonym(name, _shown(key, text), source) for text, source in texts),
             read_only=not is_of_one_broker(name),

@@ -2,6 +2,10 @@
 
 Called once by the server, after the metadata store is open and before any log is opened
 (S-START-6, S-START-7): `settle_identity` stand-alone, `settle_member_identity` in a cluster.
+
+A member whose broker stands alone for a while would take records that its cluster does not have,
+and truncate them when it is a member again. So both ways need the operator's word: see
+`refuse_member_alone` and `refuse_return_to_cluster`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +30,7 @@ from storage.log_dir import (
     reconcile,
     write_meta_properties,
 )
-from storage.paths import META_PROPERTIES, join
+from storage.paths import META_PROPERTIES, DirState, join, parse_partition_dir
 from storage.waits import call
 
 
@@ -45,6 +49,53 @@ Failed = Callable[[str, OSError], None]
 def refuse(directory: str, error: OSError) -> NoReturn:
     """Raise `error`: a `Failed` for callers that need every directory."""
     raise error
+
+
+def refuse_member_alone(fs: FileSystem, directories: Iterable[str], file_name: str) -> None:
+    """Check that a stand-alone start does not take the logs of a broker in ZooKeeper mode.
+
+    They have `meta.properties` of version 0. `pykafkalog adopt` takes them over: then the metadata
+    store exists (`file_name`), and nothing is refused here. Raises InconsistentMetaProperties.
+    """
+    directories = list(directories)
+    if any(fs.exists(join(directory, file_name)) for directory in directories):
+        return
+    for directory, found in _read_all(fs, directories, _ignore).items():
+        if found is not None and found.version == 0 and _has_logs(fs, directory):
+            raise InconsistentMetaProperties(
+                f"{directory} has the logs of a broker in ZooKeeper mode, and zookeeper.connect is "
+                "not set. A member of a cluster needs that line: records that it takes without it "
+                "are lost when it returns. If this broker shall stand alone from now on, run "
+                "`pykafkalog adopt` with this file first"
+            )
+
+
+def refuse_return_to_cluster(fs: FileSystem, directories: Iterable[str], file_name: str) -> None:
+    """Check that no broker has stood alone with a member's directories.
+
+    Its metadata store (`file_name`) says so. Raises InconsistentMetaProperties.
+    """
+    for directory in directories:
+        store = join(directory, file_name)
+        if fs.exists(store):
+            raise InconsistentMetaProperties(
+                f"A broker without zookeeper.connect has used {directory}: {store} is its "
+                "metadata. Records that it took would be lost in the cluster. Give the member an "
+                "empty directory, which the others fill; docs/cluster.md, From one broker to a "
+                "cluster, says how to copy topics"
+            )
+
+
+def _has_logs(fs: FileSystem, directory: str) -> bool:
+    try:
+        parsed = map(parse_partition_dir, fs.list_dir(directory))
+    except OSError:  # another check reports it
+        return False
+    return any(found is not None and found.state is DirState.LIVE for found in parsed)
+
+
+def _ignore(directory: str, error: OSError) -> None:
+    """Another check reports the directory."""
 
 
 async def settle_identity(

@@ -1,6 +1,9 @@
 """Whole brokers of a cluster in virtual time: leaders, followers and the controller."""
 
+import pytest
+
 from broker.cluster.image import MetadataImage
+from broker.world.journal_medium import JournalMedia
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
@@ -11,6 +14,7 @@ from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.types import TopicPartition
 from tests.support.broker_configs import altered, altered_topic
 from tests.support.topic_requests import growth
+from tests.support.whole_broker import LOG_DIR, WholeBroker
 from tests.support.whole_cluster import SESSION_S, WholeCluster, whole_cluster
 
 
@@ -222,3 +226,41 @@ async def test_others_lead_the_partitions_of_a_failed_disk_and_the_rest_stay(
     topic = cluster.images()[3].topic("t")
     assert topic is not None
     assert topic.partitions[lost].offline_replicas == (1,)
+
+
+# ---- a member that stands alone
+
+WITHOUT = "zookeeper.connect"
+STORE = f"{LOG_DIR}/{JournalMedia.file_name}"
+
+
+async def refusal(broker: WholeBroker) -> str:
+    """Start a broker, which must not start and change nothing; return the reason."""
+    files = set(broker.disk.list_dir(LOG_DIR))
+    with pytest.raises(AssertionError):
+        await broker.start()
+    assert set(broker.disk.list_dir(LOG_DIR)) == files
+    return str(broker.server.failure)
+
+
+@whole_cluster(2)
+async def test_a_member_does_not_stand_alone_by_mistake(cluster: WholeCluster) -> None:
+    """What it took would be truncated when it is a member again."""
+    await cluster.create_topic("t", [[1, 2]])
+    assert await cluster.produce(1, "t", 0, "a") is ErrorCode.NONE
+    await cluster.stop(1)
+    connect = cluster[1].settings.pop(WITHOUT)
+    assert "zookeeper.connect is not set" in await refusal(cluster[1])
+    cluster[1].settings[WITHOUT] = connect
+    await cluster.restart(1)
+    await cluster.until_whole()
+
+
+@whole_cluster(2)
+async def test_a_broker_that_stood_alone_does_not_return(cluster: WholeCluster) -> None:
+    await cluster.create_topic("t", [[1, 2]])
+    await cluster.stop(1)
+    cluster[1].disk.write_bytes(STORE, b"")
+    told = await refusal(cluster[1])
+    assert f"A broker without zookeeper.connect has used {LOG_DIR}" in told
+    assert cluster[1].disk.read_bytes(STORE) == b""

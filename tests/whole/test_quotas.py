@@ -18,7 +18,7 @@ from protocol.messages.fetch import FetchResponse
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.produce import ProduceRequest
 from protocol.records.builder import build_batch
-from tests.support.broker_configs import altered
+from tests.support.broker_configs import BROKER, alter
 from tests.support.memory_client import HOST, PORT, MemoryClient, receive_frame
 from tests.support.memory_transport import MemoryTransport
 from tests.support.produce_requests import one_batch
@@ -405,11 +405,20 @@ async def test_s_qta_5_connections_beyond_the_rate_of_their_address_are_closed(
     assert await connected_after(broker, 10, "10.0.0.1") == [0] * 10
 
 
+@pytest.mark.parametrize(
+    ("of", "key"),
+    [
+        ("", "max.connection.creation.rate"),
+        ("1", "listener.name.plaintext.max.connection.creation.rate"),
+    ],
+)
 @whole_broker()
-async def test_the_rate_of_connections_changes_while_the_broker_runs(broker: WholeBroker) -> None:
+async def test_the_rate_of_connections_changes_while_the_broker_runs(
+    broker: WholeBroker, of: str, key: str
+) -> None:
     assert await connected_after(broker, 50) == [0] * 50
     assert broker.server.components.quotas.accepting is None
-    await altered(broker, max__connection__creation__rate="1")
+    assert await alter(broker, BROKER, of, {key: "1"}) == (0, "")
     assert (await connected_after(broker, 20))[-1] > 5
 
 

@@ -96,7 +96,7 @@ class AuthenticatingListeners:
         if isinstance(how, PlainSettings):
             from broker.security.authentication.mechanisms.plain import PlainMechanism
 
-            return PlainMechanism(how, max_reauth_ms, self._checks)
+            return PlainMechanism(how, max_reauth_ms, self._checks, self._parts.clock)
         if isinstance(how, ScramSettings):
             return self._scram(settings.name, max_reauth_ms)
         return self._bearer(how, max_reauth_ms)

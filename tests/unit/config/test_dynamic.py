@@ -58,6 +58,7 @@ def test_read_only_keys_cannot_change(key: object) -> None:
     [
         "cordoned.log.dirs",
         "listener.name.plaintext.max.connections",
+        "listener.name.plaintext.max.connection.creation.rate",
         *(f"listener.name.x.{key}" for key in STORE_KEYS),
     ],
 )

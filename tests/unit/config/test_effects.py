@@ -17,6 +17,7 @@ def test_known_keys_that_do_nothing_are_named_when_they_are_set() -> None:
         "listener.name.plaintext.ssl.keystore.location": "/k",
         "listener.name.nobody.max.connections": "3",
         "listener.name.plaintext.max.connections": "3",
+        "listener.name.plaintext.max.connection.creation.rate": "3",
         "log.retention.ms": "5",
         "no.such.key": "x",
     })  # fmt: skip

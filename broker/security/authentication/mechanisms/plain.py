@@ -8,8 +8,8 @@ Java class (docs/security.md):
 
     def function(user: str, password: str) -> bool
 
-It is called in a thread and may wait; an exception that it raises is logged, and the client is
-refused.
+It is called in a thread and may wait. If it raises an exception, the client is refused, and the log
+gets its type and place once in a while; its text may name the password, so that needs DEBUG.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ import hmac
 import logging
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from traceback import extract_tb
 from typing import Final
 
 from broker.fairness import Lane
@@ -26,6 +27,8 @@ from config.definition import ConfigError, Password
 from config.sasl_settings import PLAIN, PlainSettings
 from protocol.sasl import MalformedMessage
 from protocol.sasl.plain import PlainMessage, parse_plain
+from storage.clock import Clock
+from storage.logging_limit import LoggingLimit
 
 logger = logging.getLogger(__name__)
 
@@ -45,12 +48,15 @@ class PlainMechanism:
 
     name = PLAIN
 
-    def __init__(self, settings: PlainSettings, max_reauth_ms: int, lane: Lane) -> None:
+    def __init__(
+        self, settings: PlainSettings, max_reauth_ms: int, lane: Lane, clock: Clock
+    ) -> None:
         """Raises ConfigError if the check cannot be imported."""
         self.max_reauth_ms = max_reauth_ms
         self._users = _hashed(settings.users)
         self._check = None if settings.check is None else _imported(settings.check)
         self._lane = lane
+        self._logging = LoggingLimit(clock)
 
     def begin(self) -> Exchange:
         """See `Mechanism`."""
@@ -62,8 +68,15 @@ class PlainMechanism:
             expected = self._users.get(message.user, _NOBODYS)
             return hmac.compare_digest(_hash(message.password), expected)
         outcome = await self._lane.call(_outcome_of, self._check, message.user, message.password)
-        if isinstance(outcome, str):
-            logger.error("The check of passwords for PLAIN failed: %s", outcome)
+        if isinstance(outcome, Exception):
+            logger.debug("The check of passwords for PLAIN failed", exc_info=outcome)
+            failures = self._logging.count_event()
+            if failures:
+                logger.error(
+                    "The check of passwords for PLAIN failed %d times, last with %s",
+                    failures,
+                    _placed(outcome),
+                )
             raise RefusedError(_UNVERIFIED)
         return outcome
 
@@ -104,9 +117,15 @@ def _imported(name: str) -> Check:
     return found
 
 
-def _outcome_of(check: Check, user: str, password: str) -> bool | str:
-    """The result of the check, or the text of its exception. Runs in a thread."""
+def _outcome_of(check: Check, user: str, password: str) -> bool | Exception:
+    """The result of the check, or its exception. Runs in a thread."""
     try:
         return check(user, password) is True
     except Exception as error:  # noqa: BLE001 - a plug-in's failure is one client's refusal
-        return f"{type(error).__name__}: {error}"
+        return error
+
+
+def _placed(error: Exception) -> str:
+    """The type of an exception and the line that raised it, without its text."""
+    last = extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {last.filename}, line {last.lineno}"

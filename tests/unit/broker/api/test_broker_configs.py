@@ -100,6 +100,23 @@ async def test_rates_that_only_tools_set_are_shown_and_other_unknown_keys_are_no
         assert shown.config_type == 5
 
 
+async def test_a_limit_of_a_listener_that_is_not_there_is_shown_and_has_no_effect(
+    cluster: Cluster,
+) -> None:
+    here, nowhere = (f"listener.name.{name}.max.connections" for name in ("plaintext", "nowhere"))
+    secret = "listener.name.nowhere.ssl.keystore.password"
+    for name in (here, nowhere, secret):
+        assert await alter(cluster, (SET, name, "5")) == (0, None)
+    found = by_name(await describe(cluster, BROKER, "0"))
+    assert [(found[name].value, found[name].is_sensitive) for name in (here, nowhere, secret)] == [
+        ("5", False),
+        ("5", False),
+        (None, True),
+    ]
+    silent = [(found[name].documentation or "").endswith(NO_EFFECT) for name in (here, nowhere)]
+    assert silent == [False, True]
+
+
 async def test_what_has_no_effect_says_so_in_its_documentation_and_nothing_else_does() -> None:
     limit = "listener.name.plaintext.max.connections"
     cluster = await start_cluster(

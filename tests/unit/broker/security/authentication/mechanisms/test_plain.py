@@ -11,15 +11,17 @@ from broker.security.authentication.mechanisms.plain import PlainMechanism
 from broker.security.authentication.outcomes import AuthenticatedUser, Progress, RefusedError
 from config.definition import ConfigError, Password
 from config.sasl_settings import PlainSettings
+from storage.logging_limit import PERIOD_S
 from storage.waits import at_once
 from tests.support.begun import begin
+from tests.support.manual_clock import ManualClock
 
 WRONG = "Authentication failed: Invalid username or password"
 USERS = {"alice": Password("alice-secret"), "ü": Password("é€")}
 
 
 def offered(check: str | None = None) -> PlainMechanism:
-    return PlainMechanism(PlainSettings(users=USERS, check=check), 0, Lane(1))
+    return PlainMechanism(PlainSettings(users=USERS, check=check), 0, Lane(1), ManualClock())
 
 
 def prove(message: bytes, check: str | None = None) -> Progress:
@@ -94,7 +96,7 @@ def test_passwords_are_compared_by_hashes_of_one_length() -> None:
 
 def guess(user: str, password: str) -> bool:
     if user == "broken":
-        raise RuntimeError("the directory is down")
+        raise RuntimeError(f"{password} cannot be looked up")
     return password == user[::-1]
 
 
@@ -117,10 +119,28 @@ def test_only_true_is_true() -> None:
 
 
 def test_a_check_that_fails_refuses_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.ERROR)
-    told = refusal(b"\0broken\0x", HERE + "guess")
-    assert told == "Authentication failed: credentials for user could not be verified"
-    assert "RuntimeError: the directory is down" in caplog.text
+    caplog.set_level(logging.INFO)
+
+    def refused(times: int) -> None:
+        for _ in range(times):
+            with pytest.raises(RefusedError) as caught:
+                at_once(mechanism.begin().evaluate(b"\0broken\0secret"))
+            told = "Authentication failed: credentials for user could not be verified"
+            assert caught.value.told == told
+
+    clock = ManualClock()
+    mechanism = PlainMechanism(PlainSettings(users={}, check=HERE + "guess"), 0, Lane(1), clock)
+    refused(5)
+    clock.advance(PERIOD_S)
+    refused(1)
+    [first, second] = caplog.messages
+    assert "failed 1 times, last with RuntimeError in " in first
+    assert f"{__file__}, line " in first
+    assert "failed 5 times" in second
+    assert "secret" not in caplog.text
+    caplog.set_level(logging.DEBUG)
+    refused(1)
+    assert "RuntimeError: secret cannot be looked up" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["nowhere.at.all:check", HERE + "missing", HERE + "USERS"])

@@ -81,12 +81,7 @@ class Authority:
 
     def server(self, hosts: Sequence[str]) -> Identity:
         """Make a broker's identity: its alternative names are these host names and addresses."""
-        names: list[x509.GeneralName] = []
-        for host in hosts:
-            try:
-                names.append(x509.IPAddress(ipaddress.ip_address(host)))
-            except ValueError:
-                names.append(x509.DNSName(host))
+        names = [_alternative_name(host) for host in hosts]
         # Also as a client: brokers of one cluster reach each other so.
         purposes = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
         return self._identity(hosts[0], purposes, x509.SubjectAlternativeName(names))
@@ -114,6 +109,23 @@ class Authority:
         if alternatives is not None:
             builder = builder.add_extension(alternatives, critical=False)
         return Identity(builder.sign(own.key, hashes.SHA256()), key)
+
+
+def hosts_of(pem: bytes) -> list[str]:
+    """Return the host names and addresses of a certificate in PEM. Raises ValueError."""
+    extensions = x509.load_pem_x509_certificate(pem).extensions
+    try:
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return [str(name.value) for name in names]
+
+
+def _alternative_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _lifetime(now: float, days: float) -> tuple[datetime, datetime]:

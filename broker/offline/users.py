@@ -32,6 +32,8 @@ from broker.security.scram_credentials import (
     describe,
     describe_all,
 )
+from broker.startup.directory_identity import refuse_member_alone
+from broker.world.sqlite_medium import SqliteMedia
 from broker.world.uuids import random_uuid
 from config.broker_config import BrokerConfig, load_for_adoption
 from config.definition import ConfigError
@@ -60,7 +62,13 @@ async def change_users(
     """
     if config.zookeeper_connect:
         return await _change_in_cluster(config, args, password)
+    if config.is_in_memory:
+        raise ConfigError(
+            f"log.dirs={','.join(config.log_dirs)} is memory of the broker's process, and ends with"
+            " it: add users while the broker runs, or name a directory"
+        )
     _make_log_dirs(fs, config.log_dirs)
+    refuse_member_alone(fs, config.log_dirs, SqliteMedia.file_name)
     new_uuid = partial(random_uuid, SystemRandom())
     async with opened_store(config, fs, new_uuid) as (store, identity):
         if store.fresh:  # the broker will not do it then

@@ -24,6 +24,7 @@ DAYS = 365
 MOST_DAYS = 36_525
 """A century: certificates end before the year 10000."""
 _NAME = "-_.@"
+_HOST = "-_.:*"
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -72,11 +73,14 @@ def run(args: argparse.Namespace) -> int:
             raise CommandError(f"--client {name!r}: a name has letters, digits and {_NAME}")
     if not 1 <= args.days <= MOST_DAYS:
         raise CommandError(f"--days {args.days}: at least one, at most {MOST_DAYS}")
-    hosts = args.host or _names_of_this_machine()
+    for host in args.host or ():
+        if not all(sign.isalnum() or sign in _HOST for sign in host) or not host:
+            raise CommandError(f"--host {host!r}: a name or address, without a port")
     from tools.certificates.files import TrialFiles
     from tools.certificates.lines import shown_lines
 
     files = TrialFiles(args.directory.absolute(), time.time(), args.days)
+    hosts = args.host or files.hosts() or _names_of_this_machine()
     files.make(hosts, clients)
     for line in shown_lines(args.directory.absolute(), hosts[0], args.port, clients[0]):
         print(line)

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tls.authority import Authority
+from tls.authority import Authority, hosts_of
 from tools.errors import CommandError
 
 AUTHORITY: Final = "ca.pem"
@@ -24,12 +24,22 @@ class TrialFiles:
         self._days = days
 
     def make(self, hosts: Sequence[str], clients: Sequence[str]) -> None:
-        """Make the authority, the broker's and the clients' files that do not exist yet."""
+        """Make the authority, the broker's and the clients' files that do not exist yet.
+
+        A broker's certificate that exists must be for `hosts`.
+        """
         taken = [name for name in clients if name in _RESERVED]
         if taken:
             raise CommandError(f"--client {taken[0]}: {taken[0]}.pem is another file's name")
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
+            known = self.hosts()
+            missing = [] if known is None else [host for host in hosts if host not in known]
+            if missing:
+                raise CommandError(
+                    f"{self._directory / BROKER} is for {', '.join(known or ('nobody',))}, and not"
+                    f" for {missing[0]}: remove it, and run this again with every --host"
+                )
             authority = self._authority()
             self._write(BROKER, lambda: authority.server(hosts).pem())
             for name in clients:
@@ -37,6 +47,18 @@ class TrialFiles:
         except OSError as error:
             where = error.filename or self._directory
             raise CommandError(f"cannot write {where}: {error.strerror or error}") from None
+
+    def hosts(self) -> list[str] | None:
+        """Return the hosts of the broker's certificate; None if it does not exist."""
+        path = self._directory / BROKER
+        try:
+            return hosts_of(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CommandError(f"cannot read {path}: {error.strerror or error}") from None
+        except ValueError as error:
+            raise CommandError(f"{path} is no certificate: {error}") from None
 
     def _authority(self) -> Authority:
         certificate, key = self._directory / AUTHORITY, self._directory / AUTHORITY_KEY

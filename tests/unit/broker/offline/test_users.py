@@ -13,7 +13,12 @@ from broker.offline.users import main
 from broker.security.scram_credentials import describe
 from broker.world.sqlite_medium import SqliteMedia
 from protocol.sasl.scram import ScramMechanism, credential_of, salted_password
-from storage.log_dir import LogDir, read_meta_properties
+from storage.log_dir import (
+    LogDir,
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
 from storage.os_filesystem import OsFileSystem
 from storage.waits import at_once
 from tests.support.stores import open_store
@@ -69,6 +74,23 @@ def test_a_user_is_added_listed_and_removed(users: Users) -> None:
     ]
     assert done("--remove", ALICE) == [{"name": ALICE, "mechanisms": {}}]
     assert done() == [bob]
+
+
+def test_directories_in_memory_have_no_users_before_the_broker_runs(
+    properties: Path, users: Users, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(properties.parent)
+    properties.write_text("log.dirs=memory:\n")
+    code, told = users("--add", ALICE)
+    assert (code, "is memory of the broker's process" in told) == (1, True), told
+    assert [path.name for path in properties.parent.iterdir()] == [properties.name]
+
+
+def test_the_logs_of_a_member_are_left_to_its_cluster(properties: Path, users: Users) -> None:
+    (properties.parent / "a" / "t-0").mkdir(parents=True)
+    write_meta_properties(OsFileSystem(), f"{properties.parent}/a", MetaProperties(version=0))
+    code, told = users("--add", ALICE)
+    assert (code, "zookeeper.connect is not set" in told) == (1, True), told
 
 
 def test_the_credential_is_what_the_broker_verifies_with(properties: Path, users: Users) -> None:

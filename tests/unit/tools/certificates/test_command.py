@@ -52,6 +52,19 @@ def test_run_again_it_adds_and_replaces_nothing(tmp_path: Path, command: Command
     certificate(tmp_path / "carol.pem").verify_directly_issued_by(certificate(tmp_path / "ca.pem"))
 
 
+def test_a_certificate_that_is_kept_is_for_the_hosts_that_are_named(
+    tmp_path: Path, command: Command
+) -> None:
+    command("certificates", tmp_path, "--host", "a.example", "--host", "10.0.0.5")
+    for words in ([], ["--host", "10.0.0.5", "--host", "a.example"]):
+        printed = command("certificates", tmp_path, *words).out
+        first = words[1] if words else "a.example"
+        settings = lines_of(printed, "server.properties")
+        assert settings["advertised.listeners"] == f"SSL://{first}:9093"
+    told = command("certificates", tmp_path, "--host", "b.example", code=1).err
+    assert "broker.pem is for a.example, 10.0.0.5, and not for b.example: remove it" in told
+
+
 def test_the_printed_lines_do_for_a_broker_and_a_client(tmp_path: Path, command: Command) -> None:
     from broker.network.tls_listeners import tls_settings
     from tls.contexts import server_context
@@ -76,6 +89,8 @@ def test_the_printed_lines_do_for_a_broker_and_a_client(tmp_path: Path, command:
     [
         (["--client", "a/b"], "a name has letters"),
         (["--client", "ca"], "ca.pem is another file's name"),
+        (["--host", "bad host"], "--host 'bad host': a name or address"),
+        (["--host", ""], "--host '': a name or address"),
         (["--days", "0"], "at least one"),
         (["--days", "36526"], "at most 36525"),
     ],

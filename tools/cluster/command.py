@@ -91,7 +91,7 @@ def _look(args: argparse.Namespace) -> int:
             return 0
         view = survey(cluster)
     if args.health:
-        listing.show_health(view.findings, as_json=args.json)
+        listing.show_health(view.findings, view.reassigned, as_json=args.json)
         return 1 if view.findings else 0
     if args.partitions is not None:
         listing.show_partitions(_chosen(view.partition_views, args.partitions), as_json=args.json)

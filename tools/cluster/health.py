@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from protocol.messages.describe_log_dirs import DescribeLogDirsResult
+from protocol.errors import ErrorCode
+from protocol.messages.describe_log_dirs import DescribeLogDirsResponse, DescribeLogDirsResult
 from tools.cluster.lagging import PartitionView
 from tools.cluster.reassigning import Adding
 from tools.log_ends import place_name
@@ -19,6 +20,7 @@ from tools.wire.brokers import Topics
 class Problem(Enum):
     """Kinds of problems; the value is the text that is shown."""
 
+    NOT_ALLOWED = "not allowed to see everything"
     NO_CONTROLLER = "no controller"
     BROKER_AWAY = "broker does not answer"
     OFFLINE_DIRECTORY = "log directory offline"
@@ -28,6 +30,8 @@ class Problem(Enum):
 
 
 REMEDIES: Final = {
+    Problem.NOT_ALLOWED: "what is hidden may be ill: let this user describe the cluster and all"
+    " topics (pykafkalog acls)",
     Problem.NO_CONTROLLER: "topics cannot be changed until one is elected: start more brokers",
     Problem.BROKER_AWAY: "start it, or see its log for why it does not answer",
     Problem.OFFLINE_DIRECTORY: "mend the disk and restart the broker, whose log says what failed",
@@ -104,6 +108,16 @@ def directory_findings(
                 where=directory.log_dir or f"broker {broker_id}",
                 detail=f"of broker {broker_id}",
             )
+
+
+def permission_findings(answers: Iterable[DescribeLogDirsResponse]) -> Iterator[Finding]:
+    """Yield a problem if brokers do not tell this user of their directories.
+
+    It may not describe the cluster, so topics may be hidden from it, too.
+    """
+    codes = {answer.error_code for answer in answers} - {ErrorCode.NONE}
+    for code in sorted(codes):
+        yield Finding(problem=Problem.NOT_ALLOWED, where="cluster", detail=ErrorCode(code).text)
 
 
 def controller_findings(controller_id: int) -> Iterator[Finding]:

@@ -7,9 +7,10 @@ the high watermark that it knows itself, so it is 0 for a follower that hears no
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from tools.cluster.reassigning import Adding
 from tools.log_ends import Place
 from tools.tables import count_of
 from tools.wire.brokers import Topics
@@ -37,12 +38,14 @@ class Missing:
     absence: Absence
     lag: int | None = None
     """Records that it lacks; None if that is not known."""
+    is_added: bool = False
+    """Whether a reassignment is adding it, so that it may lag."""
 
     @property
     def text(self) -> str:
         """`broker 3: lags by 1,234 records`."""
         why = self.absence.value.format(count_of(self.lag or 0, "record"))
-        return f"broker {self.broker_id}: {why}"
+        return f"broker {self.broker_id}: {'is being added, ' if self.is_added else ''}{why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +73,16 @@ def out_of_sync(topics: Topics) -> dict[Place, tuple[int, ...]]:
     }
 
 
-def partition_views(topics: Topics, alive: Collection[int], ends: Ends) -> Iterator[PartitionView]:
+def partition_views(
+    topics: Topics, alive: Collection[int], ends: Ends, adding: Adding | None = None
+) -> Iterator[PartitionView]:
     """Yield all partitions by name and number. `alive`: ids of the brokers of the cluster."""
-    absent = out_of_sync(topics)
+    absent, adding = out_of_sync(topics), adding or {}
     for name, topic in sorted(topics.items()):
         for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
             place = (name, partition.partition_index)
             offline = set(partition.offline_replicas)
+            added = adding.get(place, frozenset())
             yield PartitionView(
                 topic=name,
                 partition=partition.partition_index,
@@ -85,7 +91,10 @@ def partition_views(topics: Topics, alive: Collection[int], ends: Ends) -> Itera
                 replicas=tuple(partition.replica_nodes),
                 in_sync=tuple(partition.isr_nodes),
                 missing=tuple(
-                    _missing(broker, place, partition.leader_id, alive, offline, ends)
+                    replace(
+                        _missing(broker, place, partition.leader_id, alive, offline, ends),
+                        is_added=broker in added,
+                    )
                     for broker in absent.get(place, ())
                 ),
             )

@@ -27,10 +27,12 @@ def show_cluster(view: ClusterView, *, as_json: bool) -> None:
                 "internal_topics": view.internal_topics,
                 "partitions": view.partitions,
                 "under_replicated": [
-                    _partition(each) for each in view.partition_views if each.missing
+                    _partition(each)
+                    for each in view.partition_views
+                    if any(not missing.is_added for missing in each.missing)
                 ],
                 "features": [_feature(feature) for feature in view.features],
-                **_health(view.findings),
+                **_health(view.findings, view.reassigned),
             }
         )
         return
@@ -57,7 +59,7 @@ def show_cluster(view: ClusterView, *, as_json: bool) -> None:
         ),
     )
     show_features(view.features)
-    show_health(view.findings, as_json=False)
+    show_health(view.findings, view.reassigned, as_json=False)
 
 
 def show_partitions(views: Iterable[PartitionView], *, as_json: bool) -> None:
@@ -97,10 +99,16 @@ def show_features(features: Sequence[Feature]) -> None:
         )
 
 
-def show_health(findings: Sequence[Finding], *, as_json: bool) -> None:
+def show_health(findings: Sequence[Finding], reassigned: int, *, as_json: bool) -> None:
     """Print all problems with their remedies, or one line that the cluster is healthy."""
     if as_json:
-        print_document(_health(findings))
+        print_document(_health(findings, reassigned))
+        return
+    if not findings and reassigned:
+        print(
+            "healthy: every partition has a leader and its replicas in sync, but for those that"
+            f" are being added: {count_of(reassigned, 'partition')} under reassignment"
+        )
         return
     if not findings:
         print("healthy: every partition has a leader and all its replicas in sync")
@@ -166,6 +174,7 @@ def _partition(view: PartitionView) -> dict[str, Any]:
                 "broker": each.broker_id,
                 "why": each.absence.name.lower(),
                 "lag": each.lag,
+                "being_added": each.is_added,
                 "detail": each.text,
             }
             for each in view.missing
@@ -173,9 +182,10 @@ def _partition(view: PartitionView) -> dict[str, Any]:
     }
 
 
-def _health(findings: Sequence[Finding]) -> dict[str, Any]:
+def _health(findings: Sequence[Finding], reassigned: int) -> dict[str, Any]:
     return {
         "healthy": not findings,
+        "reassigned": reassigned,
         "problems": [
             {
                 "problem": each.problem.value,

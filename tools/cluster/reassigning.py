@@ -11,7 +11,7 @@ from tools.log_ends import Place
 from tools.wire.brokers import Brokers
 
 Adding = Mapping[Place, frozenset[int]]
-"""Brokers whose replicas of a partition are being added."""
+"""By partition that is being reassigned, the brokers whose replicas are being added; maybe none."""
 
 
 def replicas_being_added(cluster: Brokers) -> Adding:

@@ -12,9 +12,10 @@ from tools.cluster.health import (
     controller_findings,
     directory_findings,
     partition_findings,
+    permission_findings,
 )
 from tools.cluster.lagging import PartitionView, out_of_sync, partition_views
-from tools.cluster.reassigning import replicas_being_added
+from tools.cluster.reassigning import Adding, replicas_being_added
 from tools.cluster.replica_ends import replica_ends
 from tools.errors import CommandError
 from tools.log_ends import Place
@@ -37,7 +38,7 @@ class BrokerView:
     out_of_sync: int
     """Number of these that are not in sync."""
     data_bytes: int | None
-    """Size of all its logs; None if it did not answer."""
+    """Size of all its logs; None if it did not answer, or may not tell this user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,8 @@ class ClusterView:
     partition_views: tuple[PartitionView, ...]
     """All of them, by topic and number."""
     features: tuple[Feature, ...]
+    reassigned: int
+    """Number of partitions that are being reassigned."""
     findings: tuple[Finding, ...]
 
 
@@ -70,10 +73,12 @@ def survey(cluster: Brokers) -> ClusterView:
     topics = cluster.topics()
     controller = cluster.cluster.controller_id
     findings = list(controller_findings(controller))
-    sizes = {each: _data_bytes(cluster, each, findings) for each in sorted(cluster.addresses)}
-    views = _partition_views(cluster, topics)
-    absent = out_of_sync(topics)
-    findings += partition_findings(topics, views, replicas_being_added(cluster) if absent else {})
+    answers = {each: _directories(cluster, each, findings) for each in sorted(cluster.addresses)}
+    told = [answer for answer in answers.values() if answer is not None]
+    findings += permission_findings(told)
+    adding = replicas_being_added(cluster)
+    views = _partition_views(cluster, topics, adding)
+    findings += partition_findings(topics, views, adding)
     return ClusterView(
         cluster_id=cluster.cluster.cluster_id,
         controller_id=controller,
@@ -86,8 +91,12 @@ def survey(cluster: Brokers) -> ClusterView:
                 is_controller=each.broker_id == controller,
                 leads=_count(topics, each.broker_id, lambda p: (p.leader_id,)),
                 replicas=_count(topics, each.broker_id, lambda p: p.replica_nodes),
-                out_of_sync=sum(each.broker_id in missing for missing in absent.values()),
-                data_bytes=sizes[each.broker_id],
+                out_of_sync=sum(
+                    missing.broker_id == each.broker_id and not missing.is_added
+                    for view in views
+                    for missing in view.missing
+                ),
+                data_bytes=_data_bytes(answers[each.broker_id]),
             )
             for each in sorted(cluster.cluster.brokers, key=lambda broker: broker.broker_id)
         ),
@@ -96,11 +105,12 @@ def survey(cluster: Brokers) -> ClusterView:
         partitions=sum(len(topic.partitions) for topic in topics.values()),
         partition_views=views,
         features=features_of(cluster.any().api_versions),
+        reassigned=len(adding),
         findings=tuple(findings),
     )
 
 
-def _partition_views(cluster: Brokers, topics: Topics) -> tuple[PartitionView, ...]:
+def _partition_views(cluster: Brokers, topics: Topics, adding: Adding) -> tuple[PartitionView, ...]:
     """Ask leaders and replicas that are not in sync how far they are; the others are not asked."""
     leaders = {
         (name, each.partition_index): each.leader_id
@@ -112,7 +122,7 @@ def _partition_views(cluster: Brokers, topics: Topics) -> tuple[PartitionView, .
         for broker in {leaders[place], *missing} & cluster.addresses.keys():
             wanted.setdefault(broker, []).append(place)
     ends = replica_ends(cluster, wanted)
-    return tuple(partition_views(topics, cluster.addresses.keys(), ends))
+    return tuple(partition_views(topics, cluster.addresses.keys(), ends, adding))
 
 
 def features_of(api_versions: ApiVersionsResponse) -> tuple[Feature, ...]:
@@ -125,18 +135,27 @@ def features_of(api_versions: ApiVersionsResponse) -> tuple[Feature, ...]:
     )
 
 
-def _data_bytes(cluster: Brokers, broker_id: int, findings: list[Finding]) -> int | None:
+def _directories(
+    cluster: Brokers, broker_id: int, findings: list[Finding]
+) -> DescribeLogDirsResponse | None:
+    """Return the broker's answer; None if it does not answer, which is a finding."""
     try:
         request = DescribeLogDirsRequest(topics=None)
-        directories = cluster.broker(broker_id).call(request, DescribeLogDirsResponse).results
+        answer = cluster.broker(broker_id).call(request, DescribeLogDirsResponse)
     except CommandError as error:
         where = f"broker {broker_id}"
         findings.append(Finding(problem=Problem.BROKER_AWAY, where=where, detail=str(error)))
         return None
-    findings += directory_findings(broker_id, directories)
+    findings += directory_findings(broker_id, answer.results)
+    return answer
+
+
+def _data_bytes(answer: DescribeLogDirsResponse | None) -> int | None:
+    if answer is None or answer.error_code:
+        return None
     return sum(
         int(partition.partition_size)
-        for directory in directories
+        for directory in answer.results
         for topic in directory.topics
         for partition in topic.partitions
     )

@@ -149,7 +149,8 @@ def _find_hanging(cluster: Any, args: argparse.Namespace) -> None:
     topics = cluster.topics()
     places = _places(topics, args.find_hanging or sorted(topics))
     opened = _opened(cluster, topics, places, silent_for_ms=parse_span(args.longest))
-    listing.show_hanging([each for each in opened if each.hangs], _now_ms(), as_json=args.json)
+    hanging = [each for each in opened if each.hangs]
+    listing.show_hanging(hanging, len(places), _now_ms(), as_json=args.json)
 
 
 def _abort(cluster: Any, args: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from tools.json_output import print_document
 from tools.log_ends import place_name
 from tools.magnitudes import duration
 from tools.moments import iso_time
-from tools.tables import print_table
+from tools.tables import count_of, print_table
 from tools.transactions.explanation import Explanation, Stability
 from tools.transactions.hanging import Open
 from tools.transactions.survey import RUNNING, Listed, Producer, Transaction
@@ -79,12 +79,13 @@ def show_producers(found: Sequence[Producer], *, as_json: bool) -> None:
         )
 
 
-def show_hanging(found: Sequence[Open], now_ms: int, *, as_json: bool) -> None:
-    """Print the hanging transactions."""
+def show_hanging(found: Sequence[Open], looked_at: int, now_ms: int, *, as_json: bool) -> None:
+    """Print the hanging transactions of so many partitions."""
     if as_json:
         print_document([_open(each) for each in found])
     elif not found:
-        print("No transaction hangs.")
+        where = count_of(looked_at, "partition")
+        print(f"No transaction hangs in {where}: those that this user may describe.")
     else:
         print_table(
             ("partition", "start offset", "producer id", "epoch", "silent for", "transactional id"),

@@ -8,7 +8,7 @@ import pytest
 
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.describe_cluster import DescribeClusterResponse
-from protocol.messages.describe_log_dirs import DescribeLogDirsResult
+from protocol.messages.describe_log_dirs import DescribeLogDirsResponse, DescribeLogDirsResult
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
@@ -21,6 +21,7 @@ from tools.cluster.health import (
     controller_findings,
     directory_findings,
     partition_findings,
+    permission_findings,
 )
 from tools.cluster.lagging import partition_views
 from tools.cluster.listing import show_health
@@ -144,7 +145,7 @@ def test_every_problem_has_a_remedy_that_is_shown_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert set(REMEDIES) == set(Problem)
-    show_health(list(partition_findings(topics(leader_id=-1))) * 2, as_json=False)
+    show_health(list(partition_findings(topics(leader_id=-1))) * 2, 0, as_json=False)
     assert capsys.readouterr().out.count(REMEDIES[Problem.NO_LEADER]) == 1
 
 
@@ -158,7 +159,6 @@ class Surveyed(Controller):
         self.cluster = DescribeClusterResponse(controller_id=1, cluster_id="c", brokers=[])
         self.addresses: dict[int, Any] = {}
         self.isr = isr
-        self.times_asked = 0
 
     def topics(self) -> dict[str, Any]:
         return topics(isr_nodes=self.isr)
@@ -166,13 +166,24 @@ class Surveyed(Controller):
     def any(self) -> Any:
         return argparse.Namespace(api_versions=ApiVersionsResponse())
 
-    def ask_controller(self, *question: Any) -> Any:
-        self.times_asked += 1
-        return super().ask_controller(*question)
 
-
-@pytest.mark.parametrize(("isr", "asked"), [([1, 2], 0), ([1], 1)])
-def test_a_partition_that_is_reassigned_is_healthy(isr: list[int], asked: int) -> None:
+@pytest.mark.parametrize("isr", [[1, 2], [1]])
+def test_a_partition_that_is_reassigned_is_healthy(
+    isr: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
     cluster: Any = Surveyed(isr)
-    assert survey(cluster).findings == ()
-    assert cluster.times_asked == asked
+    view = survey(cluster)
+    assert (view.findings, view.reassigned) == ((), 1)
+    show_health(view.findings, view.reassigned, as_json=False)
+    assert capsys.readouterr().out.endswith("being added: 1 partition under reassignment\n")
+    missing = [each.text for view in view.partition_views for each in view.missing]
+    expected = [] if len(isr) == 2 else ["broker 2: is being added, its broker is away"]
+    assert missing == expected
+
+
+def test_a_user_that_may_not_describe_the_cluster_does_not_hear_that_all_is_well() -> None:
+    seen, refused = DescribeLogDirsResponse(), DescribeLogDirsResponse(error_code=31)
+    assert list(permission_findings([seen, seen])) == []
+    (found,) = permission_findings([refused, seen, refused])
+    assert found.problem is Problem.NOT_ALLOWED
+    assert "authoriz" in found.detail.lower()

@@ -145,7 +145,7 @@ class Link:
     def _exactly(self, size: int) -> bytes:
         data: bytes = self._file.read(size)
         if len(data) < size:
-            raise self._failure("it closed the connection. Is it still running?")
+            raise self._failure("it closed the connection")
         return data
 
     def _failure(self, reason: str) -> CommandError:

@@ -25,6 +25,7 @@ _SHAKE: Final = struct.pack(">ihhihh", 12, 17, 1, _CORRELATION, -1, 0)
 """SaslHandshake 1 for a mechanism without a name, which no broker has."""
 _UNKNOWN_MECHANISM: Final = 33
 _LONGEST_ANSWER: Final = 4096
+_SPEAKS_TLS: Final = "speaks TLS: security.protocol={} (-X, or --command-config)"
 
 
 def require_broker(settings: dict[str, Any]) -> None:
@@ -71,7 +72,7 @@ def _unreachable(server: str, settings: dict[str, Any]) -> str | None:
     hint = (
         ""
         if protocol in ENCRYPTED or not speaks_tls(place, CONNECT_S)
-        else (", but speaks TLS: security.protocol=SSL (-X, or --command-config)")
+        else f", but {_SPEAKS_TLS.format('SSL, or SASL_SSL')}"
     )
     return f"what listens at {host}:{port} does not answer as a Kafka broker{hint}"
 
@@ -99,16 +100,19 @@ def _refuse_without_login(connection: socket.socket, broker: str, protocol: str)
 
 
 def _not_logged_in(place: tuple[str, int], settings: dict[str, Any]) -> str | None:
-    """Why a broker cannot be reached. Raises LoginRefused."""
+    """Why a broker cannot be reached. Raises LoginRefused, and CommandError for bad settings."""
     from tools.link import linker
     from tools.login.session import OWN
 
     if mechanism_of(settings) not in OWN:
         return None  # librdkafka may have it
+    link = linker(settings)
     try:
-        linker(settings)(place).close()
+        link(place).close()
     except LoginRefused:
         raise
     except CommandError as error:
-        return str(error)
+        if protocol_of(settings) in ENCRYPTED or not speaks_tls(place, CONNECT_S):
+            return str(error)
+        return f"{place[0]}:{place[1]} {_SPEAKS_TLS.format('SASL_SSL')}"
     return None

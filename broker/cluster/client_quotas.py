@@ -236,7 +236,7 @@ def _checked(parts: Mapping[str, str | None]) -> Entity:
                 "ClientId"
             )
         if isinstance(entity.ip, str) and not is_address(entity.ip):
-            raise _invalid(f"{entity.ip} is not a valid IP or resolvable host.")
+            raise _invalid(f"{entity.ip} is not a valid IP. Names of hosts are not resolved here.")
     return entity
 
 

@@ -56,6 +56,7 @@ def test_defaults_and_addresses(quotas: BrokerTool) -> None:
         (("--ip", "192.0.2.7", "--add", "producer_byte_rate=1"), "producer_byte_rate"),
         (("--client", "x", "--add", "producer_byte_rate=-1"), "greater than 0"),
         (("--client", "x", "--add", "nonsense=1"), "nonsense"),
+        (("--client", "x", "--delete", "producer_byte_ratex"), "no quota producer_byte_ratex"),
     ):
         assert said in quotas.refusal(*words)
 

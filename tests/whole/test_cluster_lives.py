@@ -245,7 +245,7 @@ async def refusal(broker: WholeBroker) -> str:
 
 @whole_cluster(2)
 async def test_a_member_does_not_stand_alone_by_mistake(cluster: WholeCluster) -> None:
-    """What it took would be truncated when it is a member again."""
+    """Records that it took alone would be truncated when it is a member again."""
     await cluster.create_topic("t", [[1, 2]])
     assert await cluster.produce(1, "t", 0, "a") is ErrorCode.NONE
     await cluster.stop(1)

@@ -14,7 +14,7 @@ from protocol.sasl.oauthbearer import parse_refusal
 from protocol.sasl.scram import ScramMechanism
 from protocol.schema import Message
 from tools.client_properties import mechanism_of, protocol_of
-from tools.errors import CommandError
+from tools.errors import CommandError, LoginRefused
 from tools.login.tokens import token_of
 
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -41,9 +41,10 @@ class Login:
         self._settings: Final = settings
         self._mechanism: Final = mechanism_of(settings)
         if self._mechanism not in OWN:
+            named = "sasl.mechanism" in settings or "sasl.mechanisms" in settings
             raise CommandError(
-                f"this cannot be asked with sasl.mechanism={self._mechanism}: only with"
-                f" {', '.join(OWN)}"
+                f"this cannot be asked with sasl.mechanism={self._mechanism}"
+                f"{'' if named else ', which holds where none is set'}: only with {', '.join(OWN)}"
             )
         if self._mechanism != "OAUTHBEARER":
             self._credential("sasl.username")
@@ -78,7 +79,10 @@ class Login:
 
     def _conversation(self) -> Conversation:
         if self._mechanism == "OAUTHBEARER":
-            return bearer(*token_of(self._settings, time.time()))
+            try:
+                return bearer(*token_of(self._settings, time.time()))
+            except CommandError as error:
+                raise LoginRefused(str(error)) from None
         user, password = self._credential("sasl.username"), self._credential("sasl.password")
         if self._mechanism == "PLAIN":
             return plain(user, password)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from tools.errors import CommandError
 from tools.presence import Presence
 from tools.produce.lines import Line, line_name
+from tools.produce.stalls import Stall
 from tools.records.record import Record
 
 POLL_S: Final = 0.05
@@ -34,9 +35,12 @@ class Delivery:
         presence: Presence,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        from confluent_kafka import KafkaException
+        from confluent_kafka import KafkaError, KafkaException
 
         self._producer: Final = producer
+        self._stall: Final = Stall(producer, clock)
+        self._timed_out: Final = KafkaError._MSG_TIMED_OUT
+        self._topic = ""
         self._presence: Final = presence
         self._clock: Final = clock
         self._refused: Final = KafkaException
@@ -55,6 +59,7 @@ class Delivery:
     def send(self, line: Line) -> None:
         """Hand a record to the client. Raises NotSent for it or an earlier one, CommandError."""
         record = line.record
+        self._topic = record.topic or ""
         if record.partition is not None:
             self._require_partition(line)
         chunk = self._chunk
@@ -76,8 +81,7 @@ class Delivery:
     def finish(self) -> None:
         """Wait until everything is acknowledged. Raises NotSent, CommandError."""
         while self._producer.flush(FLUSH_S):
-            self._presence.check()
-            self.require_success()
+            self._wait()
         self.require_success()
 
     def drain(self) -> None:
@@ -105,8 +109,13 @@ class Delivery:
                 return
             except BufferError:  # the client's queue is full
                 self._producer.poll(POLL_S)
-                self._presence.check()
-                self.require_success()
+                self._wait()
+
+    def _wait(self) -> None:
+        """Look at what keeps records waiting. Raises NotSent, CommandError."""
+        self._presence.check()
+        self.require_success()
+        self._stall.note(self._topic, self.acknowledged)
 
     def _require_partition(self, line: Line) -> None:
         """Raise NotSent for an unknown partition: librdkafka would report it late and unclearly."""
@@ -124,7 +133,12 @@ class Delivery:
     def _failed_in(self, chunk: "_Chunk", error: Any, message: Any) -> None:
         self._failed += 1
         if self._failure is None:
-            self._failure = f"{chunk.name_of(message)} was not sent: {error.str()}"
+            late = error.code() == self._timed_out
+            reason = self._stall.reason(message.topic()) if late else None
+            self._failure = (
+                f"{chunk.name_of(message)} was not sent: {error.str()}"
+                f"{'' if reason is None else f' ({reason})'}"
+            )
 
 
 class _Chunk:

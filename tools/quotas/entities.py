@@ -17,6 +17,7 @@ from protocol.messages.describe_client_quotas import (
     DescribeClientQuotasResponse,
     QuotaFilterComponent,
 )
+from tools.errors import CommandError
 from tools.wire.brokers import Brokers
 from tools.wire.refusals import require_done
 
@@ -74,7 +75,18 @@ def alter(
     *,
     validate_only: bool,
 ) -> None:
-    """Set and remove, all or nothing. Raises CommandError with the broker's message."""
+    """Set and remove, all or nothing.
+
+    Raises CommandError with the broker's message, or if a key to remove is not set: brokers take
+    any key there, and after a misspelled one the quota would still be in force.
+    """
+    if delete:
+        found = describe(cluster, entity, strict=True)
+        values = found[0].values if found else {}
+        for key in delete:
+            if key not in values:
+                known = ", ".join(values) or "nothing"
+                raise CommandError(f"there is no quota {key} to delete: {known} is set")
     operations = [QuotaOperation(key=key, value=value) for key, value in add.items()]
     operations += [QuotaOperation(key=key, remove=True) for key in delete]
     parts = [AlteredEntityPart(entity_type=k, entity_name=name) for k, name in entity.items()]

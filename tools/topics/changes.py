@@ -2,10 +2,13 @@
 
 import argparse
 import json
-from typing import Any
+from typing import Any, Final
 
 from tools.connection import TIMEOUT_S, parse_settings
 from tools.errors import CommandError, NoSuchTopic
+
+_DELETION_S: Final = 10.0
+"""How long brokers wait for a deletion, which goes on all the same."""
 
 
 def create(admin: Any, args: argparse.Namespace) -> None:
@@ -61,13 +64,27 @@ def alter(admin: Any, args: argparse.Namespace) -> None:
 
 def delete(admin: Any, args: argparse.Namespace) -> None:
     """Delete the named topics, up to the first that cannot be. Raises CommandError."""
+    from confluent_kafka import KafkaError, KafkaException
+
     known = admin.list_topics(timeout=TIMEOUT_S).topics
     for name in args.delete:
         if name not in known:
             if args.if_exists:
                 continue
             raise NoSuchTopic(name)
-        admin.delete_topics([name])[name].result(TIMEOUT_S)
+        answer = admin.delete_topics(
+            [name], operation_timeout=_DELETION_S, request_timeout=TIMEOUT_S
+        )[name]
+        try:
+            answer.result(TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.REQUEST_TIMED_OUT:
+                raise
+            raise CommandError(
+                f"{name} is being deleted, but not gone after {_DELETION_S:.0f} seconds: the"
+                " deletion goes on when a broker that is away is back, or when the topic's"
+                " reassignment is done (pykafkalog cluster --health)"
+            ) from None
         _say(args, {"deleted": name}, f"Deleted topic {name}.")
 
 

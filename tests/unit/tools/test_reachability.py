@@ -127,6 +127,28 @@ def test_a_login_that_is_refused_is_reason_enough() -> None:
     assert silent.endswith("is --bootstrap-server right?")
 
 
+def test_a_setting_that_is_missing_is_no_question_of_the_address() -> None:
+    log_in = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    with listening(API_VERSIONS) as address:
+        said = reason(address, **log_in, **{"sasl.username": "a"})
+    assert said == "PLAIN needs sasl.password, or sasl.jaas.config with both credentials"
+
+
+def test_a_login_without_tls_at_a_port_with_tls_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log_in = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "a",
+        "sasl.password": "b",
+    }
+    monkeypatch.setattr("tools.reachability.speaks_tls", lambda *_: True)
+    with listening(None) as address:
+        said = reason(address, **log_in)
+    assert said.startswith(f"{address} speaks TLS: security.protocol=SASL_SSL (-X, or")
+
+
 def test_a_command_ends_with_one_line_and_1(command: Command) -> None:
     port = free_port()
     told = command("topics", "-b", f"127.0.0.1:{port}", code=1).err

@@ -11,7 +11,7 @@ from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshake
 from protocol.sasl.conversations import LoginError
 from protocol.sasl.oauthbearer import build_refusal, parse_bearer
 from protocol.sasl.plain import parse_plain
-from tools.errors import CommandError
+from tools.errors import CommandError, LoginRefused
 from tools.login.session import Ask, login_of
 
 PLAIN = {
@@ -50,6 +50,19 @@ class FakeBroker:
             auth_bytes=self.answer,
             session_lifetime_ms=self.lifetime_ms,
         )
+
+
+def test_a_mechanism_that_nobody_set_is_named_as_such() -> None:
+    protocol = {"security.protocol": "SASL_SSL"}
+    with pytest.raises(CommandError, match="=GSSAPI, which holds where none is set: only with"):
+        login_of(protocol)
+    with pytest.raises(CommandError, match="=GSSAPI: only with"):
+        login_of({**protocol, "sasl.mechanism": "GSSAPI"})
+
+
+def test_a_token_that_is_not_there_is_a_login_that_fails() -> None:
+    with pytest.raises(LoginRefused, match="OAUTHBEARER needs a token"):
+        perform({**BEARER, "sasl.oauthbearer.config": ""}, FakeBroker())
 
 
 def perform(settings: dict[str, str], broker: FakeBroker) -> float | None:

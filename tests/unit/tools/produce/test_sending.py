@@ -1,11 +1,12 @@
 """Records are sent, counted and reported, on a producer that is a fake."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ClusterMetadata, PartitionMetadata, TopicMetadata
 
 from tests.support.client_messages import FakeMessage
 from tools.errors import CommandError
@@ -14,6 +15,12 @@ from tools.produce.delivery import CHUNK, Delivery, send_all
 from tools.produce.lines import BadInput, Line
 from tools.produce.transactions import send_in_transactions
 from tools.records.record import Record
+
+
+def partition(leader: int = 1, isrs: Sequence[int] = (1,), replicas: int = 1) -> PartitionMetadata:
+    found = PartitionMetadata()
+    found.leader, found.isrs, found.replicas = leader, list(isrs), [*range(1, replicas + 1)]
+    return found
 
 
 class FakeProducer:
@@ -59,9 +66,12 @@ class FakeProducer:
     def flush(self, timeout: float) -> int:
         return 0
 
-    def list_topics(self, timeout: float) -> Any:
-        topic = type("Topic", (), {"partitions": {0: None, 1: None}})
-        return type("Metadata", (), {"topics": {"t": topic}})
+    def list_topics(self, topic: str | None = None, *, timeout: float) -> Any:
+        found = TopicMetadata()
+        found.partitions = {0: partition(), 1: partition()}
+        metadata = ClusterMetadata()
+        metadata.topics = {"t": found}
+        return metadata
 
     def init_transactions(self, timeout: float) -> None:
         self.log.append("init")
@@ -175,6 +185,76 @@ def test_the_line_is_found_in_its_file_and_by_its_key() -> None:
                 more["on_delivery"](KafkaError(KafkaError._MSG_TIMED_OUT), FakeMessage(key, None))
 
     assert said(send, Refusing(), given()).startswith("line 2 of b was not sent: ")
+
+
+class Waiting(FakeProducer):
+    """The records of a topic wait for some time, and are refused or sent then."""
+
+    def __init__(
+        self, *, waits: int, times_out: bool = False, error: int | None = None, **parts: Any
+    ) -> None:
+        super().__init__()
+        self.waits, self.times_out = waits, times_out
+        self.looks = 0
+        self.found = TopicMetadata()
+        self.found.error = None if error is None else KafkaError(error)
+        self.found.partitions = {0: partition(), 1: partition(**parts)}
+
+    def produce(self, topic: str, value: Any, key: Any, *rest: Any, **more: Any) -> None:
+        self.report, self.record = more["on_delivery"], FakeMessage(key, value)
+        self.waiting = 1
+
+    def flush(self, timeout: float) -> int:
+        self.waits -= 1
+        if self.waits <= 0:
+            self.waiting = 0
+            if self.times_out:
+                self.times_out = False
+                self.report(KafkaError(KafkaError._MSG_TIMED_OUT), self.record)
+        return self.waiting
+
+    def list_topics(self, topic: str | None = None, *, timeout: float) -> Any:
+        assert topic == "t"
+        self.looks += 1
+        metadata = ClusterMetadata()
+        metadata.topics = {"t": self.found}
+        return metadata
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        ({}, None),
+        ({"error": KafkaError.INVALID_REPLICATION_FACTOR}, "t: Broker: Invalid replication factor"),
+        ({"leader": -1}, "t:1 has no leader"),
+        (
+            {"isrs": [1], "replicas": 3},
+            "t:1 has 1 of 3 replicas in sync (min.insync.replicas)",
+        ),
+        ({"isrs": [1, 2, 3], "replicas": 3}, None),
+    ],
+)
+def test_the_reason_for_which_records_wait_is_told_once(
+    found: dict[str, Any], reason: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    producer = Waiting(waits=40, times_out=True, **found)
+    told = said(send, producer, lines(1))
+    shown = capsys.readouterr().err
+    if reason is None:
+        assert told.startswith("line 1 was not sent: Local: Message timed out; 0")
+        assert shown == ""
+    else:
+        assert told.startswith(f"line 1 was not sent: Local: Message timed out ({reason}); 0")
+        assert shown == f"waiting: {reason}\n"
+        assert producer.looks == 1
+
+
+def test_records_that_wait_for_a_moment_are_not_explained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    producer = Waiting(waits=6, leader=-1)
+    assert send(producer, lines(1)) == 1
+    assert producer.looks == 0
 
 
 def test_what_waits_for_an_answer_is_not_counted() -> None:

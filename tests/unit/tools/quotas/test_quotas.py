@@ -8,6 +8,7 @@ import pytest
 
 from protocol.messages.alter_client_quotas import QuotaAlterationResult
 from protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
     DescribedQuotas,
     QuotaEntityPart,
     QuotaValue,
@@ -122,6 +123,8 @@ def test_a_change_is_shown_when_the_broker_shows_it() -> None:
 def test_a_change_as_it_is_sent() -> None:
     class Altering(Broker):
         def call(self, request: Any, response: Any) -> Any:
+            if isinstance(request, DescribeClientQuotasRequest):
+                return super().call(request, response)
             self.asked.append(request)
             return response(
                 entries=[QuotaAlterationResult(error_code=42, error_message="too much")]
@@ -129,15 +132,25 @@ def test_a_change_as_it_is_sent() -> None:
 
     broker: Any = Altering()
     with pytest.raises(CommandError, match="too much"):
-        entities.alter(broker, {"ip": None}, {"a": 1.0}, ["b"], validate_only=True)
-    [request] = broker.asked
+        entities.alter(
+            broker, {"user": None}, {"a": 1.0}, ["request_percentage"], validate_only=True
+        )
+    described, request = broker.asked
+    assert described == description(("user", 1, None), strict=True)
     assert request.validate_only is True
     [entry] = request.entries
-    assert entry.entity == entity(ip=None)
+    assert entry.entity == entity(user=None)
     assert [(op.key, op.value, op.remove) for op in entry.ops] == [
         ("a", 1.0, False),
-        ("b", 0.0, True),
+        ("request_percentage", 0.0, True),
     ]
+
+
+def test_a_quota_that_is_not_set_cannot_be_deleted() -> None:
+    broker: Any = Broker()
+    with pytest.raises(CommandError, match="no quota x to delete: request_percentage is set"):
+        entities.alter(broker, {"user": None}, {}, ["x"], validate_only=False)
+    assert len(broker.asked) == 1, "nothing was changed"
 
 
 def test_the_metrics_show_the_throttled_clients(capsys: pytest.CaptureFixture[str]) -> None:

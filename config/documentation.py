@@ -26,8 +26,8 @@ understood, but [nothing reads them yet](#without-effect-yet).
 
 Topic configs can be changed at any time. Broker keys with **running** in the column *changes* can
 be set while the broker runs, for one broker or for all (`kafka-configs --entity-type brokers` with
-`--entity-name` and its id, or `--entity-default`); what was set is kept in the metadata store and goes before
-`server.properties`. Stores of keys are **running, of a listener**: for one broker, with
+`--entity-name` and its id, or `--entity-default`); what was set is kept in the metadata store and
+goes before `server.properties`. Stores of keys are **running, of a listener**: for one broker, with
 `listener.name.<name>.` before the key. *Kafka: per-broker* marks keys that Kafka lets change and
 this broker does not. Log levels change with `--entity-type broker-loggers`, until the next start.
 """

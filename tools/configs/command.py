@@ -14,13 +14,13 @@ EXAMPLES = """\
   pykafkalog configs --topic orders --all        everything, and where from
   pykafkalog configs --topic orders --add retention.ms=60000
   pykafkalog configs --topic orders --delete retention.ms
-  pykafkalog configs --broker 1001 --changed     what is not at its default
-  pykafkalog configs --broker 1001 --no-effect   what is set and does nothing
-  pykafkalog configs --broker 1001 --explain log.retention.ms
-  pykafkalog configs --broker 1001 --add log.retention.ms=3600000
+  pykafkalog configs --broker 0 --changed        what is not at its default
+  pykafkalog configs --broker 0 --no-effect      what is set and does nothing
+  pykafkalog configs --broker 0 --explain log.retention.ms
+  pykafkalog configs --broker 0 --add log.retention.ms=3600000
   pykafkalog configs --cluster-default           what is set for all brokers
-  pykafkalog configs --loggers 1001              levels of a broker's loggers
-  pykafkalog configs --loggers 1001 --add broker.server=DEBUG
+  pykafkalog configs --loggers 0                 levels of a broker's loggers
+  pykafkalog configs --loggers 0 --add broker.server=DEBUG
 
 effect: `none` where the broker says that it does not follow the setting. Those
 of Apache Kafka do not tell.

@@ -1,11 +1,10 @@
 """Asks the brokers of a cluster for addresses, partitions, sizes and features."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
 from dataclasses import dataclass
 
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from protocol.messages.metadata import MetadataResponsePartition
 from tools.cluster.health import (
     Finding,
     Problem,
@@ -79,6 +78,10 @@ def survey(cluster: Brokers) -> ClusterView:
     adding = replicas_being_added(cluster)
     views = _partition_views(cluster, topics, adding)
     findings += partition_findings(topics, views, adding)
+    leads = Counter(view.leader for view in views)
+    replicas = Counter(broker for view in views for broker in view.replicas)
+    absences = (missing for view in views for missing in view.missing)
+    lagging = Counter(missing.broker_id for missing in absences if not missing.is_added)
     return ClusterView(
         cluster_id=cluster.cluster.cluster_id,
         controller_id=controller,
@@ -89,13 +92,9 @@ def survey(cluster: Brokers) -> ClusterView:
                 port=each.port,
                 rack=each.rack,
                 is_controller=each.broker_id == controller,
-                leads=_count(topics, each.broker_id, lambda p: (p.leader_id,)),
-                replicas=_count(topics, each.broker_id, lambda p: p.replica_nodes),
-                out_of_sync=sum(
-                    missing.broker_id == each.broker_id and not missing.is_added
-                    for view in views
-                    for missing in view.missing
-                ),
+                leads=leads[each.broker_id],
+                replicas=replicas[each.broker_id],
+                out_of_sync=lagging[each.broker_id],
                 data_bytes=_data_bytes(answers[each.broker_id]),
             )
             for each in sorted(cluster.cluster.brokers, key=lambda broker: broker.broker_id)
@@ -158,13 +157,4 @@ def _data_bytes(answer: DescribeLogDirsResponse | None) -> int | None:
         for directory in answer.results
         for topic in directory.topics
         for partition in topic.partitions
-    )
-
-
-def _count(
-    topics: Topics, broker: int, ids: Callable[[MetadataResponsePartition], Sequence[int]]
-) -> int:
-    """Partitions for which `ids` has the broker."""
-    return sum(
-        broker in ids(partition) for topic in topics.values() for partition in topic.partitions
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from protocol.messages.api_versions import ApiVersionsResponse
-from protocol.messages.describe_cluster import DescribeClusterResponse
+from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsResponse, DescribeLogDirsResult
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
@@ -179,6 +179,29 @@ def test_a_partition_that_is_reassigned_is_healthy(
     missing = [each.text for view in view.partition_views for each in view.missing]
     expected = [] if len(isr) == 2 else ["broker 2: is being added, its broker is away"]
     assert missing == expected
+
+
+class SurveyedBrokers(Surveyed):
+    """Three brokers that do not answer: 1 leads both partitions, 2 is being added to one."""
+
+    def __init__(self, isr: list[int]) -> None:
+        super().__init__(isr)
+        self.addresses = {1: "", 2: "", 3: ""}
+        self.cluster.brokers = [DescribeClusterBroker(broker_id=each) for each in self.addresses]
+
+    def broker(self, broker_id: int) -> Any:
+        raise CommandError(f"no answer from {broker_id}")
+
+    def topics(self) -> dict[str, Any]:
+        found = super().topics()
+        found["orders"].partitions[0].isr_nodes = [1]
+        return found
+
+
+def test_each_broker_has_its_number_of_leaders_and_replicas() -> None:
+    cluster: Any = SurveyedBrokers([1])
+    counts = [(each.leads, each.replicas, each.out_of_sync) for each in survey(cluster).brokers]
+    assert counts == [(2, 2, 0), (0, 2, 1), (0, 0, 0)]
 
 
 def test_a_user_that_may_not_describe_the_cluster_does_not_hear_that_all_is_well() -> None:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -70,7 +71,7 @@ class Run:
         """Run what needs no real client."""
         return self._stage("default", f"{SHORT_MARKS} and not {REAL_MARKS}", BY_TEST)
 
-    def short_clients(self) -> StageResult:
+    def short_clients(self) -> list[StageResult]:
         """Run each claim of the README against real clients, on a wheel."""
         return self._on_wheel("clients", f"{SHORT_MARKS} and {REAL_MARKS}", WAITING)
 
@@ -89,15 +90,15 @@ class Run:
             "properties", f"{LONG_MARKS} and not {REAL_MARKS} and not alone", BY_TEST
         )
 
-    def long_clients(self) -> StageResult:
+    def long_clients(self) -> list[StageResult]:
         """Run the other tests with real clients, on a wheel."""
         return self._on_wheel("clients", f"{LONG_MARKS} and {REAL_MARKS} and not alone", WAITING)
 
-    def alone(self) -> StageResult:
+    def alone(self) -> list[StageResult]:
         """Run what other work would falsify, in one process."""
         return self._on_wheel("alone", f"{LONG_MARKS} and alone", ())
 
-    def ecosystem(self) -> StageResult:
+    def ecosystem(self) -> list[StageResult]:
         """Run the programs around a broker."""
         return self._on_wheel("ecosystem", "ecosystem", ())
 
@@ -159,21 +160,25 @@ class Run:
             environment=environment or {},
         ).run(RECORDS)
 
-    def _on_wheel(self, name: str, marks: str, side_by_side: Sequence[str]) -> StageResult:
+    def _on_wheel(self, name: str, marks: str, side_by_side: Sequence[str]) -> list[StageResult]:
         """Run tests whose brokers and commands are those of an installed wheel."""
+        made: list[StageResult] = []
         if self._wheel is None:
             wheel = Path(self._resources.enter_context(tempfile.TemporaryDirectory()))
             wheel.chmod(0o755)  # A test starts a broker as another user.
-            for command in (
-                ["scripts/install-wheel", str(wheel)],
-                [sys.executable, "-m", "tests.support.fetch"],
-            ):
-                made = self._command(name, command)
-                if made.failed:
-                    return made
+            made = self._prepare(wheel)
+            if any(result.failed for result in made):
+                return made
             self._wheel = wheel
         environment = {VARIABLE: str(self._wheel)}
-        return self._stage(name, marks, side_by_side, THEIRS, environment=environment)
+        return [*made, self._stage(name, marks, side_by_side, THEIRS, environment=environment)]
+
+    def _prepare(self, wheel: Path) -> list[StageResult]:
+        """Install the wheel, and fetch jars meanwhile: mypyc writes C in one thread."""
+        with ThreadPoolExecutor() as pool:
+            installed = pool.submit(self._command, "wheel", ["scripts/install-wheel", str(wheel)])
+            fetched = self._command("fetch", [sys.executable, "-m", "tests.support.fetch"])
+            return [installed.result(), fetched]
 
     def _command(self, name: str, command: Sequence[str], **environment: str) -> StageResult:
         """Run a command that is no run of pytest; it prints its own reasons."""

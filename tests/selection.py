@@ -39,6 +39,10 @@ LONG: Final = (
     "tests/integration/test_admin_tools.py",
     "tests/integration/test_broker_configs.py",
     "tests/integration/test_compacted_topics.py",
+    "tests/integration/test_quotas.py::test_s_qta_3_javas",
+    "tests/integration/test_quotas.py::test_s_qta_4_javas",
+    "tests/integration/test_quotas.py::test_s_qta_6_kafka_configs",
+    "tests/integration/test_sasl_java.py::test_admin_client_producer_and_consumer[SASL_PLAINTEXT",
     "tests/conformance/test_dump_log_lines.py",
     # Kafka 3.9, older forms, and histories that are drawn
     "tests/conformance/test_cleaning_against_kafka.py",
@@ -54,6 +58,9 @@ LONG: Final = (
     "tests/conformance/test_access_against_kafka.py::test_s_acl_1_the_same_is_denied[all",
     "tests/conformance/test_access_against_kafka.py::test_s_acl_8_the_audit_logs_have_the_same[all",
     "tests/conformance/test_access_against_kafka.py::test_topics_were_made_and_deleted[all",
+    "tests/conformance/test_adopted_access.py",
+    # times of throttling, each waited for at both brokers
+    "tests/conformance/test_throttling_against_kafka.py",
     # the clients that are no client of Kafka's own
     "tests/integration/test_quotas.py::test_s_qta_3_a_consumer_of_confluent",
     "tests/integration/test_quotas.py::test_s_qta_3_kafka_pythons",
@@ -67,6 +74,7 @@ LONG: Final = (
     "tests/integration/test_pipeline_lake.py::test_a_key",
     "tests/integration/test_pipeline_lake.py::test_a_row_that",
     "tests/integration/test_pipeline_lake.py::test_a_schema",
+    "tests/integration/test_pipeline_lake.py::test_any_time",
     "tests/integration/test_pipeline_lake.py::test_avro",
     "tests/integration/test_pipeline_lake.py::test_fields",
     "tests/integration/test_pipeline_lake.py::test_names",

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.support.installation import ROOT
+from tests.support.spark_files import spark_environment
 
 STREAM = f"{__package__}.stream"
 
@@ -62,6 +63,7 @@ class JoinDriver:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", STREAM, *self._words],
                 cwd=ROOT,  # where it finds this package, which is not installed
+                env=spark_environment(self._directory),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -31,6 +31,7 @@ SETTINGS = {
 }
 COMPLETE = {4, 5}
 """States of a finished transaction in its coordinator's log."""
+AFTER_A_KILL = ("killed", "recovered")
 _RECORD = re.compile(
     r"\| offset: (\d+) .* headerKeys: \[[^]]*\](?: endTxnMarker: (\w+) coordinatorEpoch: \d+)?"
     r"(?: key: (\S+))?(?: payload: (.*))?"
@@ -83,7 +84,9 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Written:
     return Written(broker.log_dir, fed, was_killed=False)
 
 
-@pytest.fixture(params=["stopped", "killed", "recovered"])
+@pytest.fixture(
+    params=["stopped", *(pytest.param(name, marks=pytest.mark.slow) for name in AFTER_A_KILL)]
+)
 def written(request: pytest.FixtureRequest) -> Written:
     if request.param == "stopped":
         return request.getfixturevalue("stopped")

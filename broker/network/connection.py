@@ -215,8 +215,9 @@ class Connection:
                 ended_well = True
             except ProtocolError as problem:
                 self._tell(problem)
-                if self._replies.unsent:  # of the requests before the bad bytes
-                    await self._replies.send(state.came_at)
+                replies = self._replies  # to the requests before the bad bytes
+                if replies.unsent and not replies.send_nowait(state.came_at):
+                    await replies.send(state.came_at)
         except ShortFile:
             logger.warning(
                 "Closing connection %s: a segment was truncated while it was sent",

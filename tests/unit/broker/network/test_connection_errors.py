@@ -126,3 +126,21 @@ async def test_bad_bytes_end_the_connection_and_nothing_else(
         await bystander.call(HEARTBEAT, 4)
     assert sum("Closing connection" in record.message for record in caplog.records) == 1
     assert not any(record.levelno >= logging.ERROR for record in caplog.records)
+
+
+@pytest.mark.parametrize("answered", [[], [1], [1, 2, 3]])
+async def test_the_requests_before_bad_bytes_are_answered(
+    net: Net, answered: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A request without a reply, as Produce with acks=0, is there too."""
+
+    def handler(ctx: RequestContext, request: Any) -> Any:
+        return echo(ctx, request) if ctx.correlation_id in answered else None
+
+    async with connected(net, {HEARTBEAT: handler}) as (_, client):
+        frames = [heartbeat(9), *map(heartbeat, answered), heartbeat(9)]
+        await client.send(b"".join(frames) + BAD_FRAMES["negative size"])
+        for correlation_id in answered:
+            await client.response(HEARTBEAT, 4, correlation_id)
+        assert await client.closed_by_peer()
+    assert not any(record.levelno >= logging.ERROR for record in caplog.records)

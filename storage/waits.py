@@ -13,13 +13,13 @@ function that cannot wait is plain.
             ...                             # between two awaits nothing else runs: critical section
             await PAUSE                     # others may run here
 
-None of these knows an event loop; kinds that do (`Ready`, `TurnOver`, `WithOthers`) are `broker`'s:
+None of these needs an event loop. `broker` adds kinds that do: `Ready`, `TurnOver`, `WithOthers`.
 
 * `PAUSE`: others may run here. Whether they do, the driver decides by the clock, so most loops
-  carry no counts. It costs a third of a microsecond: a loop whose items take less than one awaits
-  it every so many items.
+  carry no counts. It costs a third of a microsecond: a loop whose items take less than a
+  microsecond awaits it once for several items.
 * `call(work, *values)`: a function in a thread, because it waits for the kernel or computes in C.
-  A call is never cancelled: the line behind it always runs.
+  Work is never ended while it waits for one: the next line runs, unless the call raises.
 * `compute(work, *values)`: a function of a module in a child process, for loops in Python. Values
   and result must pickle. May end in `WorkerDied`.
 * `Signal`: an event that happens once, in another part of the process.
@@ -44,7 +44,7 @@ Who = TypeVar("Who")
 
 
 class Wait:
-    """Anything that work may await; drivers know every kind."""
+    """Anything that work may await. A driver raises TypeError for a kind that it does not serve."""
 
     __slots__ = ()
 
@@ -152,9 +152,9 @@ class Signal(Generic[T]):
         return self.value
 
     def parked(self) -> "Until[T]":
-        """Wait for it on behalf of a client: if the client goes away, the work ends here.
+        """Wait for it on behalf of a client, and end the work if the client resets its connection.
 
-        A request that waits so holds no worker, and no memory that its handler has released.
+        The bytes of the request are free meanwhile if its handler has set `ctx.released`.
         """
         return Until(self, parked=True)
 
@@ -215,7 +215,7 @@ async def together(*works: Work[Any]) -> None:
 
 @final
 class Waiter(Signal[None], Generic[Who]):
-    """Work that waits in `Waiters`. Lines that choose know it by `who`."""
+    """The signal that admits one work of `Waiters`. Lines that choose know the work by `who`."""
 
     __slots__ = ("who",)
 
@@ -247,7 +247,7 @@ class Waiters(Generic[Who]):
         return chain.from_iterable(self._groups.values())
 
     async def wait(self, who: Who, missed: Callable[[], object], *, parked: bool = False) -> None:
-        """Wait to be admitted; `missed` is called if the work ends although it was.
+        """Wait to be admitted. If the work is ended between that and its next step, call `missed`.
 
         `parked`: on behalf of a client (`Signal.parked`).
         """

@@ -3,10 +3,10 @@
 Behaviour
 * The request or its fetch session (`fetch_session`, v7+) names the partitions, `read_plan` reads
   them. Records of the answer are slices of the segment files.
-* The answer leaves at once if it has `min_bytes`, if `max_wait_ms` is 0, if a partition answers
-  with something else than data (an error, a diverging epoch) or is read in an older segment than
-  that of its limit, or if this broker serves none of the partitions. Otherwise the request is
-  parked (`delayed_fetch`).
+* The answer leaves at once if it has `min_bytes`, if `max_wait_ms` is 0, if a partition has an
+  error other than an unknown topic, a diverging epoch or a preferred replica, if a fetch offset
+  lies in an older segment than the end of what may be read, or if this broker serves none of the
+  partitions. Otherwise the request is parked (`delayed_fetch`).
 * `fetch.max.bytes` caps `max_bytes` (S-READ-9), and `max_bytes` caps `min_bytes`.
 * A follower (replica id >= 0) reads up to the log end. Its fetch offset confirms that it has all
   records below, which may move the high watermark.
@@ -15,7 +15,7 @@ Behaviour
   after pauses instead of waiting in the purgatory.
 * Topics that a consumer may not read are TOPIC_AUTHORIZATION_FAILED, whether they exist or not.
   Each fetch asks the authorizer about all its topics, those in its session included. A denied topic
-  does not end the wait for the others. A follower must be a member of the cluster, else
+  does not end the wait for the others. A follower needs CLUSTER_ACTION on the cluster, else
   TOPIC_AUTHORIZATION_FAILED is the code of all its partitions.
 * While a quota throttles the client (S-QTA-3), the answer has no data, and the session stays as it
   is. A consumer gets no more bytes than its quota allows after a pause.
@@ -93,7 +93,7 @@ FIRST_VERSION_WITH_LEADER_HINTS: Final = 16
 FIRST_VERSION_WITH_MAGIC_1: Final = 2
 
 MANY: Final = 5000
-"""The most partitions of a fetch that is read in one turn: some ten milliseconds of work."""
+"""The most partitions of a fetch that is read without a pause: some ten milliseconds of work."""
 LOOK_AGAIN_S: Final = 0.02
 """The least seconds that a larger fetch pauses before it reads again."""
 LOOK_AGAIN_AFTER: Final = 4
@@ -181,7 +181,7 @@ class FetchHandler:
         named = 0
         for topic in request.topics:
             named += len(topic.partitions)
-        made = await _made_in_turns(version, request) if named > MANY else None
+        made = await _targets_in_turns(version, request) if named > MANY else None
         try:
             context = self._sessions.open(request, version, replica_id >= 0, made)
         except KafkaError as error:
@@ -189,7 +189,7 @@ class FetchHandler:
         targets = context.targets
         refused: list[Entry] = []
         if self._allowed is not None:
-            targets, refused = await self._sorted(ctx, params, targets, self._allowed)
+            targets, refused = await self._authorized(ctx, params, targets, self._allowed)
         shared = self._replicas.shared_reads if version >= FIRST_VERSION_WITH_MAGIC_2 else None
         prefer = None if self._selector is None else _preferrer(self._selector, request, params)
         withhold = None if replica_id < 0 else self._withholder(replica_id)
@@ -202,14 +202,14 @@ class FetchHandler:
                 parked = DelayedFetch(targets, params, read, withhold)
                 if read.entries:  # it keeps no records while it waits
                     read = FetchRead(params, shared, prefer, withhold)
-                # A follower's arrival may have moved a high watermark, and that may have had a
-                # coordinator append to a partition that was read before.
+                # This follower's fetch may have raised a high watermark; then a coordinator may
+                # have appended to a partition that was read above.
                 if replica_id < 0 or not parked.try_complete():
                     wait_s = request.max_wait_ms / 1000
                     waiting = self._purgatory.wait(parked, parked.keys, wait_s)
                     await (waiting if stopwatch is None else stopwatch.leave_out(waiting))
                 self._read_again(targets, params, read)
-        if stopwatch is not None and self._is_throttled(ctx, context, read, params, stopwatch):
+        if stopwatch is not None and self._charge(ctx, context, read, params, stopwatch):
             return _throttled(context)
         reply = self._answer(version, context, params, read, refused)
         if version < FIRST_VERSION_WITH_MAGIC_2:
@@ -218,7 +218,7 @@ class FetchHandler:
 
     # ------------------------------------------------------------------ reading
 
-    async def _sorted(
+    async def _authorized(
         self,
         ctx: RequestContext,
         params: FetchParams,
@@ -293,7 +293,10 @@ class FetchHandler:
         return None if throttles is None else throttles.withholder(replica_id)
 
     def _read(self, targets: Iterable[FetchTarget], params: FetchParams, read: FetchRead) -> None:
-        """Read `targets`, up to the bytes that `read` has left."""
+        """Read `targets`, up to the bytes that `read` has left.
+
+        A follower's offsets are recorded, and requests woken if a high watermark has moved.
+        """
         if params.replica_id < 0:
             read.run(targets, self._lookup.for_params(params), self._storage_failed)
             return
@@ -320,7 +323,7 @@ class FetchHandler:
 
     # ------------------------------------------------------------------ answering
 
-    def _is_throttled(
+    def _charge(
         self,
         ctx: RequestContext,
         context: FetchContext,
@@ -411,7 +414,7 @@ def _throttled(context: FetchContext) -> FetchResponse:
     return response
 
 
-async def _made_in_turns(version: int, request: FetchRequest) -> dict[Key, FetchTarget] | None:
+async def _targets_in_turns(version: int, request: FetchRequest) -> dict[Key, FetchTarget] | None:
     """The targets of a full fetch; None for one that changes a session."""
     if request.session_epoch > 0:
         return None

@@ -13,7 +13,7 @@ class State(enum.Enum):
     OPENING = "shakes hands"
     IDLE = "waits for the client's next bytes"
     BUSY = "handles requests"
-    PARKED = "waits for a reply, or for the client's disconnect"
+    PARKED = "its request waits for others, and may be ended"
     SENDING = "the client is slow to take a reply"
     MUTED = "waits until less memory is taken by requests"
     THROTTLED = "waits until its client may take more of its quota"

@@ -178,7 +178,7 @@ class Connection:
                 services.buffers, services.frames, info.client, self._give_up, services.backlog
             ),
             self._handling.handle,
-            self._replies.unsent,
+            self._replies.answered,
             max_request_bytes=services.max_request_bytes,
             claim=None if services.memory is None else Claim(services.memory),
         )
@@ -216,7 +216,7 @@ class Connection:
             except ProtocolError as problem:
                 self._tell(problem)
                 replies = self._replies  # to the requests before the bad bytes
-                if replies.unsent and not replies.send_nowait(state.came_at):
+                if replies.answered and not replies.send_nowait(state.came_at):
                     await replies.send(state.came_at)
         except ShortFile:
             logger.warning(
@@ -455,7 +455,7 @@ class Connection:
         state, replies = self._state, self._replies
         throttle: Throttle = state.waiting
         with throttle:
-            if replies.unsent and not replies.send_nowait(state.since):
+            if replies.answered and not replies.send_nowait(state.since):
                 await replies.send(state.since)
             state.throttled()
             await self._requests.deadlines.wait_until(throttle.until)

@@ -1,26 +1,27 @@
 """The one loop of all connections: it gives each connection that is ready a turn of its own.
 
 A connection is work (`storage.waits`), not a task. It waits for its stream (`Ready`), for a signal,
-or for a call; it awaits PAUSE when its turn is over. The loop polls the
-transport's `Readiness` for connections with bytes to receive, and takes the next step of each by
-itself. A signal that fires puts its connection into the line of due connections. So a request costs
-no task switch, a parked request costs no task, and one place knows which connections are ready.
+or for a call; it awaits PAUSE where others may run, which they do when its turn is over. The loop
+polls the transport's `Readiness` for connections whose streams are ready (bytes to receive, or room
+to send), and resumes each by itself. A signal that fires puts its connection into the line of due
+connections. So a request that makes no call costs no task switch, a parked request costs no task,
+and one place knows which connections are ready.
 
 The loop repeats this round until no connection is ready:
 
-1. Each connection with bytes to receive has one turn, so a client that sends much does not delay
+1. Each connection whose stream is ready has one turn, so a client that sends much does not delay
    the others. The replies of connections that one poll reported leave together (`WITH_OTHERS`): the
-   first reply wakes the clients' process, and the others find it awake, which saves a quarter of a
-   small request.
+   first reply wakes the clients' process, and the others find it awake, which saves a quarter of
+   the time of a small request.
 2. Up to `DUE_PER_ROUND` due connections have a turn, first come first served; their replies, too,
    leave together.
 3. One connection whose turn was interrupted has a turn, because clients that send little must not
    wait for several clients that saturate the broker.
 
-Before the turn of a connection whose last turn took long, the loop polls again and serves the
-connections that became ready meanwhile, for `LONG_S` in all. So a client that sends little waits
-for the rest of one long turn, not for a long turn of each client that saturates the broker; and a
-crowd of small clients leaves the saturating ones at least half of the time.
+Before the turn of a connection whose last turn took long or was interrupted, the loop polls again
+and serves the connections that became ready meanwhile, for `LONG_S` in all. So a client that sends
+little waits for the rest of one long turn, not for a long turn of each client that saturates the
+broker; and a crowd of small clients leaves the saturating ones at least half of the time.
 
 After `TURN_S` of rounds trio's other tasks have their turn. When no connection is ready, trio waits
 for the readiness; but if the last wait of trio was short, the loop first polls a few more times.
@@ -29,10 +30,10 @@ Handler workers make the calls in threads that requests of producers and consume
 (`Route.in_workers`, `RequestChannel`). The driver serves all other waits of a connection (other
 calls, `sleep`, `together`) in a task.
 
-While nobody takes a connection's bytes, they stay in its stream, and the loop listens only for the
-end of the stream and for a reset. The end of the stream ends no work but a handshake, because a
-client that sends no more may still listen; its requests are carried out before the connection reads
-the end.
+While nobody takes a connection's bytes, they stay in its stream: at the first event that its work
+does not want, the loop stops listening for all but the end of the stream and a reset. The end of
+the stream ends no work but a handshake, because a client that sends no more may still listen; its
+requests are carried out before the connection reads the end.
 `broker.network.connection_work` has the rules of what ends a connection.
 """
 
@@ -108,7 +109,7 @@ class ConnectionLoop:
         self._monotonic = monotonic
         self._nursery: trio.Nursery | None = None
         self._works: dict[int, ConnectionWork] = {}
-        """Works by the key of their stream; those of `beside` by negative numbers."""
+        """Works by the key of their stream; those of `run_beside` by negative numbers."""
         self._last_beside = -1
         self._told: deque[tuple[int, int]] = deque()
         """(key, events) that the readiness has reported and the loop has not served yet."""
@@ -129,34 +130,34 @@ class ConnectionLoop:
     def serve(
         self,
         stream: Stream,
-        steps: Work[None],
+        coroutine: Work[None],
         client: Client,
         name: Callable[[], str],
         ended: Callable[[], object],
     ) -> ConnectionWork:
-        """Take `steps`; at their end, or that of the loop, close `stream` and call `ended`.
+        """Run `coroutine`; at its end, or that of the loop, close `stream` and call `ended`.
 
         `name` names the connection for the log if it blocks the loop.
         """
         work = ConnectionWork(self._line, stream, client, name, ended)
-        work.steps = steps
+        work.coroutine = coroutine
         work.mask = READABLE.mask
         work.key = self._readiness.add(stream.source, work.mask)
         return self._begin(work)
 
     def run_beside(
         self,
-        steps_of: Callable[[ConnectionWork], Work[None]],
+        coroutine_of: Callable[[ConnectionWork], Work[None]],
         route: Route,
         client: Client,
         name: Callable[[], str],
     ) -> ConnectionWork:
-        """Take the steps of a request's work beside those of its connection.
+        """Run a request's work beside that of its connection.
 
-        `steps_of` makes the steps; the work can be ended only after the first of them.
+        `coroutine_of` makes it; the work can be ended only after its first step.
         """
         work = ConnectionWork(self._line, None, client, name, bool)
-        work.steps = steps_of(work)
+        work.coroutine = coroutine_of(work)
         work.wait = None
         work.route = route
         self._last_beside -= 1
@@ -194,8 +195,8 @@ class ConnectionLoop:
 
     async def _end_after_calls(self, work: ConnectionWork) -> None:
         work.cut()
-        while work.key in self._works and _is_at_call(work):
-            while not work.is_due:  # a worker is at its call
+        while work.key in self._works and _must_go_on(work):
+            while not work.is_due:  # its call waits for a worker, or is made
                 await self._line.asleep.park()
             self._resume(work, self._monotonic())
             wait = work.wait
@@ -208,10 +209,10 @@ class ConnectionLoop:
             self._end(work)
 
     def _end(self, work: ConnectionWork) -> None:
-        work.error = work.ending or ConnectionEnded()
+        work.error = work.to_throw or ConnectionEnded()
         self._resume(work, self._monotonic())
         if work.key in self._works:  # it waits for something again
-            work.steps.close()
+            work.coroutine.close()
             self._finish(work)
 
     async def _run_when_due(self) -> None:
@@ -283,7 +284,7 @@ class ConnectionLoop:
         return False
 
     def _resume_readable(self, now: float, over: float) -> float:
-        """Resume the works with bytes to receive, until `over`; return the time after them."""
+        """Resume the works whose streams are ready, until `over`; return the time after them."""
         told, together, find, resume = self._told, self._together, self._works.get, self._resume
         began = now
         while told:
@@ -311,8 +312,8 @@ class ConnectionLoop:
     def _let_pass(self, now: float) -> float:
         """Resume works that have become ready, for `LONG_S`; return the time after them.
 
-        The loop calls this before the turn of a work whose last turn took long. It leaves out other
-        such works.
+        The loop calls this before the turn of a work whose last turn took long or was interrupted.
+        It leaves out other works whose last turn took long.
         """
         until = now + LONG_S
         for key, events in self._readiness.poll(0, _TOLD_AT_ONCE):
@@ -349,14 +350,14 @@ class ConnectionLoop:
         return now
 
     def _resume(self, work: ConnectionWork, now: float) -> float:
-        """Take the next step; return the time after it."""
+        """Resume the work for one turn; return the time after it."""
         monotonic = self._monotonic
         began = now
         _set_client(work.client)
         try:
             if work.error is None:
                 answer, work.answer, work.wait = work.answer, None, None
-                wait = work.steps.send(answer)
+                wait = work.coroutine.send(answer)
             else:
                 wait = self._throw(work)
             now = monotonic()
@@ -365,10 +366,10 @@ class ConnectionLoop:
                 wait is PAUSE
                 and pauses < PAUSES
                 and now - began < CONNECTION_TURN_S
-                and work.ending is None
+                and work.to_throw is None
             ):
                 pauses += 1
-                wait = work.steps.send(None)
+                wait = work.coroutine.send(None)
                 now = monotonic()
         except StopIteration:
             self._finish(work)
@@ -383,7 +384,7 @@ class ConnectionLoop:
         else:
             work.is_due = False
             work.wait = wait
-            if wait.__class__ is Ready and work.ending is None:
+            if wait.__class__ is Ready and work.to_throw is None:
                 mask: int = wait.mask
                 if work.mask != mask:
                     self._ask(work, mask)
@@ -402,7 +403,7 @@ class ConnectionLoop:
         work.error = work.wait = None
         assert error is not None
         try:
-            return work.steps.throw(error)
+            return work.coroutine.throw(error)
         finally:
             error = None  # it refers to this frame, from Python 3.12 on
 
@@ -411,7 +412,7 @@ class ConnectionLoop:
         work.wanted = 0
         if work.is_reset and work.is_for_client(wait):
             work.end(ClientGone("the client went away before"))
-        elif work.ending is not None:  # while it took the step, or before
+        elif work.to_throw is not None:  # since it was resumed, or before
             work.end()
         if work.error is not None:
             return
@@ -446,7 +447,7 @@ class ConnectionLoop:
             self.elsewhere -= 1
             work.scope = None
         if scope.cancelled_caught:
-            error = work.ending
+            error = work.to_throw
         work.answered(answer, error)
 
     def _finish(self, work: ConnectionWork) -> None:
@@ -454,7 +455,7 @@ class ConnectionLoop:
         key = work.key
         del self._works[key]
         work.is_due = True  # never again
-        work.ending = None  # its traceback refers to frames that refer to this
+        work.to_throw = None  # its traceback refers to frames that refer to this
         if work.stream is None:
             return
         work.stream.close()
@@ -483,6 +484,6 @@ class ConnectionLoop:
             work.reset()
 
 
-def _is_at_call(work: ConnectionWork) -> bool:
+def _must_go_on(work: ConnectionWork) -> bool:
     """Whether the work waits for a call in a thread, or has not begun (`run_beside`)."""
     return work.wait is None or is_thread_call(work.wait)

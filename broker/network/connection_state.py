@@ -1,9 +1,8 @@
 """The rules of what a connection does next, without a stream, a task or a clock.
 
 Like h11's `Connection` it takes bytes and returns what follows; unlike h11's it never copies them.
-The driver carries out a `Step` and reports the outcome by the event of that step; the event returns
-the next step. `broker.network.connection` drives it on a stream, tests drive it by hand (decision
-76).
+`broker.network.connection` carries out a `Step` on a stream and reports the outcome by the event of
+that step, which returns the next one; tests do so by hand (decision 76).
 
     step                event           next step
     RECEIVE             received        whole frames are handled: FINISH if a reply must be waited
@@ -67,7 +66,7 @@ it has one besides; otherwise the request whose reply must be waited for."""
 
 
 class Step(enum.Enum):
-    """The next thing that the driver does; an event reports its outcome."""
+    """The next thing that the connection does; an event reports its outcome."""
 
     RECEIVE = "receive into the buffer: `received`, `nothing_came` or `client_ended`"
     SEND = "send the replies of this turn, which came at `came_at`: `sent`"
@@ -99,12 +98,12 @@ class ConnectionState:
     """The state of one connection. Times are monotonic seconds."""
 
     __slots__ = (
+        "_answered",
         "_handle",
         "_large",
         "_least_bytes",
         "_most_bytes",
         "_position",
-        "_ready",
         "_wanted",
         "activity",
         "ahead",
@@ -123,18 +122,18 @@ class ConnectionState:
         activity: Activity,
         incoming: ReceiveBuffer,
         handle: Handle,
-        ready: Sized,
+        answered: Sized,
         *,
         max_request_bytes: int,
         claim: Claim | None = None,
     ) -> None:
-        """`ready` is not empty while there are replies to be sent."""
+        """`answered` is not empty while a reply is not sent, or a request not counted as done."""
         self.activity = activity
         self.incoming = incoming
         self.claim = claim
         """The connection's share of the memory for requests; None if that is not limited."""
         self._handle = handle
-        self._ready = ready
+        self._answered = answered
         self._least_bytes = MIN_REQUEST_SIZE
         self._most_bytes = max_request_bytes
         self.end: int | None = None
@@ -230,7 +229,7 @@ class ConnectionState:
             incoming.have = self._position = 0
         else:
             self._position = position
-        if self._ready:
+        if self._answered:
             return SEND
         del buffer, view  # `sent` may give the buffer back, of which no view may exist then
         return self.sent()
@@ -333,7 +332,7 @@ class ConnectionState:
         return self.received(0, now)
 
     def close(self) -> bool:
-        """End after the request in work; return whether the driver may end it at once."""
+        """End after the request in work; return whether it may be ended at once."""
         self.activity.end(Ending.SERVER)
         return self.activity.may_end_at_once
 

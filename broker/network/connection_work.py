@@ -37,14 +37,14 @@ def is_parked(wait: Wait | None) -> bool:
 
 
 class DueLine:
-    """The works that are due for a step, in the order in which they became due."""
+    """The works that are due to be resumed, in the order in which they became due."""
 
     __slots__ = ("asleep", "at_work", "works")
 
     def __init__(self) -> None:
         self.works: deque[ConnectionWork] = deque()
         self.at_work = False
-        """Whether the loop takes steps now, and so looks at the line again."""
+        """Whether the loop resumes works now, and so looks at the line again."""
         self.asleep = trio.lowlevel.ParkingLot()
         """The tasks that wait for a work to become due."""
 
@@ -66,8 +66,8 @@ class ConnectionWork:
         "_line",
         "answer",
         "client",
+        "coroutine",
         "ended",
-        "ending",
         "error",
         "has_sent_all",
         "is_cut",
@@ -82,8 +82,8 @@ class ConnectionWork:
         "route",
         "scope",
         "started",
-        "steps",
         "stream",
+        "to_throw",
         "took_long",
         "wait",
         "wanted",
@@ -99,8 +99,8 @@ class ConnectionWork:
     ) -> None:
         self._line = line
         self.stream = stream
-        self.steps: Work[None]
-        """The coroutine; the loop sets it."""
+        self.coroutine: Work[None]
+        """The loop sets it."""
         self.client = client
         self.name = name
         self.ended = ended
@@ -111,12 +111,12 @@ class ConnectionWork:
         self.wanted = 0
         """The events that resume the work; 0 while it does not wait for its stream."""
         self.wait: Wait | None = PAUSE
-        """None while the work takes a step, or has not begun (`run_beside`)."""
+        """None while the work runs, or has not begun (`run_beside`)."""
         self.answer: Any = None
         self.error: BaseException | None = None
-        """Thrown into the work at its next step, in place of an answer."""
-        self.ending: BaseException | None = None
-        """The reason to end the work; thrown as soon as it may be."""
+        """Thrown into the work when it is resumed, in place of an answer."""
+        self.to_throw: BaseException | None = None
+        """Why the work must end; it becomes `error` at the first wait where `may_end` holds."""
         self.is_cut = False
         """Whether even a request that changes something is ended."""
         self.route: Route | None = None
@@ -127,18 +127,19 @@ class ConnectionWork:
         self.started: float | None = None
         """When a worker began the call of this work, in monotonic seconds."""
         self.is_due = False
-        """Whether the work stands in a line of the loop."""
+        """Whether `wake` does nothing: the work stands in a line of the loop, has the turn for
+        which it stood there, or has ended."""
         self.is_reset = False
         """Whether the connection was reset: nobody listens."""
         self.has_sent_all = False
-        """Whether the end of the stream has come while its work was under way."""
+        """Whether the end of the stream has come while nobody took the stream's bytes."""
         self.is_opening = False
         """Whether a handshake opens the stream, which needs more of the client: then the end of the
         stream counts as a reset. The connection sets it."""
         self.took_long = False
-        """Whether its last turn with received bytes took longer than `LONG_S`."""
+        """Whether its last turn for a ready stream took longer than `LONG_S`."""
         self.round = 0
-        """The round of its last turn with received bytes."""
+        """The round of its last turn for a ready stream."""
         self.scope: trio.CancelScope | None = None
         """The scope of the task that serves the wait."""
 
@@ -155,8 +156,8 @@ class ConnectionWork:
 
     def end(self, error: BaseException | None = None) -> None:
         """End the work: throw `error`, or `ConnectionEnded`, as soon as it may be."""
-        if self.ending is None:
-            self.ending = error or ConnectionEnded()
+        if self.to_throw is None:
+            self.to_throw = error or ConnectionEnded()
         self._throw_end()
 
     def cut(self) -> None:
@@ -192,5 +193,5 @@ class ConnectionWork:
         if self.scope is not None:
             self.scope.cancel()
         else:
-            self.error = self.ending
+            self.error = self.to_throw
             self.wake()

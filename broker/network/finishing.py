@@ -56,7 +56,7 @@ class Finishing:
         """
         state, handling = self._state, self._handling
         pending: PendingRequest = state.waiting
-        if self._replies.unsent:
+        if self._replies.answered:
             await self._send_before(pending, connection, loop)
         state.waiting, state.ahead = None, 0
         if state.incoming.kept:
@@ -106,8 +106,8 @@ class Finishing:
         now = monotonic()
         pending.local_s += now - pending.since
         pending.since = now
-        if connection.ending is not None:  # the end was kept from the handler's work
-            raise connection.ending
+        if connection.to_throw is not None:  # the end was kept from the handler's work
+            raise connection.to_throw
 
     def _settle(self, pending: PendingRequest) -> Throttle | None:
         """The reply is there: count the request's times, and charge the client."""

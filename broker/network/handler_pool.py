@@ -1,7 +1,8 @@
 """The handler workers: `num.io.threads` tasks, each of which makes one call of a request at a time.
 
 A worker takes a call from the `RequestChannel` and has it made in a thread. It waits for nothing
-else, because the holder of what it waited for might need a worker, too.
+else: if it waited for a lock, the holder of the lock might wait for a worker. The rest of a handler
+runs in the turn of its connection (`RequestHandling.handle`).
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The unsent replies of a connection: encoded one after the other, sent together.
 
-The replies leave in one send if the peer takes them at once; `send` handles a slow peer and slices
-of files, for which it must wait.
+The replies leave in one system call if the peer takes them at once (`send_nowait`). `send` handles
+a slow peer and slices of files, for which it must wait.
 """
 
 from collections.abc import Callable
@@ -29,16 +29,16 @@ class Replies:
         "_activity",
         "_counted",
         "_disk",
+        "_done_at",
         "_monotonic",
         "_out",
-        "_ready",
         "_send",
         "_slices",
         "_stream",
         "_waited",
+        "answered",
         "bill",
         "blocked",
-        "unsent",
     )
 
     def __init__(self, stream: Stream, activity: Activity, disk: DiskReader, clock: Clock) -> None:
@@ -49,11 +49,11 @@ class Replies:
         self._monotonic = clock.monotonic
         self._out: list[Any] = []  # pieces, in order
         self._slices = False  # some of them are slices of files
-        self.unsent: list[RequestMetrics] = []
-        """The metrics of each request since the last send, even if it has no reply."""
-        self._ready: list[float] = []
+        self.answered: list[RequestMetrics] = []
+        """The metrics of each request since the last send; some have no reply (acks=0)."""
+        self._done_at: list[float] = []
         """The time at which the handler of each request was done, in monotonic seconds."""
-        self._waited = False  # whether `send` has waited since it began
+        self._waited = False  # whether `send` has waited for the client since it began
         self._counted = 0
         self.blocked: Callable[[int], None] = _ignore
         """Called with the number of bytes that are kept for a client that is slow to take them."""
@@ -61,7 +61,7 @@ class Replies:
         """Called with the seconds of the next sending, if the client has a quota of time."""
 
     def append(self, route: Route, correlation_id: int, reply: Any) -> None:
-        """Encode a reply and append it to the unsent ones; None if there is no reply.
+        """Encode a reply and append it to the unsent ones. `reply` is None if the request has none.
 
         If encoding raises, nothing is appended.
         """
@@ -88,8 +88,8 @@ class Replies:
                 size = len(body)
                 out.append(route.frame_head(size, correlation_id) + body)
                 self._activity.unsent += size
-        self.unsent.append(route.metrics)
-        self._ready.append(self._activity.last)
+        self.answered.append(route.metrics)
+        self._done_at.append(self._activity.last)
 
     async def append_in_turns(
         self, route: Route, correlation_id: int, reply: Any, room: ReplyRoom
@@ -113,8 +113,8 @@ class Replies:
         room.built(len(body))
         self._out.append(body)
         self._activity.unsent += len(body)
-        self.unsent.append(route.metrics)
-        self._ready.append(ready)
+        self.answered.append(route.metrics)
+        self._done_at.append(ready)
 
     def send_nowait(self, received: float) -> bool:
         """Send the bytes that the peer takes at once; return False if `send` must send the rest.
@@ -138,15 +138,15 @@ class Replies:
         done = activity.last
         activity.unsent = 0
         activity.last = now = self._monotonic()
-        note_sent(self.unsent, self._ready, received, done, now)
-        self.unsent.clear()
-        self._ready.clear()
+        note_sent(self.answered, self._done_at, received, done, now)
+        self.answered.clear()
+        self._done_at.clear()
         if self.bill is not None:
             self._pay(now - done)
         return True
 
     async def send(self, received: float, counted: int = 0) -> None:
-        """Send the bytes that `send_nowait` left; waits only if the peer or the disk is slow.
+        """Send what is left after `send_nowait` has returned False; wait for the peer and the disk.
 
         `blocked` does not count `counted` bytes of them, because others do.
         """
@@ -165,9 +165,9 @@ class Replies:
         activity.unsent = 0
         self._out.clear()
         activity.last = self._monotonic()
-        note_sent(self.unsent, self._ready, received, done, activity.last)
-        self.unsent.clear()
-        self._ready.clear()
+        note_sent(self.answered, self._done_at, received, done, activity.last)
+        self.answered.clear()
+        self._done_at.clear()
         if self.bill is not None:
             # The part that was sent after a wait is not known, and left out.
             self._pay((began if self._waited else activity.last) - done)

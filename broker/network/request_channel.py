@@ -1,13 +1,14 @@
 """The queue between connections and handler workers.
 
-A handler works in the turns of its connection, because a task switch would cost more than most
-requests. If it awaits a call in a thread, which waits for a disk or computes in C, the call waits
-here for a worker of the `HandlerPool`. So the queue holds calls of requests, where Kafka's holds
-whole requests. Only APIs that producers and consumers use all the time (`Route.in_workers`) use it.
+Kafka's channel holds whole requests. Here a request waits in the stream of its connection, and the
+connection itself calls the handler in its turn (`RequestHandling.handle`), because a task switch
+would cost more than most requests. A function that blocks, or computes in C, is called in a thread:
+such a call stands in this queue until a worker of the `HandlerPool` is free. Only APIs that
+producers and consumers use all the time (`Route.in_workers`) use it.
 
-A connection has one request in work and receives nothing meanwhile, so the queue is not longer
-than there are connections and requests whose clients have left. Kafka's `queued.max.requests`
-bounds a queue into which its connections go on reading.
+The queue needs no limit of its own, because a connection has at most one request in work, and
+receives nothing meanwhile; a request whose client has left may be in work, too. Kafka's
+`queued.max.requests` bounds a queue into which its connections go on reading.
 """
 
 from collections import deque

@@ -17,7 +17,7 @@ or when `max.wait.ms` is over, with the bytes that are available.
 The bytes that arrived are not read but computed: the bytes appended since the fetch was parked
 (`Partition.appended_bytes` against `FetchTarget.mark`), capped by the partition's limit. With
 followers in sync this may count bytes above the watermark, and bytes that did not fit at first
-(`FetchRead.withheld`) may count twice; then the fetch ends a little early, never late. Only the
+(`FetchRead.unfitting`) may count twice; then the fetch ends a little early, never late. Only the
 partition that changed is checked, so an append wakes a consumer of a thousand idle partitions as
 cheaply as one of a single partition.
 
@@ -62,7 +62,7 @@ class DelayedFetch(DelayedOperation):
         self._withhold = withhold
         self._isolation = params.isolation
         self._min_bytes = params.min_bytes
-        self._total = first.size + first.withheld
+        self._total = first.size + first.unfitting
         self._targets: dict[Hashable, FetchTarget] = {
             target.partition.topic_partition: target
             for target in targets

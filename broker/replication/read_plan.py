@@ -142,8 +142,8 @@ class FetchRead:
         "is_due",
         "served",
         "size",
+        "unfitting",
         "urgent",
-        "withheld",
     )
 
     def __init__(
@@ -168,7 +168,7 @@ class FetchRead:
         """In the order requested."""
         self.size = 0
         """Bytes of records in all entries."""
-        self.withheld = 0
+        self.unfitting = 0
         """Bytes that are available but did not fit, up to the limit of a partition. They count
         towards `min.bytes` as in Kafka, because waiting longer would not make them fit."""
         self.served = 0
@@ -210,7 +210,7 @@ class FetchRead:
                 _count_failure(partition, error.code)
                 if error.code not in _PATIENT:
                     self.urgent = True
-        enough = self.size + self.withheld >= self._min_bytes
+        enough = self.size + self.unfitting >= self._min_bytes
         self.is_due = enough or self.urgent or not self.served
 
     def _read(self, target: FetchTarget, partition: Partition) -> PartitionData | None:
@@ -331,7 +331,7 @@ class FetchRead:
                 left = self._left = 0  # the client gets the other partitions next time
         if info.first_entry_incomplete and not self._hard_limit:
             data.records = b""
-            self.withheld += max_bytes
+            self.unfitting += max_bytes
             return data
         data.records = records = info.records
         size = len(records)

@@ -64,7 +64,7 @@ async def rest(
 ) -> T:
     """Run `work`, which waits for `wait`, to its end; return its result, or raise its error.
 
-    `wait` is None if the work has not begun. The driver of the caller serves each wait.
+    `wait` is None if the work has not begun. The loop that runs the caller serves each wait.
     """
     answer: Any = None
     error: BaseException | None = None
@@ -80,7 +80,7 @@ async def rest(
         try:
             if error is not None:
                 wait = work.throw(error)
-            elif isinstance(wait, Call):  # work made of calls can be ended between them
+            elif isinstance(wait, Call):  # a PAUSE after a call is awaited, and can end the work
                 wait = work.send(answer)
             else:
                 wait = take_turn(work, answer, began, monotonic)
@@ -123,7 +123,7 @@ class Driver:
         while True:
             if wait.__class__ is Pause and pauses < PAUSES and monotonic() - began < TURN_S:
                 pauses += 1
-                if called:  # work made of calls never ends a turn, and can be ended between them
+                if called:  # each call begins a turn, so a PAUSE between calls might never end one
                     called = False
                     try:
                         await trio.lowlevel.checkpoint_if_cancelled()

@@ -2,13 +2,16 @@
 
 A *step* of work lasts from a resume to its next wait. A *turn* is the time for which work may hold
 the loop: at a PAUSE it continues at once until its turn is over. In virtual time, which stands
-still during a turn, a turn ends after `PAUSES` steps. Three places count turns:
+still during a turn, a turn ends after `PAUSES` steps. These count turns:
 
 * `Driver.run`: `TURN_S`; then the work queues here (`wait_for_turn`).
 * `take_turn` in `broker.world.driver`, for the handler's work of a request: `TURN_S`; then the work
   of its connection awaits TURN_OVER.
 * `ConnectionLoop._resume`, for a connection's own work: `CONNECTION_TURN_S`; then, as after
   TURN_OVER, the loop resumes it when other connections have had their turns.
+* `ConnectionState`, for the requests that a connection handles in a row: `CONNECTION_TURN_S`; then
+  its replies are sent, and the connection awaits PAUSE.
+* `ConnectionLoop._rounds`, for all connections together: `TURN_S`; then trio's other tasks run.
 """
 
 from typing import Final, final

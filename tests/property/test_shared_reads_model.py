@@ -52,7 +52,7 @@ def outcome(partition, offset, isolation, max_bytes, shared):
                 size,
             )
         )
-    return told, read.size, read.withheld, read.urgent, read.is_due, read._left, read._min_one
+    return told, read.size, read.unfitting, read.urgent, read.is_due, read._left, read._min_one
 
 
 @settings(deadline=None)

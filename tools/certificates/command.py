@@ -14,8 +14,8 @@ from tools.whole_numbers import whole
 
 EXAMPLES = """\
   pykafkalog certificates /tmp/tls                      for this machine, and client "client"
-  pykafkalog certificates /tmp/tls --host kafka.example.org --host 10.0.0.5
   pykafkalog certificates /tmp/tls --client alice --client bob
+  pykafkalog certificates /tmp/tls-of-kafka --host kafka.example.org --host 10.0.0.5
 
 Files: ca.pem (all trust it), ca.key, broker.pem, and NAME.pem for each client; the
 last hold a private key and its certificate. They are for trying, not for keeping:

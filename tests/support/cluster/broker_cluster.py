@@ -35,6 +35,9 @@ SETTINGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
     "log.cleaner.enable": "false",  # Compaction leaves other bytes on each replica.
     "min.insync.replicas": "2",
+    # Below the clients' timeout: if a commit in a transaction times out after it was repeated,
+    # Kafka 3.9 forgets the second, too (GroupMetadata.failPendingTxnOffsetCommit).
+    "offsets.commit.timeout.ms": "2000",
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "3",
     "replica.lag.time.max.ms": "4000",

@@ -10,6 +10,7 @@ from broker.cluster.image_applier import Coordinator
 from broker.cluster.leader_and_isr import EPOCH_DURING_DELETE, NO_EPOCH
 from broker.membership.controller_fence import ControllerFence
 from broker.membership.orders import Sender, StopOrder, StopOrders
+from broker.replication.append_order import between_appends
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from protocol.errors import ErrorCode, KafkaError
@@ -64,7 +65,8 @@ class Stopping:
         async with self._fence.one_at_a_time:
             self._fence.admit(sender.controller_id, sender.controller_epoch)
             for tp, order in orders.items():
-                codes[tp] = self._stop(tp, order)
+                async with between_appends(None if order.delete else self._replicas.find(tp)):
+                    codes[tp] = self._stop(tp, order)
                 await PAUSE
         log.info(
             "Controller %d (epoch %d): stops %d replicas, deletes %d, refused %d",

@@ -18,3 +18,18 @@ async def appends_held_back(partition: Partition) -> AsyncIterator[None]:
             yield
     finally:
         partition.appending -= 1
+
+
+@asynccontextmanager
+async def between_appends(partition: Partition | None) -> AsyncIterator[None]:
+    """Change the role of a partition here: no batch of an older leader epoch is under way.
+
+    Kafka's appends hold `leaderIsrUpdateLock` for reading, and changes of roles for writing. A
+    thread that wrote a batch of the old epoch behind the start of the new one would make the leader
+    and its followers cut the batch for ever.
+    """
+    if partition is None or not partition.appending:
+        yield
+    else:
+        async with appends_held_back(partition):
+            yield

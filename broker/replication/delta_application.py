@@ -9,8 +9,8 @@ moment later.
 A known partition that cannot be opened has no leader; the others are served. In a cluster the same
 holds for new ones: the controller hears of each, and others have replicas of them.
 
-A partition changes its role under its lock, so that no append of a follower is under way when its
-leader's epoch begins. A state of an older leader epoch than the partition's is passed over.
+A partition changes its role and its leader epoch between two appends (`between_appends`). A state
+of an older leader epoch than the partition's is passed over.
 
 `broker.components` and `broker.membership` call `apply_delta` to carry out changes of the metadata
 (`image_delta.CarryOut`). The leader is chosen before: by an election (`broker.cluster.leadership`)
@@ -23,7 +23,7 @@ from typing import Final
 
 from broker.cluster.image import NO_LEADER, PartitionImage, TopicImage
 from broker.cluster.image_delta import DeltaOutcome, TopicDelta
-from broker.replication.append_order import appends_held_back
+from broker.replication.append_order import between_appends
 from broker.replication.replica_manager import ReplicaManager
 from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
@@ -60,7 +60,9 @@ async def apply_delta(
                 return DeltaOutcome(refused=refused)
         await _open_known(table, topic, delta.changed, config, failed)
     for index in delta.lost:
-        table.resign(TopicPartition(topic.name, index), _LOST)
+        tp = TopicPartition(topic.name, index)
+        async with between_appends(table.find(tp)):
+            table.resign(tp, _LOST)
     for index, why in failed.items():
         log.error("Partition %s-%d has no leader: %s", topic.name, index, why)
     return DeltaOutcome(failed=failed)
@@ -110,20 +112,23 @@ async def _take_role(
     image = topic.partitions[index]
     tp = TopicPartition(topic.name, index)
     leads = image.leader == table.broker_id
-    if not leads and not (table.is_clustered and table.broker_id in image.replicas):
-        table.resign(tp, image)
-        return
     found = table.find(tp)
-    if found is not None and found.topic_id == topic.topic_id and not found.is_offline:
-        if table.is_clustered and image.leader_epoch < found.leader_epoch:
-            log.info("Passed over an old state of %s: leader epoch %d", tp, image.leader_epoch)
-            return
-        if leads and found.appending and found.is_following:
-            async with appends_held_back(found):
-                table.make_leader(tp, topic.topic_id, image, config, is_new)
-            return
+    if not leads and not (table.is_clustered and table.broker_id in image.replicas):
+        async with between_appends(found):
+            table.resign(tp, image)
+        return
+    if (
+        found is not None
+        and found.topic_id == topic.topic_id
+        and not found.is_offline
+        and table.is_clustered
+        and image.leader_epoch < found.leader_epoch
+    ):
+        log.info("Passed over an old state of %s: leader epoch %d", tp, image.leader_epoch)
+        return
     take = table.make_leader if leads else table.make_follower
-    take(tp, topic.topic_id, image, config, is_new)
+    async with between_appends(found):
+        take(tp, topic.topic_id, image, config, is_new)
 
 
 async def _delete(table: ReplicaManager, topic: TopicImage) -> None:

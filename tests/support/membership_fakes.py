@@ -34,6 +34,7 @@ class Hosted:
     leader_epoch: int = 0
     topic_id: bytes = ID
     unavailable: ErrorCode = ErrorCode.NONE
+    appending: int = 0
 
 
 @dataclass

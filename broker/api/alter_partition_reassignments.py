@@ -12,8 +12,8 @@ Alone (KIP-455)
 * Each partition has its own result.
 
 Version notes
-* v1: the request says whether the replication factor may change. On one broker every set of another
-  size is already an INVALID_REPLICA_ASSIGNMENT, so INVALID_REPLICATION_FACTOR never occurs.
+* v1 (KIP-860): INVALID_REPLICATION_FACTOR for a set of another size if the request forbids it.
+  Alone every such set is an INVALID_REPLICA_ASSIGNMENT already.
 """
 
 from collections.abc import Callable, Sequence
@@ -110,7 +110,8 @@ class AlterPartitionReassignmentsHandler:
                 replicas = None if one.replicas is None else tuple(one.replicas)
                 wanted[TopicPartition(topic.name, one.partition_index)] = replicas
                 await PAUSE
-        outcomes = await controller.alter_reassignments(wanted)
+        may_resize = request.allow_replication_factor_change
+        outcomes = await controller.alter_reassignments(wanted, may_resize=may_resize)
         ctx.large |= len(wanted) > many.MANY
         return lambda tp, replicas: outcomes.get(tp)
 

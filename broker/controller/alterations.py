@@ -93,11 +93,30 @@ class Alterations:
         for tp, leadership in written.done.items():
             self._state.set_leadership(tp, leadership)
             outcomes[tp] = leadership
-        for tp in written.conflicting:
-            outcomes[tp] = ErrorCode.INVALID_UPDATE_VERSION
+        if written.conflicting:
+            await self._settle_conflicts(written.conflicting, wanted, outcomes)
         for tp, error in written.failed.items():
             log.error("The ISR of %s could not be written: %s", tp, error)
             outcomes[tp] = ErrorCode.UNKNOWN_SERVER_ERROR
+
+    async def _settle_conflicts(
+        self,
+        conflicting: Sequence[TopicPartition],
+        wanted: dict[TopicPartition, LeaderAndIsr],
+        outcomes: Outcomes,
+    ) -> None:
+        """Read again what is in the tree: the answer to a write that was made may have been lost.
+
+        Otherwise the leader and this broker would disagree on the partition epoch until the next
+        leader epoch, and every later ISR of the partition would be refused.
+        """
+        for tp, leadership in (await self._tree.states(conflicting)).items():
+            self._state.set_leadership(tp, leadership)
+            wish = wanted[tp]
+            if leadership == wish._replace(partition_epoch=wish.partition_epoch + 1):
+                outcomes[tp] = leadership
+        for tp in conflicting:
+            outcomes.setdefault(tp, ErrorCode.INVALID_UPDATE_VERSION)
 
     def _response(
         self, outcomes: Outcomes, unknown: list[AlteredTopicResult], version: int

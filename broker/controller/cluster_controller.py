@@ -160,9 +160,14 @@ class ClusterController:
         self._drop_term()
 
     def session_began(self) -> None:
-        """There is a new session, and this broker is registered in it."""
-        self._session_lives = True
-        self._fenced = FencedStore(self._store, self.settings.broker_id, self._clock.wall_ms)
+        """This broker is registered in a new session.
+
+        A registration that is repeated in the same session changes nothing, because an election or
+        a term of that session may be under way.
+        """
+        if not self._session_lives:
+            self._session_lives = True
+            self._fenced = FencedStore(self._store, self.settings.broker_id, self._clock.wall_ms)
         self._elect_soon()
 
     def _elect_soon(self, _: Sequence[NodeEvent] = ()) -> None:
@@ -173,14 +178,12 @@ class ClusterController:
 
     async def _guarded(self, event: ControllerEvent) -> None:
         """Handle an event, and what may go wrong with it."""
-        term = self._term
         try:
             await event.handle()
         except ControllerMoved as moved:
             event.preempt()
             log.info("Controller moved while it handled %s: %s", event.activity.name, moved)
-            if term is not None and term is self._term:
-                self._drop_term()
+            self._drop_term()  # also one that this event began
             self._elect_soon()
         except MetadataStoreError as error:
             event.preempt()
@@ -283,7 +286,8 @@ class ClusterController:
         appears = path in (PREFERRED_ELECTION, REASSIGN_PARTITIONS)
 
         def watcher(events: Sequence[NodeEvent]) -> None:
-            if appears and all(event.change is NodeChange.DELETED for event in events):
+            # This broker changes the node itself, for each partition that is done.
+            if appears and all(event.change is not NodeChange.CREATED for event in events):
                 return
             self._put(activity, handle, path)
 
@@ -314,14 +318,17 @@ class ClusterController:
         handle: Callable[[Term], Work[None]],
         key: Hashable = None,
     ) -> None:
-        """Queue an event of this term: it is dropped if the term is over when its turn comes."""
+        """Queue an event of this term: it is dropped if the term is over when its turn comes.
+
+        So an event of the last term does not stand for one of this term.
+        """
         term = self._term
 
         async def run() -> None:
             if term is not None and term is self._term:
                 await handle(term)
 
-        self._events.put(ControllerEvent(activity, run, key))
+        self._events.put(ControllerEvent(activity, run, None if key is None else (id(term), key)))
 
     # ------------------------------------------------------------------ answers of brokers
 

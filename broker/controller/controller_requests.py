@@ -83,11 +83,14 @@ class ControllerRequests:
             lambda term: term.elections.ask(strategy, partitions),
         )
 
-    async def alter_reassignments(self, targets: Targets) -> Results:
-        """Begin reassignments, or with None take them back. Raises KafkaError NOT_CONTROLLER."""
+    async def alter_reassignments(self, targets: Targets, *, may_resize: bool = True) -> Results:
+        """Begin reassignments, or with None take them back. Raises KafkaError NOT_CONTROLLER.
+
+        `may_resize`: whether the number of replicas may change (KIP-860).
+        """
         return await self._ask(
             ControllerActivity.ALTER_PARTITION_REASSIGNMENT,
-            lambda term: term.reassignments.ask(targets),
+            lambda term: term.reassignments.ask(targets, may_resize=may_resize),
         )
 
     async def list_reassignments(

@@ -34,6 +34,19 @@ def check_target(
         )
 
 
+def check_size(current: ReplicaAssignment, target: tuple[int, ...]) -> None:
+    """Raises KafkaError INVALID_REPLICATION_FACTOR if `target` has another number of replicas.
+
+    Source: `ReplicationControlManager.validatePartitionReplicationFactorUnchanged` (4.4).
+    """
+    before = len(current.target)
+    if len(target) != before:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {before} to {len(target)}",
+        )
+
+
 def reassignment(
     current: ReplicaAssignment, target: tuple[int, ...] | None
 ) -> ReplicaAssignment | None:

@@ -28,7 +28,12 @@ from broker.controller.controller_tree import ControllerTree
 from broker.controller.elections import Strategy
 from broker.controller.fenced_store import ControllerMoved
 from broker.controller.leader_elections import PartitionStates
-from broker.controller.reassignment_rules import check_target, is_complete, reassignment
+from broker.controller.reassignment_rules import (
+    check_size,
+    check_target,
+    is_complete,
+    reassignment,
+)
 from broker.controller.replica_transitions import ReplicaStates
 from broker.controller.sending import Sending
 from broker.controller.topic_deletions import ClusterTopicDeletions
@@ -64,10 +69,11 @@ class Reassignments:
 
     # ------------------------------------------------------------------ who asks
 
-    async def ask(self, targets: Targets) -> Results:
+    async def ask(self, targets: Targets, *, may_resize: bool = True) -> Results:
         """Begin reassignments, or take them back (AlterPartitionReassignments).
 
-        They take the place of those that are under way, whoever asked for them.
+        They take the place of those that are under way, whoever asked for them. `may_resize`:
+        whether the number of replicas may change (KIP-860).
         """
         results: Results = {}
         begun: dict[TopicPartition, ReplicaAssignment] = {}
@@ -76,6 +82,8 @@ class Reassignments:
             try:
                 if target is not None:
                     check_target(current, target, self._state.live_brokers())
+                    if not may_resize:
+                        check_size(current, target)
             except KafkaError as error:
                 results[tp] = error.with_traceback(None)
                 continue

@@ -35,6 +35,7 @@ from protocol.messages.alter_partition import (
     AlteredPartition,
     AlteredTopic,
     AlterPartitionRequest,
+    AlterPartitionResponse,
     BrokerState,
 )
 from protocol.messages.leader_and_isr import (
@@ -419,6 +420,16 @@ class RestingWorld(ControllerWorld):
         """Change the tree, as another of its writers."""
         self.tree.apply(operations, None)
         self.settle()
+
+    def alter(self, tp: TopicPartition, isr: tuple[int, ...]) -> AlterPartitionResponse:
+        """Have the leader of `tp` ask the active controller for another ISR."""
+        stored = self.stored(*tp)
+        controller = next(one for one in self.controllers.values() if one.is_active)
+        assert controller._term is not None
+        topic_id = controller._term.state.topics[tp.topic].topic_id
+        wish = stored._replace(isr=isr)
+        request = self.brokers[stored.leader].isr_request(topic_id, tp.partition, wish)
+        return self.ask(controller.requests.alter_partition(request))
 
     def ask(self, work: Work[T]) -> T:
         """Have a controller answer; return its answer or raise its error."""

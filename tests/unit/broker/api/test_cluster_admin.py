@@ -54,9 +54,9 @@ class Controller:
         return self.outcomes
 
     async def alter_reassignments(
-        self, wanted: Mapping[TopicPartition, tuple[int, ...] | None]
+        self, wanted: Mapping[TopicPartition, tuple[int, ...] | None], *, may_resize: bool
     ) -> Mapping[TopicPartition, KafkaError | None]:
-        self.asked = dict(wanted)
+        self.asked, self.may_resize = dict(wanted), may_resize
         return self.outcomes
 
     async def list_reassignments(
@@ -116,7 +116,8 @@ def test_an_election_for_all_partitions_leaves_out_those_that_needed_none() -> N
     assert controller.asked == (1, None)
 
 
-def test_reassignments_are_begun_and_cancelled_one_by_one() -> None:
+@pytest.mark.parametrize(("version", "may_resize"), [(0, True), (1, True), (1, False)])
+def test_reassignments_are_begun_and_cancelled_one_by_one(version: int, may_resize: bool) -> None:
     controller = Controller(
         {T0: None, T1: KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "none")}
     )
@@ -131,10 +132,11 @@ def test_reassignments_are_begun_and_cancelled_one_by_one() -> None:
             )
         ],
         timeout_ms=1,
+        allow_replication_factor_change=may_resize,
     )
     handler = AlterPartitionReassignmentsHandler(MetadataImage(), controller)
-    answer = call(handler, ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, request)
-    assert controller.asked == {T0: (2, 3), T1: None}
+    answer = call(handler, ApiKey.ALTER_PARTITION_REASSIGNMENTS, version, request)
+    assert (controller.asked, controller.may_resize) == ({T0: (2, 3), T1: None}, may_resize)
     assert [
         (one.partition_index, one.error_code, one.error_message)
         for one in answer.responses[0].partitions

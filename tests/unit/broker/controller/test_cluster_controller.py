@@ -15,7 +15,6 @@ from broker.cluster.tree_values import (
     encode_log_dir_event,
     encode_partitions,
     encode_producer_id_block,
-    encode_reassignment,
     partition_state_path,
     topic_config_path,
     topic_path,
@@ -26,7 +25,6 @@ from protocol.messages.alter_partition import (
     AlteredPartition,
     AlteredTopic,
     AlterPartitionRequest,
-    AlterPartitionResponse,
     BrokerState,
 )
 from protocol.messages.leader_and_isr import LeaderAndIsrRequest
@@ -48,18 +46,6 @@ def world() -> Iterator[RestingWorld]:
     yield made
     made.settle()
     made.check()
-
-
-def alter(world: RestingWorld, tp: TopicPartition, isr: tuple[int, ...]) -> AlterPartitionResponse:
-    """Have the leader of `tp` ask for another ISR."""
-    stored = world.stored(*tp)
-    controller = active(world)
-    term = controller._term
-    assert term is not None
-    topic_id = term.state.topics[tp.topic].topic_id
-    leader = world.brokers[stored.leader]
-    request = leader.isr_request(topic_id, tp.partition, stored._replace(isr=isr))
-    return world.ask(controller.requests.alter_partition(request))
 
 
 def active(world: RestingWorld) -> ClusterController:
@@ -187,7 +173,7 @@ def test_preferred_leaders_are_elected_when_asked(world: RestingWorld) -> None:
     assert controller.statistics().gauges.preferred_replica_imbalance_count == 1
     refused = world.ask(controller.requests.elect_leaders(0, [T0]))
     assert code_of(refused[T0]) is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-    alter(world, T0, (3, 2))
+    world.alter(T0, (3, 2))
     done = world.ask(controller.requests.elect_leaders(0, None))
     assert done == {T0: None}
     assert world.stored("t")[:2] == (2, (3, 2))
@@ -197,7 +183,7 @@ def test_preferred_leaders_are_elected_when_asked(world: RestingWorld) -> None:
 def test_preferred_leaders_are_elected_by_the_tree(world: RestingWorld) -> None:
     world.create_topic("t", [[2, 3]])
     world.bounce_broker(2)
-    alter(world, T0, (3, 2))
+    world.alter(T0, (3, 2))
     value = encode_partitions([T0, T1])
     world.write(Create("/admin/preferred_replica_election", value))
     assert world.stored("t").leader == 2
@@ -216,7 +202,7 @@ def test_leaders_come_back_in_time() -> None:
     world.create_topic("t", [[2, 3]])
     world.scheduler.advance(6)
     world.bounce_broker(2)
-    alter(world, T0, (3, 2))
+    world.alter(T0, (3, 2))
     assert world.stored("t").leader == 3
     world.scheduler.advance(61)
     assert world.stored("t").leader == 2
@@ -239,11 +225,11 @@ def test_a_controlled_shutdown_moves_leaders_first(world: RestingWorld) -> None:
     assert world.stored("t", 0)[:2] == (3, (3,))
     assert world.stored("t", 1)[:2] == (3, (3,))
     assert world.brokers[2].stopped == {T1: False}
-    response = alter(world, T1, (3, 2))  # and it cannot come back into the ISR
+    response = world.alter(T1, (3, 2))  # and it cannot come back into the ISR
     assert response.topics[0].partitions[0].error_code == ErrorCode.INELIGIBLE_REPLICA
     world.kill_broker(2)
     world.start_broker(2)
-    assert alter(world, T1, (3, 2)).topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert world.alter(T1, (3, 2)).topics[0].partitions[0].error_code == ErrorCode.NONE
 
 
 def test_what_nobody_else_can_lead_is_left(world: RestingWorld) -> None:
@@ -256,7 +242,7 @@ def test_what_nobody_else_can_lead_is_left(world: RestingWorld) -> None:
 
 def test_isr_changes_are_written_once_and_told(world: RestingWorld) -> None:
     world.create_topic("t", [[1, 2, 3]])
-    response = alter(world, T0, (1, 2))
+    response = world.alter(T0, (1, 2))
     (found,) = response.topics[0].partitions
     assert (found.error_code, found.leader_id, tuple(found.isr), found.partition_epoch) == (
         0,
@@ -364,80 +350,6 @@ def test_deletions_may_be_switched_off() -> None:
     assert world.tree.names("/admin/delete_topics") == []
     assert world.tree.names("/brokers/topics") == ["t"]
     world.check()
-
-
-# ---------------------------------------------------------------------- reassignments
-
-
-def test_a_partition_moves_in_two_phases(world: RestingWorld) -> None:
-    world.start_broker(4)
-    world.create_topic("t", [[1, 2]])
-    controller = world.controllers[1]
-    results = world.ask(controller.requests.alter_reassignments({T0: (3, 4), T1: (1,)}))
-    assert results[T0] is None
-    assert code_of(results[T1]) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    moving = ReplicaAssignment((3, 4, 1, 2), (3, 4), (1, 2))
-    assert world.assignment("t") == moving
-    assert world.stored("t")[:3] == (1, (1, 2), 1)
-    orders = [one for one in world.brokers[4].received if isinstance(one, LeaderAndIsrRequest)]
-    assert {one.topic_states[0].partition_states[0].is_new for one in orders} == {True}
-    assert not world.brokers[1].replicas[T0].is_new
-    assert tuple(world.brokers[1].replicas[T0].adding_replicas) == (3, 4)
-    assert world.ask(controller.requests.list_reassignments(None)) == {T0: moving}
-    world.check()
-    alter(world, T0, (1, 2, 3))
-    assert world.assignment("t") == moving
-    alter(world, T0, (1, 2, 3, 4))
-    assert world.assignment("t") == ReplicaAssignment((3, 4))
-    assert world.stored("t")[:2] == (3, (3, 4))
-    assert world.brokers[1].stopped == world.brokers[2].stopped == {T0: True}
-    assert world.ask(controller.requests.list_reassignments([T0])) == {}
-
-
-def test_a_reassignment_that_keeps_the_leader_raises_its_epoch(world: RestingWorld) -> None:
-    world.create_topic("t", [[1, 2]])
-    world.ask(world.controllers[1].requests.alter_reassignments({T0: (3, 1)}))
-    alter(world, T0, (1, 2, 3))
-    assert world.stored("t")[:2] == (1, (1, 3))
-    assert world.brokers[1].replicas[T0].leader_epoch == world.stored("t").leader_epoch
-
-
-def test_a_reassignment_is_taken_back_and_replaced(world: RestingWorld) -> None:
-    world.start_broker(4)
-    world.create_topic("t", [[1, 2]])
-    controller = world.controllers[1]
-    nothing = world.ask(controller.requests.alter_reassignments({T0: None}))
-    assert code_of(nothing[T0]) is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-    world.ask(controller.requests.alter_reassignments({T0: (3, 2)}))
-    world.ask(controller.requests.alter_reassignments({T0: (4, 2)}))
-    assert world.assignment("t") == ReplicaAssignment((4, 2, 1), (4,), (1,))
-    assert world.brokers[3].stopped == {T0: True}
-    world.ask(controller.requests.alter_reassignments({T0: None}))
-    assert set(world.assignment("t").replicas) == {1, 2}
-    assert world.brokers[4].stopped == {T0: True}
-    for target in ((3, 2), (3, 4)):  # to broker 3 all the while
-        world.ask(controller.requests.alter_reassignments({T0: target}))
-    assert world.brokers[3].replicas[T0].leader_epoch == world.stored("t").leader_epoch
-
-
-def test_a_reassignment_by_the_tree_ends_with_its_node(world: RestingWorld) -> None:
-    world.create_topic("t", [[1, 2]])
-    node = "/admin/reassign_partitions"
-    value = encode_reassignment({T0: (1, 3), T1: (1,)})
-    world.write(Create(node, value))
-    assert world.tree.value(node) == encode_reassignment({T0: (1, 3)})
-    alter(world, T0, (1, 2, 3))
-    assert world.tree.value(node) is None
-    assert world.assignment("t") == ReplicaAssignment((1, 3))
-
-
-def test_a_topic_that_moves_is_deleted_when_it_has_moved(world: RestingWorld) -> None:
-    world.create_topic("t", [[1, 2]])
-    world.ask(world.controllers[1].requests.alter_reassignments({T0: (1, 3)}))
-    world.write(Create(deletion_path("t")))
-    assert world.tree.names("/brokers/topics") == ["t"]
-    alter(world, T0, (1, 2, 3))
-    assert world.tree.names("/brokers/topics") == []
 
 
 # ---------------------------------------------------------------------- producer ids

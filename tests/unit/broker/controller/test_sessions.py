@@ -198,6 +198,33 @@ def test_the_answer_to_a_change_of_an_isr_may_be_lost(world: RestingWorld) -> No
     assert world.stored("t").isr == tuple(world.brokers[2].metadata[T0].isr) == (2,)
 
 
+def test_the_answer_to_a_wish_of_a_leader_may_be_lost(world: RestingWorld) -> None:
+    """The write is found made; the leader and the controller know the same partition epoch."""
+    topic_id = world.create_topic("t", [[2, 3]])
+    leader, known = world.brokers[2], world.stored("t")
+    for lost, isr in ((1, (2,)), (0, (2, 3))):
+        world.sessions[1].lose_answers = lost
+        wish = leader.isr_request(topic_id, 0, known._replace(isr=isr))
+        answer = world.ask(world.controllers[1].requests.alter_partition(wish))
+        (altered,) = answer.topics[0].partitions
+        known = world.stored("t")
+        assert (altered.error_code, altered.isr) == (ErrorCode.NONE, isr)
+        assert (altered.partition_epoch, known.isr) == (known.partition_epoch, isr)
+
+
+def test_a_wish_that_another_write_has_overtaken_is_refused_once(world: RestingWorld) -> None:
+    topic_id = world.create_topic("t", [[2, 3]])
+    leader, known = world.brokers[2], world.stored("t")
+    overtaking = encode_leader_and_isr(known._replace(leader_epoch=known.leader_epoch))
+    world.write(Put(partition_state_path("t", 0), overtaking))
+    codes = []
+    for state in (known, world.stored("t")):
+        wish = leader.isr_request(topic_id, 0, state._replace(isr=(2,)))
+        answer = world.ask(world.controllers[1].requests.alter_partition(wish))
+        codes.append(answer.topics[0].partitions[0].error_code)
+    assert codes == [ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.NONE]
+
+
 def test_the_answer_to_the_election_may_be_lost() -> None:
     world = ControllerWorld()
     world.start_broker(1)
@@ -242,6 +269,44 @@ def test_an_operator_may_remove_the_controllers_node(world: RestingWorld) -> Non
     active = [one for one in world.controllers.values() if one.is_active]
     assert len(active) == 1
     assert active[0].epoch == 2
+
+
+def test_a_death_while_the_next_term_begins_is_noticed() -> None:
+    """An event of the last term, still in the queue, does not stand for it."""
+    world = RestingWorld()
+    world.start_broker(1, 2, 3)
+    controller = world.start_controller(1)
+    world.create_topic("t", [[2, 3]])
+    first = controller._term
+    world.tree.apply([Delete("/controller")], None)
+    ControllerWorld.start_broker(world, 4)
+    while (
+        controller._term is None or controller._term is first or not controller._term.state.brokers
+    ):
+        assert world.scheduler._step()
+    ControllerWorld.kill_broker(world, 2)
+    world.settle()
+    assert sorted(controller._term.state.brokers) == [1, 3, 4]
+    assert world.stored("t").leader == 3
+
+
+@pytest.mark.parametrize("steps", [0, 6, 20])
+def test_a_registration_that_is_repeated_in_a_session_changes_nothing(steps: int) -> None:
+    """`steps` of the election or the term later."""
+    world = RestingWorld()
+    world.start_broker(1, 2, 3)
+    controller = world.start_controller(1)
+    world.create_topic("t", [[2, 3]])
+    world.expire(1)
+    controller.session_began()
+    for _ in range(steps):
+        world.scheduler._step()
+    controller.session_began()
+    world.settle()
+    assert (controller.is_active, controller.epoch) == (True, 2)
+    assert controller.epoch_version == world.tree.nodes["/controller_epoch"].version
+    world.kill_broker(2)
+    assert world.stored("t").leader == 3
 
 
 def test_a_later_epoch_without_another_controller_makes_it_stand_again(world: RestingWorld) -> None:

@@ -114,3 +114,21 @@ async def test_a_transactional_id_that_rests_is_forgotten(broker: WholeBroker) -
     assert len(list(coordinator.list_transactions())) == 1
     await broker.clock.sleep(1000)
     assert list(coordinator.list_transactions()) == []
+
+
+@whole_broker()
+async def test_the_next_transaction_may_be_aborted_while_markers_are_written(
+    broker: WholeBroker,
+) -> None:
+    """EndTxn 5 is answered before the last of many markers is written (KIP-890)."""
+    await broker.create_topic("t", 300)
+    producer = await owner(broker, 2)
+    for _ in range(3):
+        await producer.begin()
+        for partition in range(300):
+            await producer.send(f"t-{partition}", "a")
+        await producer.flush()
+        await producer.commit()
+        await producer.begin()
+        await producer.abort()
+    assert len(await committed(broker)) == 6

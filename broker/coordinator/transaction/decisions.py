@@ -65,6 +65,16 @@ def _refuse_while_busy(transaction: Transaction) -> None:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
+def _refuse_until_complete(transaction: Transaction) -> None:
+    """Refuse while the markers are still to be written; Kafka has a pending transition then.
+
+    Checked before the owner, because the answer to EndTxn 5 has given the owner the id and epoch
+    that the transaction has only when it is complete.
+    """
+    if transaction.in_transition or transaction.value.state in PREPARED:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
 # ---- InitProducerId
 
 
@@ -85,11 +95,9 @@ def init_producer(
     Raises KafkaError, or MustFence when a transaction is open.
     """
     value = transaction.value
-    _refuse_while_busy(transaction)
+    _refuse_until_complete(transaction)
     if expected is not None and not _is_own(value, expected):
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
-    if value.state in PREPARED:
-        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if value.state not in AT_REST:
         raise MustFence
     own = (value.producer_epoch, value.last_producer_epoch)
@@ -159,10 +167,8 @@ def add_partitions(
 ) -> TransactionValue:
     """Add partitions that the transaction will write to. Raises KafkaError, AlreadyDone."""
     value = transaction.value
+    _refuse_until_complete(transaction)
     check_owner(value, producer)
-    _refuse_while_busy(transaction)
-    if value.state in PREPARED:
-        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if value.state is _S.ONGOING and value.partitions.issuperset(partitions):
         raise AlreadyDone(value)
     return replace(
@@ -247,18 +253,13 @@ def _end_version_2(
 ) -> TransactionValue:
     """KIP-890: the current epoch ends this transaction, the one before is a retry (S-TXN-7)."""
     value = transaction.value
-    retried = _is_retried_end(value, producer)
-    if not retried:
-        check_owner(value, producer)
-    elif value.state not in PREPARED | COMPLETE:
-        raise KafkaError(ErrorCode.PRODUCER_FENCED)
-    _refuse_while_busy(transaction)
-    if retried:
+    _refuse_until_complete(transaction)
+    if _is_retried_end(value, producer):
+        if value.state not in COMPLETE:
+            raise KafkaError(ErrorCode.PRODUCER_FENCED)
         _refuse_unless_repeated(value, commit)
         raise AlreadyDone(value)
-    if value.state in PREPARED:
-        # The owner gets this epoch only when the transaction is complete.
-        raise KafkaError(ErrorCode.PRODUCER_FENCED)
+    check_owner(value, producer)
     if value.state is not _S.ONGOING and commit:
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
     following = new_producer_id() if value.is_epoch_exhausted else NO_PRODUCER_ID

@@ -1,5 +1,7 @@
 """The transaction coordinator on virtual time (S-TXN-4 to S-TXN-7)."""
 
+from dataclasses import replace
+
 import pytest
 
 from broker.coordinator.runtime.in_flight import InFlight
@@ -577,14 +579,38 @@ def test_s_txn_7_each_end_raises_the_epoch(broker: TransactionHarness) -> None:
 def test_s_txn_7_a_retry_while_markers_are_written(broker: TransactionHarness) -> None:
     owner = broker.opened(T0, version=2)
     broker.markers.hold = True
-    following = broker.end(owner, version=2).producer
-    assert broker.end(owner, version=2).code is ErrorCode.CONCURRENT_TRANSACTIONS
+    broker.end(owner, version=2)
+    for commit in (True, False):
+        code = broker.end(owner, commit=commit, version=2).code
+        assert code is ErrorCode.CONCURRENT_TRANSACTIONS
+    broker.markers.release()
     assert broker.end(owner, commit=False, version=2).code is ErrorCode.INVALID_TXN_STATE
-    assert broker.end(following, version=2).code is ErrorCode.PRODUCER_FENCED
-    assert broker.add(following, T0, version=2) is ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+@pytest.mark.parametrize("epoch", [5, LAST_EPOCH - 1])
+def test_s_txn_7_the_next_transaction_waits_until_markers_are_written(
+    broker: TransactionHarness, epoch: int
+) -> None:
+    """The owner has its next epoch, or its next id, before the transaction is complete."""
+    owner = Producer(broker.owner().producer_id, epoch)
+    known = broker.shard().transactions["id"]
+    known.value = replace(known.value, producer_epoch=epoch)
+    broker.add(owner, T0, version=2)
+    broker.markers.hold = True
+    following = broker.end(owner, version=2).producer
+    assert (following.producer_id == owner.producer_id) is (epoch == 5)
+    codes = {
+        broker.add(following, T1, version=2),
+        broker.end(following, commit=False, version=2).code,
+        broker.init(expected=following).code,
+    }
+    assert codes == {ErrorCode.CONCURRENT_TRANSACTIONS}
     broker.markers.release()
     assert broker.add(following, T0, version=2) is ErrorCode.NONE
-    assert broker.end(owner, version=2).code is ErrorCode.PRODUCER_FENCED
+    assert broker.end(owner, version=2).code in (
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    )
 
 
 def test_s_txn_7_an_abort_without_partitions_raises_the_epoch(broker: TransactionHarness) -> None:

@@ -112,6 +112,7 @@ class OffsetFetchHandler:
         try:
             self._check_group(ctx, asked.group_id)
             find = self._groups.fetch_offset(asked.group_id)
+            unstable = self._unstable(asked.group_id, require_stable)
             topics = self._topics_asked(ctx, asked.group_id, asked.topics, by_id)
         except KafkaError as error:
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
@@ -120,9 +121,7 @@ class OffsetFetchHandler:
             return OffsetFetchResponseTopics(
                 name=one[0] or "",
                 topic_id=one[1],
-                partitions=self._partitions(
-                    OffsetFetchResponsePartitions, asked.group_id, one, require_stable, find
-                ),
+                partitions=self._partitions(OffsetFetchResponsePartitions, one, unstable, find),
             )
 
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=many.results(topics, topic))
@@ -185,6 +184,7 @@ class OffsetFetchHandler:
         try:
             self._check_group(ctx, group_id)
             find = self._groups.fetch_offset(group_id)
+            unstable = self._unstable(group_id, request.require_stable)
             topics = self._topics_asked(ctx, group_id, request.topics, by_id=False)
         except KafkaError as error:
             return _refused(ctx.api_version, request, error.code)
@@ -192,9 +192,7 @@ class OffsetFetchHandler:
         def topic(asked: _Asked) -> OffsetFetchResponseTopic:
             return OffsetFetchResponseTopic(
                 name=asked[0] or "",
-                partitions=self._partitions(
-                    OffsetFetchResponsePartition, group_id, asked, request.require_stable, find
-                ),
+                partitions=self._partitions(OffsetFetchResponsePartition, asked, unstable, find),
             )
 
         if self._is_all_of_many(request):
@@ -203,12 +201,18 @@ class OffsetFetchHandler:
 
     # ---- all
 
+    def _unstable(self, group_id: str, require_stable: bool) -> Callable[[str, int], bool] | None:
+        """The lookup of unstable offsets, if the request asks for stable ones.
+
+        Looked up once, because the coordinator may resign while the answer is encoded in turns.
+        """
+        return self._groups.unstable_offsets(group_id) if require_stable else None
+
     def _partitions(
         self,
         group: type[_PartitionT],
-        group_id: str,
         asked: _Asked,
-        require_stable: bool,
+        unstable: Callable[[str, int], bool] | None,
         find: _Find,
     ) -> Elements[_PartitionT]:
         name, topic_id, numbers, code = asked
@@ -216,7 +220,7 @@ class OffsetFetchHandler:
         def partition(number: int) -> _PartitionT:
             if name is None or code is not ErrorCode.NONE:
                 return _partition(group, number, None, code)
-            if require_stable and self._groups.is_unstable(group_id, name, number):
+            if unstable is not None and unstable(name, number):
                 return _partition(group, number, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
             return _partition(group, number, _same_topic(find(name, number), topic_id))
 

@@ -52,6 +52,17 @@ API: Final = Api(
 )
 
 
+_OF_COORDINATORS: Final = frozenset(
+    (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    )
+)
+"""Codes of a partition of offsets. Kafka 3.9's transaction coordinator never repeats a marker that
+is refused with one of them, so it gets NOT_LEADER_OR_FOLLOWER (`handleWriteTxnMarkersRequest`)."""
+
+
 class WriteTxnMarkersHandler:
     """Appends markers to the partitions that are led here, and answers when they are durable."""
 
@@ -85,7 +96,8 @@ class WriteTxnMarkersHandler:
     async def _write(self, tp: TopicPartition, marker: Marker) -> ErrorCode:
         if marker.producer_id < 0 or marker.producer_epoch < 0:
             return ErrorCode.INVALID_REQUEST
-        return await self._writer.write(tp, marker)
+        code = await self._writer.write(tp, marker)
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _OF_COORDINATORS else code
 
     def error_response(
         self, ctx: RequestContext, request: WriteTxnMarkersRequest, code: ErrorCode

@@ -242,7 +242,7 @@ class GroupHarness(CoordinatorHarness):
 
     def is_unstable(self) -> bool:
         """Whether a transaction with an offset of "g" is open."""
-        return self.coordinator.is_unstable("g", "t", 0)
+        return self.coordinator.unstable_offsets("g")("t", 0)
 
     def offset(self, topic: str = "t", partition: int = 0) -> CommittedOffset:
         """Return what "g" has committed."""

@@ -268,10 +268,13 @@ class GroupCoordinator:
                 return True
         return False
 
-    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction holds an offset of the partition (require_stable)."""
-        shard = self._runtime.shard_of(group_id)
-        return shard.commits.is_pending((group_id, topic, partition))
+    def unstable_offsets(self, group_id: str) -> Callable[[str, int], bool]:
+        """Return a lookup (topic, partition) -> whether an open transaction holds an offset of it.
+
+        For `require_stable`. Raises KafkaError.
+        """
+        commits = self._runtime.shard_of(group_id).commits
+        return lambda topic, partition: commits.is_pending((group_id, topic, partition))
 
     async def delete_offsets(
         self, group_id: str, wanted: Iterable[tuple[str, int]]

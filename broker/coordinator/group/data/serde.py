@@ -42,6 +42,7 @@ OFFSET_VALUE_OF_3_9 = 3
 WRITTEN_OFFSET_VALUE_WITH_EXPIRY = 1
 WRITTEN_GROUP_VALUE = 3
 
+_LAST_GENERATION = 2**31 - 1
 _VERSION_BYTES = 2
 _KEYS_AT_HAND = 1024
 """Keys that are kept encoded, as groups commit the same partitions again and again; names of
@@ -151,6 +152,13 @@ def _decode_offset(data: bytes) -> CommittedOffset:
 def _decode_group(data: bytes) -> StoredGroup:
     _, value = decode_versioned(GroupMetadataValue, data)
     timestamp = value.current_state_timestamp
+    # Clients with rights on the topic may write records that no coordinator would.
+    ids = [member.member_id for member in value.members]
+    instances = [one.group_instance_id for one in value.members if one.group_instance_id]
+    if len(set(ids)) < len(ids) or len(set(instances)) < len(instances):
+        raise ProtocolError("a group has one member twice")
+    if value.generation == _LAST_GENERATION:
+        raise ProtocolError("a group has no next generation")
     return StoredGroup(
         protocol_type=value.protocol_type or None,
         generation=value.generation,

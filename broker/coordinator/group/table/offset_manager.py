@@ -5,7 +5,7 @@ until then nothing is visible (S-GRP-4). An offset in flight does not expire (KI
 within a transaction it counts as unstable, like one that is pending already (S-TXN-5). Pure.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from broker.coordinator.group.data.offsets import CommittedOffset, OffsetKey
@@ -136,14 +136,17 @@ class OffsetMetadataManager:
         return results
 
     def forget_topics(self, topics: Collection[str]) -> list[OffsetRecord]:
-        """Return tombstones for all offsets of topics that were deleted."""
-        return [
-            OffsetRecord((group_id, topic, partition), None)
+        """Return tombstones for all offsets of deleted topics, those pending or in flight, too."""
+        keys = dict.fromkeys(
+            (group_id, topic, partition)
             for group_id in self._store.group_ids()
             for topic, partitions in self._store.of_group(group_id).items()
             if topic in topics
             for partition in partitions
-        ]
+        )
+        keys.update((key, None) for key in self._store.all_pending_keys() if key[1] in topics)
+        keys.update((key, None) for key in self._all_keys_in_flight() if key[1] in topics)
+        return [OffsetRecord(key, None) for key in keys]
 
     def tombstones(self, group_id: str) -> list[OffsetRecord]:
         """Return tombstones for all offsets of a group, including those pending or in flight."""
@@ -194,12 +197,13 @@ class OffsetMetadataManager:
         )
 
     def _keys_in_flight(self, group_id: str) -> list[OffsetKey]:
-        return [
-            record.key
-            for records in self._in_flight.values()
-            for record in records
-            if not isinstance(record, GroupMetadataRecord) and record.key[0] == group_id
-        ]
+        return [key for key in self._all_keys_in_flight() if key[0] == group_id]
+
+    def _all_keys_in_flight(self) -> Iterator[OffsetKey]:
+        for records in self._in_flight.values():
+            for record in records:
+                if not isinstance(record, GroupMetadataRecord):
+                    yield record.key
 
     # ---- replay
 

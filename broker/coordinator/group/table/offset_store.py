@@ -93,9 +93,12 @@ class OffsetStore:
 
     def pending_keys(self, group_id: str) -> list[OffsetKey]:
         """Partitions of a group with an offset in an open transaction."""
-        return [
-            key for pending in self._transactions.values() for key in pending if key[0] == group_id
-        ]
+        return [key for key in self.all_pending_keys() if key[0] == group_id]
+
+    def all_pending_keys(self) -> Iterator[OffsetKey]:
+        """Partitions with an offset in an open transaction; one for each transaction."""
+        for pending in self._transactions.values():
+            yield from pending
 
     def is_pending(self, key: OffsetKey) -> bool:
         """Whether an open transaction holds an offset of this partition."""

@@ -14,6 +14,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from tests.support.api_calls import context
 from tests.support.group_handlers import OTHER_ID, TOPIC_ID, GroupApi, topic_image, versions
 
 KEY = ApiKey.OFFSET_FETCH
@@ -175,3 +176,17 @@ def test_all_offsets_of_a_group_with_very_many_are_encoded_in_turns(
     later = api.send(KEY, version, request(version, None))
     assert later.large
     assert len(found(later.response, version)) == MANY + 1
+
+
+def test_a_coordinator_may_resign_while_a_large_answer_is_encoded(api: GroupApi) -> None:
+    for partition in range(MANY + 2):
+        api.commit(5, partition=partition)
+    handler = api.handlers[KEY]
+    answer: Any = handler(context(KEY, 9), request(9, None, require_stable=True))
+    (group,) = answer.groups
+    (topic,) = group.topics
+    offsets = []
+    for partition in topic.partitions:
+        offsets.append(partition.committed_offset)
+        api.coordinator.on_resigned(api.coordinator.partition_for("g"))
+    assert offsets == [5] * (MANY + 2)

@@ -360,6 +360,21 @@ def marked(markers: MemoryMarkers, version: int, partitions: int, **fields: int)
     return [one.error_code for one in response.markers[0].topics[0].partitions]
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    ],
+)
+def test_a_refused_marker_is_one_that_kafkas_coordinator_repeats(refusal: ErrorCode) -> None:
+    markers = MemoryMarkers()
+    markers.refusals = {TopicPartition("t", 0): refusal}
+    codes = marked(markers, 1, 1, producer_id=5, producer_epoch=1, coordinator_epoch=3)
+    assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
 @pytest.mark.parametrize("version", range(3))
 def test_s_txn_2_markers_by_an_administrator(version: int) -> None:
     markers = MemoryMarkers()

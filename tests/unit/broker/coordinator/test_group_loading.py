@@ -276,8 +276,8 @@ def test_offsets_in_transactions_are_loaded_with_their_outcome(groups: GroupHarn
     assert groups.committed(partition=1) == 10
     assert groups.committed(partition=2) is None
     assert groups.committed(partition=3) is None
-    assert groups.coordinator.is_unstable("g", "t", 3)
-    assert not groups.coordinator.is_unstable("g", "t", 1)
+    assert groups.coordinator.unstable_offsets("g")("t", 3)
+    assert not groups.coordinator.unstable_offsets("g")("t", 1)
 
 
 def test_the_partition_of_a_group_is_javas(groups: GroupHarness) -> None:

@@ -1,6 +1,7 @@
 """The bytes of `__consumer_offsets`, against Kafka's layout written out by hand."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,15 @@ from broker.coordinator.group.data.records import (
 from broker.coordinator.group.data.serde import decode_record, encode_record
 from protocol.errors import ProtocolError
 from tests.support.group_harness import GroupHarness
+
+EMPTY = StoredGroup(
+    protocol_type="consumer",
+    generation=4,
+    protocol_name="range",
+    leader_id="m",
+    state_timestamp_ms=99,
+    members=(),
+)
 
 
 def text(value: str | None) -> bytes:
@@ -182,3 +192,25 @@ def test_keys_of_newer_group_types_are_left_alone(version: int) -> None:
 def test_what_cannot_be_read_is_said(key: bytes, value: bytes | None) -> None:
     with pytest.raises(ProtocolError):
         decode_record(key, value)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        (MEMBER, MEMBER),
+        (MEMBER._replace(instance_id="i"), MEMBER._replace(member_id="n", instance_id="i")),
+    ],
+)
+def test_a_group_that_has_a_member_twice_cannot_be_read(members: tuple[StoredMember, ...]) -> None:
+    """A client may have written it; it must not end the broker that loads it."""
+    stored = replace(EMPTY, members=members)
+    with pytest.raises(ProtocolError):
+        decode_record(*encode_record(GroupMetadataRecord("g", stored)))
+
+
+def test_a_group_without_a_next_generation_cannot_be_read() -> None:
+    last = 2**31 - 1
+    stored = replace(EMPTY, generation=last - 1)
+    assert decode_record(*encode_record(GroupMetadataRecord("g", stored))) is not None
+    with pytest.raises(ProtocolError):
+        decode_record(*encode_record(GroupMetadataRecord("g", replace(stored, generation=last))))

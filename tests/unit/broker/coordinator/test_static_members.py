@@ -1,5 +1,7 @@
 """S-GRP-3: static members come back, are fenced, and are removed by name."""
 
+import pytest
+
 from broker.coordinator.group.classic.state import GroupState
 from protocol.errors import ErrorCode
 from tests.support.group_harness import (
@@ -189,3 +191,21 @@ def test_s_grp_3_batch_leave_by_instance_id(groups: GroupHarness) -> None:
     ]
     assert groups.group().state is GroupState.EMPTY
     assert follower not in groups.group().members
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT])
+def test_s_grp_3_a_second_return_has_its_own_id_and_answer(
+    groups: GroupHarness, code: ErrorCode
+) -> None:
+    """Whatever comes of the record of the first return, which followers copy meanwhile."""
+    generation, _, _ = static_group(groups)
+    groups.log.hold = True
+    first = groups.join(instance="b")
+    second = groups.join(instance="b")
+    assert first.reply.error is ErrorCode.FENCED_INSTANCE_ID
+    groups.log.release_one(code)
+    assert not second.done
+    groups.log.release()
+    assert second.reply.error is ErrorCode.NONE
+    synced = groups.sync(second.reply.member_id, generation, instance="b")
+    assert (synced.reply.error, synced.reply.assignment) == (ErrorCode.NONE, b"B")

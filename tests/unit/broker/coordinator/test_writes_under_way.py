@@ -277,6 +277,19 @@ def test_s_grp_6_what_is_on_its_way_into_a_transaction_is_deleted_with_the_group
     assert groups.shard().group("g") is None
 
 
+def test_offsets_of_a_deleted_topic_do_not_outlive_it_on_their_way(groups: GroupHarness) -> None:
+    groups.commit_in_transaction(7)
+    groups.log.hold = True
+    groups.commit_in_transaction(8, producer_id=10)
+    groups.commit(9)
+    groups.coordinator.on_topics_deleted(["t"])
+    groups.log.release()
+    for producer_id in (9, 10):
+        end_transaction(groups, commit=True, producer_id=producer_id)
+    assert groups.committed() is None
+    assert not groups.is_unstable()
+
+
 # ---- the shard goes while a record of it is on its way
 
 

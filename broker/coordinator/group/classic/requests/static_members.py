@@ -68,6 +68,8 @@ class StaticMembers:
         def then(code: ErrorCode, following: GroupDecision) -> None:
             if group.state is not GroupState.STABLE or group.generation != generation:
                 return  # A rebalance has begun and will answer the parked join.
+            if member.awaiting_join is not request.replied:
+                return  # The instance has returned once more, and this join was answered then.
             answer = group.set_awaiting_join(member, None)
             if code is ErrorCode.NONE:
                 skips = request.supports_skip_assignment and group.leader_id == new_id

@@ -139,7 +139,11 @@ async def reply_of(given: Any) -> Any:
 
 
 class Handler(Protocol):
-    """One API's behaviour. A handler's own annotations name its request and its response."""
+    """One API's behaviour. A handler's own annotations name its request and its response.
+
+    A reply belongs to its connection, which writes the throttle time of the client into it, so a
+    handler makes a new one for each request. The elements of replies may be shared.
+    """
 
     def __call__(self, ctx: RequestContext, request: Any) -> ReplyOrWork:
         """Check, delegate, answer. Raises KafkaError, which becomes an `error_response`."""

@@ -86,9 +86,9 @@ class ApiVersionsHandler(CodeAlone):
             ApiVersion(api_key=key, min_version=first, max_version=last)
             for key, (first, last) in sorted(advertised.items())
         ]
-        self._make_responses()
+        self._note_features()
 
-    def _make_responses(self) -> None:
+    def _note_features(self) -> None:
         supported = [
             (
                 levels.lowest,
@@ -99,31 +99,22 @@ class ApiVersionsHandler(CodeAlone):
             for name, levels in sorted(SUPPORTED.items())
         ]
         self._epoch = self._features.epoch
-        self._response = self._with([key for lowest, key in supported if lowest > 0])
-        self._response_from_level_0 = self._with([key for _, key in supported])
-
-    def _with(self, supported: list[SupportedFeatureKey]) -> ApiVersionsResponse:
-        finalized = [
+        self._supported = [key for lowest, key in supported if lowest > 0]
+        self._supported_from_level_0 = [key for _, key in supported]
+        self._finalized = [
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(self._features.levels.items())
         ]
-        return ApiVersionsResponse(
-            error_code=ErrorCode.NONE,
-            api_keys=self._served,
-            supported_features=supported,
-            finalized_features_epoch=self._epoch,
-            finalized_features=finalized,
-        )
 
     async def __call__(
         self, ctx: RequestContext, request: ApiVersionsRequest
     ) -> ApiVersionsResponse:
-        """The response, at once; the same object until a feature changes."""
+        """The response, at once; its lists are the same until a feature changes."""
         authentication = ctx.connection.authentication
         if authentication is not None and not await authentication.ask_versions(ctx):
             raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE)
         if self._features.epoch != self._epoch:
-            self._make_responses()
+            self._note_features()
         if ctx.api_version >= _FIRST_VERSION_WITH_SOFTWARE and not (
             _SOFTWARE.match(request.client_software_name)
             and _SOFTWARE.match(request.client_software_version)
@@ -137,6 +128,11 @@ class ApiVersionsHandler(CodeAlone):
                 raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED)
         if authentication is not None:
             authentication.tell_versions()
-        if ctx.api_version >= _FIRST_VERSION_WITH_LEVEL_0:
-            return self._response_from_level_0
-        return self._response
+        from_level_0 = ctx.api_version >= _FIRST_VERSION_WITH_LEVEL_0
+        return ApiVersionsResponse(
+            error_code=ErrorCode.NONE,
+            api_keys=self._served,
+            supported_features=self._supported_from_level_0 if from_level_0 else self._supported,
+            finalized_features_epoch=self._epoch,
+            finalized_features=self._finalized,
+        )

@@ -148,7 +148,8 @@ class ConnectionState:
         self.waiting: Any = None
         """The request that `handle` returned, for FINISH; for THROTTLE, the throttle."""
         self.ahead = 0
-        """Bytes in memory of the reply to `waiting`, if it was made before its turn to be sent."""
+        """Bytes in memory of the reply to `waiting`, if it was made before its turn to be sent; 0
+        for one of many elements, which is encoded when its turn has come."""
         self.is_interrupted = False
         """Whether the turn ended after a frame while more bytes follow in the buffer."""
         self._position = 0

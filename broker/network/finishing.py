@@ -192,6 +192,10 @@ class Finishing:
             done.fire(failure)
 
     def _made_ahead(self, pending: PendingRequest) -> None:
-        """The reply was made while earlier replies wait for the client."""
-        if pending.reply is not None:
+        """The reply was made while earlier replies wait for the client: count its bytes.
+
+        A reply of many elements is left out. Mostly its elements are made while it is encoded, in
+        turns; to encode it here would take seconds, and count bytes that are not there yet.
+        """
+        if pending.reply is not None and not pending.context.large:
             self._state.made_ahead(self._replies.size_in_memory(pending.route, pending.reply))

@@ -13,6 +13,7 @@ from broker.request import RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.leave_group import MemberResponse
 from protocol.messages.registry import SPECS, response_api
+from protocol.schema.lazy import Lazy
 from storage.waits import Signal
 from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
 from tests.support.fake_handlers import AsyncClient, Harness, connected
@@ -130,6 +131,49 @@ async def test_its_reply_counts_with_those_before(pipes: MemoryNet) -> None:
         await behind.take_replies()
         await is_answered(behind)
         assert (backlog.bytes, connection._state.ahead) == (0, 0)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_reply_of_many_elements_is_encoded_when_its_turn_has_come(
+    pipes: MemoryNet, waits: bool
+) -> None:
+    """To encode it before, whole, would hold the loop for seconds."""
+    made: list[int] = []
+    is_done = Signal[None]()
+
+    def member(number: int) -> MemberResponse:
+        made.append(number)
+        return MemberResponse(member_id=str(number))
+
+    def large(ctx: RequestContext, request: Any) -> Any:
+        ctx.large = True
+        is_done.fire()
+        return response_api(LEAVE_GROUP)(members=Lazy(range(3), member))
+
+    async def large_later(ctx: RequestContext, request: Any) -> Any:
+        await is_let_go
+        return large(ctx, request)
+
+    is_let_go = Signal[None]()
+    reply = fetch_reply(bytes(60_000))
+    handlers = {FETCH: lambda ctx, request: reply, LEAVE_GROUP: large_later if waits else large}
+    async with connected(pipes, handlers) as (harness, client):
+        for _ in range(BEFORE - 1):
+            await client.send(request_frame(FETCH, 12))
+            await pipes.settle()
+        await client.send(request_frame(FETCH, 12) + request_frame(LEAVE_GROUP, 5))
+        await pipes.settle()
+        kept = harness.server._services.backlog.bytes
+        assert kept > 0
+        is_let_go.fire()
+        await pipes.settle()
+        assert is_done.fired
+        assert (made, harness.server._services.backlog.bytes) == ([], kept)
+        for _ in range(BEFORE):
+            await client.response(FETCH, 12)
+        answer = await client.response(LEAVE_GROUP, 5)
+        assert [one.member_id for one in answer.members] == ["0", "1", "2"]
+        assert made == [0, 1, 2]
 
 
 @pytest.mark.parametrize("parks", PARKS)

@@ -443,6 +443,7 @@ def connection_limits(config: BrokerConfig) -> Limits:
     }
     return Limits(
         total=config.max_connections,
+        protected=_protected_listener(config),
         by_listener={name: limit for name, limit in own.items() if limit is not None},
         per_ip=config.max_connections_per_ip,
         ip_overrides=config.ip_connection_limits,
@@ -456,8 +457,13 @@ def creation_rates(config: BrokerConfig) -> CreationRates:
     return CreationRates(
         total=config.max_connection_creation_rate,
         by_listener={name: rate for name, rate in own.items() if rate is not None},
-        protected=config.inter_broker_listener if len(config.listeners) > 1 else None,
+        protected=_protected_listener(config),
     )
+
+
+def _protected_listener(config: BrokerConfig) -> str | None:
+    """The listener between brokers, if there are others; clients shall not keep brokers out."""
+    return config.inter_broker_listener if len(config.listeners) > 1 else None
 
 
 def socket_settings(

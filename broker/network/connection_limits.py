@@ -4,6 +4,11 @@
 share of the process's descriptors that connections may use. A connection over a limit is accepted
 and closed at once, so its client gets a disconnect and does not hang (Kafka does so for addresses;
 over its other limits clients wait unaccepted). Every refusal has its reason (decision 6).
+
+The limit of the broker is not for the listener between brokers, if there are others: brokers that
+clients could shut out would leave the ISR (KIP-402). Its connections count for the others.
+
+Source: `ConnectionQuotas.connectionSlotAvailable`.
 """
 
 import enum
@@ -34,6 +39,8 @@ class Limits:
     """Maximum numbers of simultaneous connections."""
 
     total: int = NO_LIMIT
+    protected: str | None = None
+    """The listener between brokers, if there are others: `total` is not for it."""
     by_listener: Mapping[str, int] = field(default_factory=dict)
     """Listener name to its limit; other listeners have none."""
     per_ip: int = NO_LIMIT
@@ -75,7 +82,7 @@ class ConnectionLimits:
         limits = self._limits
         if self._count >= self._descriptors:
             return ConnectionRefusal.DESCRIPTORS
-        if self._count >= limits.total:
+        if self._count >= limits.total and listener != limits.protected:
             return ConnectionRefusal.BROKER_LIMIT
         if self._by_listener[listener] >= limits.by_listener.get(listener, NO_LIMIT):
             return ConnectionRefusal.LISTENER_LIMIT

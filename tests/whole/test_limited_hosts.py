@@ -1,7 +1,9 @@
-"""`max.connections.per.ip.overrides` names hosts as the operator knows them."""
+"""Limits on connections: `max.connections.per.ip.overrides` names hosts as the operator knows them;
+`max.connections` leaves the other brokers in."""
 
 import pytest
 
+from broker.world.transport import Stream
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
@@ -11,7 +13,7 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from tests.support.memory_client import MemoryClient
-from tests.support.whole_broker import WholeBroker, whole_broker
+from tests.support.whole_broker import WholeBroker, run_whole_broker, whole_broker
 
 KEY = "max.connections.per.ip.overrides"
 SET, DELETE = 0, 1
@@ -25,6 +27,15 @@ async def stay(broker: WholeBroker, host: str, count: int = 5) -> int:
         client.close()
     await broker.clock.sleep(1)
     return sum(served)
+
+
+class OtherBroker(MemoryClient):
+    """A client of the listener between brokers."""
+
+    def _connected(self) -> Stream:
+        if self._stream is None:
+            self._stream = self._transport.connect(self._broker, 9093, from_host=self._host)
+        return self._stream
 
 
 async def is_served(client: MemoryClient) -> bool:
@@ -87,3 +98,26 @@ async def test_hosts_are_looked_up_before_a_change_is_accepted(broker: WholeBrok
     assert await stay(broker, "127.0.0.1") == 4
     assert await alter(broker, KEY, None, DELETE) == (0, None)
     assert await stay(broker, "127.0.0.1") == 2
+
+
+@pytest.mark.parametrize(("own_limit", "is_left_in"), [(None, True), ("0", False)])
+def test_the_limit_of_the_broker_leaves_other_brokers_in(
+    own_limit: str | None, is_left_in: bool
+) -> None:
+    async def scenario(broker: WholeBroker) -> None:
+        assert await is_served(broker.client())
+        assert not await is_served(broker.client())
+        other = OtherBroker(
+            broker.network, broker.clock, client_id="b2", host="10.0.0.2", broker=broker.host
+        )
+        assert await is_served(other) is is_left_in
+
+    settings = {
+        "listeners": "CLIENTS://broker:9092,INTERNAL://broker:9093",
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,INTERNAL:PLAINTEXT",
+        "inter.broker.listener.name": "INTERNAL",
+        "max.connections": "1",
+    }
+    if own_limit is not None:
+        settings["listener.name.internal.max.connections"] = own_limit
+    run_whole_broker(scenario, **settings)

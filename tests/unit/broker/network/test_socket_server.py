@@ -116,6 +116,21 @@ def test_a_listener_has_its_own_limit_and_descriptors_go_before_all() -> None:
     assert limits.admit("h", "A") is None
 
 
+def test_the_listener_between_brokers_has_only_its_own_limit_and_that_of_the_address() -> None:
+    limits = ConnectionLimits(Limits(total=1, protected="IN", by_listener={"IN": 3}, per_ip=2))
+    assert limits.admit("client", "OUT") is None
+    assert limits.admit("client", "OUT") is ConnectionRefusal.BROKER_LIMIT
+    assert [limits.admit("broker", "IN") for _ in range(3)] == [
+        None,
+        None,
+        ConnectionRefusal.IP_LIMIT,
+    ]
+    assert limits.admit("other", "IN") is None
+    assert limits.admit("third", "IN") is ConnectionRefusal.LISTENER_LIMIT
+    limits.leave("client", "OUT")
+    assert limits.admit("client", "OUT") is ConnectionRefusal.BROKER_LIMIT  # brokers count, too
+
+
 @pytest.mark.parametrize(
     "limits",
     [

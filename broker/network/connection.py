@@ -451,12 +451,16 @@ class Connection:
         return state.resumed()
 
     async def _throttle(self) -> None:
-        """Send the replies, and wait until the throttle of the client is over."""
+        """Send the replies, and wait until the throttle of the client is over.
+
+        If the connection has ended meanwhile, a stop of the broker would wait for nothing.
+        """
         state, replies = self._state, self._replies
         throttle: Throttle = state.waiting
         with throttle:
             if replies.answered and not replies.send_nowait(state.since):
                 await replies.send(state.since)
-            state.throttled()
-            await self._requests.deadlines.wait_until(throttle.until)
+            if state.activity.ending is None:
+                state.throttled()
+                await self._requests.deadlines.wait_until(throttle.until)
         state.activity.last = self._requests.clock.monotonic()

@@ -34,7 +34,7 @@ Rules
 * Nothing is received, and no frame handed out, while the client is throttled (KIP-219, S-QTA-3).
   The replies leave before that.
 * After the connection has ended (`Activity.ending`), no frame is handed out; replies that are ready
-  are still sent.
+  are still sent, and no throttle is waited for.
 
 The buffer belongs to the request in work until `finished`, or until the request is `parked` and its
 handler has released the buffer.
@@ -323,7 +323,7 @@ class ConnectionState:
         `throttle` is that of its client; None if the client is not throttled (any more). Raises
         ProtocolError when the next bytes are no request.
         """
-        if throttle is not None:
+        if throttle is not None and self.activity.ending is None:
             self.waiting = throttle
             return THROTTLE
         if self.incoming.kept:

@@ -1,17 +1,19 @@
 """Connections whose client has a quota of bytes, with fake handlers, on both networks."""
 
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import trio
 
 from broker.network.activity import State
 from broker.quotas.client_quota import ClientQuota
 from broker.quotas.entity import DEFAULT, Entity
 from broker.quotas.rate import Windows
 from broker.request import RequestContext
-from protocol.messages.produce import ProduceResponse
-from storage.waits import call
+from protocol.messages.produce import ProduceResponse, TopicProduceResponse
+from storage.waits import Signal, call
 from tests.support.connection_requests import PRODUCE, produce_frame
 from tests.support.fake_handlers import Harness, Parking, running_server
 from tests.support.networks import Net, wait_until
@@ -146,6 +148,62 @@ async def test_a_connection_that_ends_with_its_request_waits_for_nothing(net: Ne
         assert (await client.response(PRODUCE, 9)).throttle_time_ms == 0
         assert await client.closed_by_peer()
         assert net.clock.monotonic() < began + FIRST_MS / 1000
+
+
+async def stop_takes(net: Net, harness: Harness, during: Callable[[], Awaitable[None]]) -> float:
+    """The seconds of a stop, during which something else is done once it has begun."""
+    began = net.clock.monotonic()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(harness.server.close, 6)
+        await net.settle()
+        await during()
+    return net.clock.monotonic() - began
+
+
+async def test_a_stop_does_not_wait_for_the_throttle_of_a_request_that_it_has_let_finish(
+    net: Net,
+) -> None:
+    async def at_work(ctx: RequestContext, request: Any) -> Any:
+        await is_done
+        return ProduceResponse()
+
+    is_done = Signal[None]()
+    async with running_server(net, {PRODUCE: at_work}, windows=WINDOWS) as harness:
+        harness.requests.quotas.change(Entity(client_id=DEFAULT), "producer_byte_rate", 1)
+        client = await harness.connect()
+        await client.send(produce_frame(PAYLOAD, 1) + produce_frame(PAYLOAD, 2))
+        await net.settle()
+
+        async def finish() -> None:
+            is_done.fire()
+            assert (await client.response(PRODUCE, 9, 1)).throttle_time_ms > 6_000
+            assert await client.closed_by_peer()
+
+        assert await stop_takes(net, harness, finish) < 3
+        assert throttled(harness) == 0
+
+
+async def test_a_stop_does_not_wait_for_the_throttle_behind_a_reply_that_is_taken_slowly(
+    stream_net: Net,
+) -> None:
+    net = stream_net
+    topics = [TopicProduceResponse(name="t" * 30_000)] * 500
+
+    def plain_and_long(ctx: RequestContext, request: Any) -> Any:
+        return ProduceResponse(responses=topics)
+
+    async with running_server(net, {PRODUCE: plain_and_long}, windows=WINDOWS) as harness:
+        harness.requests.quotas.change(Entity(client_id=DEFAULT), "producer_byte_rate", 1)
+        client = await harness.connect()
+        await client.send(produce_frame(PAYLOAD, 1))
+        await wait_until(lambda: states(harness) == [State.SENDING])
+
+        async def take() -> None:
+            assert (await client.response(PRODUCE, 9, 1)).throttle_time_ms > 6_000
+            assert await client.closed_by_peer()
+
+        assert await stop_takes(net, harness, take) < 3
+        assert throttled(harness) == 0
 
 
 async def test_a_client_that_leaves_while_it_is_throttled_is_let_go_of(net: Net) -> None:

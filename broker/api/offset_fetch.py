@@ -91,7 +91,7 @@ class OffsetFetchHandler:
             return self._one_group(ctx, request)
         by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         stable = request.require_stable
-        if not ctx.large and not any(self._is_all_of_many(one) for one in request.groups):
+        if not ctx.large and not self._are_many(request.groups):
             return OffsetFetchResponse(
                 groups=[self._of_many(ctx, asked, stable, by_id) for asked in request.groups]
             )
@@ -100,9 +100,18 @@ class OffsetFetchHandler:
             groups=Lazy(request.groups, lambda asked: self._of_many(ctx, asked, stable, by_id))
         )
 
-    def _is_all_of_many(self, asked: OffsetFetchRequestGroup | OffsetFetchRequest) -> bool:
-        """Whether the request wants all partitions of a group that has many."""
-        return asked.topics is None and self._groups.has_many_offsets(asked.group_id, many.MANY)
+    def _are_many(self, groups: Sequence[OffsetFetchRequestGroup | OffsetFetchRequest]) -> bool:
+        """Whether the request wants all partitions of groups that have many together.
+
+        A small request may name a group a thousand times.
+        """
+        left = many.MANY
+        for asked in groups:
+            if asked.topics is None:
+                left -= self._groups.count_offsets(asked.group_id, most=left + 1)
+                if left < 0:
+                    return True
+        return False
 
     # ---- v8+
 
@@ -195,7 +204,7 @@ class OffsetFetchHandler:
                 partitions=self._partitions(OffsetFetchResponsePartition, asked, unstable, find),
             )
 
-        if self._is_all_of_many(request):
+        if self._are_many((request,)):
             ctx.large = True
         return OffsetFetchResponse(topics=many.results(topics, topic))
 

@@ -255,18 +255,18 @@ class GroupCoordinator:
         shard = self._runtime.shard_of(group_id)
         return shard.offsets.of_group(group_id)
 
-    def has_many_offsets(self, group_id: str, limit: int) -> bool:
-        """Whether the group has more than `limit` committed offsets; False if not served here."""
+    def count_offsets(self, group_id: str, most: int) -> int:
+        """The number of offsets of the group, counted up to `most`; 0 if not served here."""
         try:
             shard = self._runtime.shard_of(group_id)
         except KafkaError:
-            return False
+            return 0
         count = 0
         for partitions in shard.offsets.of_group(group_id).values():
             count += len(partitions)
-            if count > limit:
-                return True
-        return False
+            if count >= most:
+                return most
+        return count
 
     def unstable_offsets(self, group_id: str) -> Callable[[str, int], bool]:
         """Return a lookup (topic, partition) -> whether an open transaction holds an offset of it.

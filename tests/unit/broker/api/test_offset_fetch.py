@@ -190,3 +190,19 @@ def test_a_coordinator_may_resign_while_a_large_answer_is_encoded(api: GroupApi)
         offsets.append(partition.committed_offset)
         api.coordinator.on_resigned(api.coordinator.partition_for("g"))
     assert offsets == [5] * (MANY + 2)
+
+
+@pytest.mark.parametrize("version", versions(KEY)[8:])
+def test_all_offsets_of_groups_that_have_very_many_together_are_encoded_in_turns(
+    api: GroupApi, version: int
+) -> None:
+    """A request of 4 KB may name a group a thousand times."""
+    for partition in range(3):
+        api.commit(1, partition=partition)
+    groups = request(version, None).groups * (MANY // 3)
+    assert not api.send(KEY, version, OffsetFetchRequest(groups=groups)).large
+    later = api.send(KEY, version, OffsetFetchRequest(groups=[*groups, groups[0]]))
+    assert later.large
+    assert [len(one.topics[0].partitions) for one in later.response.groups] == [3] * (
+        len(groups) + 1
+    )

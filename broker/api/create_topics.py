@@ -44,6 +44,7 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from protocol.schema.lazy import Lazy
 from protocol.types import ZERO_UUID
 from storage.waits import PAUSE
 
@@ -66,6 +67,9 @@ API: Final = Api(
 
 FIRST_STRICT_VERSION: Final = 6
 _FIRST_VERSION_WITH_CONFIGS: Final = 5
+
+FEW: Final = 16
+"""Topics that are described in one go: each has some thirty configs."""
 
 
 class CreateTopicsHandler:
@@ -142,8 +146,10 @@ class CreateTopicsHandler:
                 configs=described(tuple(found.config.items())),
             )
 
-        ctx.large |= len(asked) > many.MANY
-        return CreateTopicsResponse(topics=many.results(list(asked), result))
+        if not ctx.large and len(asked) <= FEW:
+            return CreateTopicsResponse(topics=list(map(result, asked)))
+        ctx.large = True
+        return CreateTopicsResponse(topics=Lazy(list(asked), result))
 
     async def _ask(
         self, ctx: RequestContext, names: Iterable[str], refused: dict[str, KafkaError]

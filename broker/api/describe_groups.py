@@ -11,11 +11,14 @@ Version notes
   get no error.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
+from broker import many
 from broker.api_facts import Api
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import DescribedGroup as Described
+from broker.coordinator.group.data.values import DescribedMember
 from broker.request import RequestContext
 from broker.security.access import Operation, Question, ResourceType
 from broker.security.authorized_operations import authorized_operations
@@ -42,7 +45,7 @@ API: Final = Api(
 FIRST_VERSION_WITH_NOT_FOUND: Final = 6
 
 FEW: Final = 16
-"""Groups that are described at once: one of them may have a thousand members."""
+"""Groups that are described at once if they have few members together."""
 
 
 class DescribeGroupsHandler:
@@ -55,7 +58,8 @@ class DescribeGroupsHandler:
     def __call__(
         self, ctx: RequestContext, request: DescribeGroupsRequest
     ) -> DescribeGroupsResponse:
-        """The response; many groups are described one at a time, while it is encoded."""
+        """The response; groups that are many, or have many members, are described one at a time,
+        while it is encoded."""
         allowed = self._allowed
 
         def described(group_id: str) -> DescribedGroup:
@@ -72,10 +76,14 @@ class DescribeGroupsHandler:
                 )
             return one
 
-        if len(request.groups) <= FEW:
+        if self._are_few(request.groups):
             return DescribeGroupsResponse(groups=[described(one) for one in request.groups])
         ctx.large = True
         return DescribeGroupsResponse(groups=Lazy(request.groups, described))
+
+    def _are_few(self, groups: Sequence[str]) -> bool:
+        """Whether the groups, and their members, may be described in one go."""
+        return len(groups) <= FEW and sum(map(self._groups.count_members, groups)) <= many.MANY
 
     def _one(self, group_id: str, version: int) -> DescribedGroup:
         try:
@@ -111,15 +119,16 @@ def _described(found: Described) -> DescribedGroup:
         group_state=found.state,
         protocol_type=found.protocol_type,
         protocol_data=found.protocol_data,
-        members=[
-            DescribedGroupMember(
-                member_id=member.member_id,
-                group_instance_id=member.instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                member_metadata=member.metadata,
-                member_assignment=member.assignment,
-            )
-            for member in found.members
-        ],
+        members=many.results(found.members, _member),
+    )
+
+
+def _member(member: DescribedMember) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata,
+        member_assignment=member.assignment,
     )

@@ -8,6 +8,7 @@ an id that it may not describe.
 
 from typing import Final
 
+from broker import many
 from broker.api_facts import Api
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.request import RequestContext
@@ -36,7 +37,7 @@ API: Final = Api(
 )
 
 FEW: Final = 16
-"""Ids that are described at once: one of them may have a thousand partitions."""
+"""Ids that are described at once if they have few partitions together."""
 
 
 class DescribeTransactionsHandler:
@@ -51,16 +52,24 @@ class DescribeTransactionsHandler:
     def __call__(
         self, ctx: RequestContext, request: DescribeTransactionsRequest
     ) -> DescribeTransactionsResponse:
-        """The response; many ids are described one at a time, while it is encoded."""
+        """The response; ids that are many, or have many partitions, are described one at a time,
+        while it is encoded."""
         names = request.transactional_ids
 
         def described(name: str) -> TransactionState:
             return self._describe(ctx, name)
 
-        if len(names) <= FEW:
+        if len(names) <= FEW and sum(map(self._partitions, names)) <= many.MANY:
             return DescribeTransactionsResponse(transaction_states=list(map(described, names)))
         ctx.large = True
         return DescribeTransactionsResponse(transaction_states=Lazy(names, described))
+
+    def _partitions(self, transactional_id: str) -> int:
+        """The number of partitions of a transaction; 0 if there is none."""
+        try:
+            return len(self._transactions.describe(transactional_id).partitions)
+        except KafkaError:
+            return 0
 
     def _describe(self, ctx: RequestContext, transactional_id: str) -> TransactionState:
         allowed = self._allowed

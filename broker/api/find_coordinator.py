@@ -129,6 +129,7 @@ class FindCoordinatorHandler:
                 return _unfound(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return self._find(key, topic, kind.partition_for(key), ctx.connection)
 
+        ctx.large |= len(keys) > many.MANY
         return _build(ctx, many.results(keys, found))
 
     async def _judged(
@@ -149,15 +150,13 @@ class FindCoordinatorHandler:
         self, key: str, topic: TopicImage, index: int, connection: ConnectionInfo
     ) -> Coordinator:
         partition = topic.partitions.get(index)
-        leader = None if partition is None else partition.leader
-        for broker in self._image.brokers():
-            if broker.broker_id == leader:
-                endpoint = endpoint_for(broker, connection)
-                if endpoint is not None:
-                    return Coordinator(
-                        key=key, node_id=leader, host=endpoint.host, port=endpoint.port
-                    )
-        return _unfound(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        leader = None if partition is None else self._image.broker(partition.leader)
+        endpoint = None if leader is None else endpoint_for(leader, connection)
+        if leader is None or endpoint is None:
+            return _unfound(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return Coordinator(
+            key=key, node_id=leader.broker_id, host=endpoint.host, port=endpoint.port
+        )
 
     def error_response(
         self, ctx: RequestContext, request: FindCoordinatorRequest, code: ErrorCode

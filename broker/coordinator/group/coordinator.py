@@ -315,6 +315,14 @@ class GroupCoordinator:
         shard = self._runtime.shard_of(group_id)
         return shard.groups.describe(group_id)
 
+    def count_members(self, group_id: str) -> int:
+        """The number of members of the group; 0 if there is no such group, or not here."""
+        try:
+            group = self._runtime.shard_of(group_id).groups.get(group_id)
+        except KafkaError:
+            return 0
+        return 0 if group is None else group.member_count
+
     def list_groups(self) -> Iterator[ListedGroup]:
         """ListGroups: all groups of this broker. Raises KafkaError while a partition loads."""
         shards = self._runtime.all_shards()

@@ -37,7 +37,7 @@ Version notes
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache, partial
 from typing import Final
 
@@ -181,7 +181,7 @@ class FetchHandler:
         named = 0
         for topic in request.topics:
             named += len(topic.partitions)
-        made = await _targets_in_turns(version, request) if named > MANY else None
+        made = await _targets_in_turns(version, request, stopwatch) if named > MANY else None
         try:
             context = self._sessions.open(request, version, replica_id >= 0, made)
         except KafkaError as error:
@@ -189,13 +189,16 @@ class FetchHandler:
         targets = context.targets
         refused: list[Entry] = []
         if self._allowed is not None:
-            targets, refused = await self._authorized(ctx, params, targets, self._allowed)
+            targets, refused = await self._authorized(
+                ctx, params, targets, self._allowed, stopwatch
+            )
         shared = self._replicas.shared_reads if version >= FIRST_VERSION_WITH_MAGIC_2 else None
         prefer = None if self._selector is None else _preferrer(self._selector, request, params)
         withhold = None if replica_id < 0 else self._withholder(replica_id)
         read = FetchRead(params, shared, prefer, withhold)
         if len(targets) > MANY:
-            read = await self._read_many(targets, params, request.max_wait_ms, prefer, withhold)
+            new = partial(FetchRead, params, None, prefer, withhold)
+            read = await self._read_many(targets, params, request.max_wait_ms, new, stopwatch)
         else:
             self._read(targets, params, read)
             if not read.is_due and request.max_wait_ms > 0:
@@ -224,6 +227,7 @@ class FetchHandler:
         params: FetchParams,
         targets: Collection[FetchTarget],
         allowed: Permissions,
+        stopwatch: Stopwatch | None,
     ) -> tuple[Collection[FetchTarget], list[Entry]]:
         """The targets that the client may read, and the answers for the others."""
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -233,13 +237,13 @@ class FetchHandler:
             return (), [refused_entry(target, code) for target in targets]
         asked = list(targets)
         many = len(asked) > MANY
-        names = await self._names(asked)
+        names = await self._names(asked, stopwatch)
         denied = set()
         for name, count in Counter(filter(None, names)).items():
             if not allowed(ctx, _READ, _TOPIC, name, count):
                 denied.add(name)
             if many:
-                await PAUSE
+                await _pause(stopwatch)
         if not denied:
             return targets, []
         may: list[FetchTarget] = []
@@ -250,10 +254,10 @@ class FetchHandler:
             else:
                 may.append(target)
             if many:
-                await PAUSE
+                await _pause(stopwatch)
         return may, refused
 
-    async def _names(self, targets: list[FetchTarget]) -> list[str]:
+    async def _names(self, targets: list[FetchTarget], stopwatch: Stopwatch | None) -> list[str]:
         """The topic of each target; empty for an id that no topic has."""
         names: list[str] = []
         for target in targets:
@@ -262,7 +266,7 @@ class FetchHandler:
                 name = self._replicas.topic_name(target.topic_id)
             names.append(name)
             if len(targets) > MANY:
-                await PAUSE
+                await _pause(stopwatch)
         return names
 
     async def _read_many(
@@ -270,22 +274,26 @@ class FetchHandler:
         targets: Collection[FetchTarget],
         params: FetchParams,
         max_wait_ms: int,
-        prefer: Prefer | None,
-        withhold: Withhold | None,
+        new: Callable[[], FetchRead],
+        stopwatch: Stopwatch | None,
     ) -> FetchRead:
-        """Read in turns, and again after pauses until the fetch is due, or its time is over."""
+        """Read in turns, and again after pauses until the fetch is due, or its time is over.
+
+        `stopwatch` leaves out the pauses, in which others work.
+        """
         began = self._clock.monotonic()
         until = began + max(max_wait_ms, 0) / 1000
         while True:
-            read = FetchRead(params, None, prefer, withhold)
+            read = new()
             for target in list(targets):
                 self._read((target,), params, read)
-                await PAUSE
+                await _pause(stopwatch)
             now = self._clock.monotonic()
             if read.is_due or now >= until:
                 return read
             pause = max(LOOK_AGAIN_S, LOOK_AGAIN_AFTER * (now - began))
-            await sleep(min(pause, until - now))
+            asleep = sleep(min(pause, until - now))
+            await (asleep if stopwatch is None else stopwatch.leave_out(asleep))
             began = self._clock.monotonic()
 
     def _withholder(self, replica_id: int) -> Withhold | None:
@@ -414,14 +422,24 @@ def _throttled(context: FetchContext) -> FetchResponse:
     return response
 
 
-async def _targets_in_turns(version: int, request: FetchRequest) -> dict[Key, FetchTarget] | None:
+async def _pause(stopwatch: Stopwatch | None) -> None:
+    """Let others run, for whose time the client does not pay."""
+    if stopwatch is None:
+        await PAUSE
+    else:
+        await stopwatch.leave_out(PAUSE)
+
+
+async def _targets_in_turns(
+    version: int, request: FetchRequest, stopwatch: Stopwatch | None
+) -> dict[Key, FetchTarget] | None:
     """The targets of a full fetch; None for one that changes a session."""
     if request.session_epoch > 0:
         return None
     targets = {}
     for key, target in make_targets(request, version >= FIRST_VERSION_WITH_TOPIC_IDS):
         targets[key] = target
-        await PAUSE
+        await _pause(stopwatch)
     return targets
 
 

@@ -1,7 +1,7 @@
-"""How long a handler has worked, without the times in which its request was parked."""
+"""How long a handler has worked, without the times in which it waited or others had their turn."""
 
 from storage.clock import Clock
-from storage.waits import Work
+from storage.waits import Wait, Work
 
 
 class Stopwatch:
@@ -14,8 +14,8 @@ class Stopwatch:
         self._worked = 0.0
         self._since = clock.monotonic()
 
-    async def leave_out(self, waiting: Work[None]) -> None:
-        """Wait while the request is parked."""
+    async def leave_out(self, waiting: Work[None] | Wait) -> None:
+        """Wait, and leave out the time."""
         self._worked += self._monotonic() - self._since
         await waiting
         self._since = self._monotonic()

@@ -83,15 +83,16 @@ def context(api_version, client_id="test", api_key=0):
     )
 
 
-def fetch_handler(replicas, sessions, clock, max_bytes=57_671_680):
-    """Make the handler of Fetch with Kafka's limit, which looks into batches and has no quotas."""
+def fetch_handler(replicas, sessions, clock, max_bytes=57_671_680, *, quotas=None, allowed=None):
+    """Make the handler of Fetch with Kafka's limit, which looks into batches."""
     return FetchHandler(
         replicas,
         sessions,
         max_bytes,
         converter=DownConverter(BatchLooker(), replicas.storage_failed),
         clock=clock,
-        quotas=Quotas(clock),
+        quotas=quotas or Quotas(clock),
+        allowed=allowed,
     )
 
 

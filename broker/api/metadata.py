@@ -20,6 +20,8 @@ image, so a change of the topic drops them. The reply joins the bytes of its top
 
 Version notes
 * v0: an empty list means all topics. v1+: null means all, an empty list none.
+* v0: replicas and ISR are those brokers that the answer names; if others are left out, the
+  partition is REPLICA_NOT_AVAILABLE, unless its leader is not available either.
 * v4+: the request says whether topics may be created; before, only the broker's configuration does.
 * v10, v11: INVALID_REQUEST unless every topic has a name and a zero id.
 * v8-v10: authorized operations of the cluster (later in DescribeCluster).
@@ -384,12 +386,19 @@ def _describe_partition(item: tuple[int, PartitionImage], form: _Form) -> Metada
         if leader in form.elsewhere and form.version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND:
             code = ErrorCode.LISTENER_NOT_FOUND
         leader = NO_LEADER
+    replicas, isr = list(partition.replicas), list(partition.isr)
+    if not form.version:
+        known = len(replicas) + len(isr)
+        replicas = [one for one in replicas if one in form.reachable]
+        isr = [one for one in isr if one in form.reachable]
+        if code is ErrorCode.NONE and len(replicas) + len(isr) < known:
+            code = ErrorCode.REPLICA_NOT_AVAILABLE
     return MetadataResponsePartition(
         error_code=code,
         partition_index=index,
         leader_id=leader,
         leader_epoch=partition.leader_epoch,
-        replica_nodes=list(partition.replicas),
-        isr_nodes=list(partition.isr),
+        replica_nodes=replicas,
+        isr_nodes=isr,
         offline_replicas=list(partition.offline_replicas),
     )

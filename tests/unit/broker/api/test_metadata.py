@@ -217,6 +217,43 @@ async def test_a_partition_without_leader_says_so(
     assert list(described.offline_replicas) == [0]
 
 
+@pytest.mark.parametrize(
+    ("leader", "isr", "code"),
+    [
+        (0, (0,), ErrorCode.REPLICA_NOT_AVAILABLE),
+        (0, (0, 7), ErrorCode.REPLICA_NOT_AVAILABLE),
+        (7, (7,), ErrorCode.LEADER_NOT_AVAILABLE),
+    ],
+)
+async def test_version_0_names_living_replicas_only(
+    handler: MetadataHandler,
+    cluster: Cluster,
+    leader: int,
+    isr: tuple[int, ...],
+    code: ErrorCode,
+) -> None:
+    """Its clients know no offline replicas, and look up every broker that is named."""
+    partition = PartitionImage(
+        leader=leader, leader_epoch=3, replicas=(7, 0), isr=isr, offline_replicas=(7,)
+    )
+    cluster.image.set_topic(TopicImage(name="t", topic_id=b"t" * 16, partitions={0: partition}))
+    (described,) = (await acall(handler, KEY, 0, names("t"))).topics[0].partitions
+    assert described.error_code == code
+    assert list(described.replica_nodes) == [0]
+    assert list(described.isr_nodes) == [one for one in isr if one == 0]
+    (described,) = (await acall(handler, KEY, 1, names("t"))).topics[0].partitions
+    assert described.error_code == (code if leader == 7 else ErrorCode.NONE)
+    assert (list(described.replica_nodes), list(described.isr_nodes)) == ([7, 0], list(isr))
+
+
+async def test_version_0_knows_a_partition_whose_replicas_all_live(
+    handler: MetadataHandler, cluster: Cluster
+) -> None:
+    await cluster.controller.create_topic(NewTopic(name="t"))
+    (described,) = (await acall(handler, KEY, 0, names("t"))).topics[0].partitions
+    assert (described.error_code, list(described.replica_nodes)) == (ErrorCode.NONE, [0])
+
+
 async def test_the_name_of_kafkas_metadata_log_is_never_created(handler: MetadataHandler) -> None:
     response = await acall(handler, KEY, 9, names("__cluster_metadata", "t", create=True))
     assert codes(response) == {

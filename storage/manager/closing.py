@@ -1,7 +1,8 @@
 """Stopping in order (S-START-5): all logs synced and closed, checkpoints, the clean-stop marker.
 
 A directory where a close failed gets no marker, nor one whose start after an unclean stop did not
-finish loading: the next start recovers it.
+finish loading: the next start recovers it. Checkpoints of a directory that was not loaded stay as
+they are, because nobody knows the offsets of the logs in it.
 """
 
 import logging
@@ -51,8 +52,10 @@ class Closing:
             await together(*(self._close_logs(log_dir, logs) for _ in range(_SIDE_BY_SIDE)))
             if log_dir in self._failed:
                 continue
-            await self._checkpoints.write((log_dir,))
             state = self._directories.live.get(log_dir)
+            if state is not None and state.loaded:
+                await self._checkpoints.write((log_dir,))
+                state = self._directories.live.get(log_dir)
             if state is not None and (state.loaded or state.was_clean):
                 await self._mark(log_dir, state.log_dir.clean_shutdown_marker(broker_epoch))
         self._table.clear()

@@ -7,9 +7,12 @@ import threading
 
 import pytest
 
+from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest
-from tests.support.memory_client import MemoryClient
+from storage.log.results import StartOffsetReason
+from tests.support.memory_client import PORT, MemoryClient
+from tests.support.memory_transport import MemoryTransport
 from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
 from tests.whole.plain import fetched, produced
 
@@ -46,6 +49,29 @@ async def test_s_start_4_a_start_that_fails_is_never_running(broker: WholeBroker
     with pytest.raises(AssertionError, match=r"broker\.id"):
         await broker.start()
     assert broker.states == [1, 6, 7, 0]
+
+
+@whole_broker()
+async def test_s_start_4_a_start_whose_port_is_taken_forgets_no_deleted_record(
+    broker: WholeBroker,
+) -> None:
+    await broker.create_topic("t")
+    await produced(broker.client(), "t-0", "a", "b")
+    await produced(broker.client(), "t-0", "c")
+    (log,) = broker.server.log_manager.all_logs()
+    log.maybe_increment_log_start_offset(2, StartOffsetReason.CLIENT_RECORD_DELETION)
+    assert await broker.stop()
+    listener = Listener(name="OTHER", host=broker.host, port=PORT, protocol="PLAINTEXT")
+    transport = MemoryTransport(broker.network)
+    transport.listen(listener, backlog=1, send_buffer=-1, receive_buffer=-1)
+    with pytest.raises(AssertionError, match="in use"):
+        await broker.start()
+    transport.kill()
+    assert await broker.wait_ended() is False
+    await broker.start()
+    (log,) = broker.server.log_manager.all_logs()
+    assert (log.log_start_offset, log.recovery_point) == (2, 3)
+    assert await fetched(broker.client(), "t-0", 2) == ["c"]
 
 
 @whole_broker()

@@ -10,6 +10,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.types import ZERO_UUID, TopicPartition
 from storage import log_tasks
+from storage.errors import StorageError
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
 from storage.log_manager import LogManager
@@ -100,6 +101,43 @@ def test_s_rec_1_a_crash_while_loading_is_followed_by_recovery() -> None:
     assert [job.clean for job in managed.loading()[1]] == [True]
     managed.fs = managed.fs.crash(keep_unsynced=True)
     assert [job.clean for job in managed.loading()[1]] == [False]
+
+
+@pytest.mark.parametrize("stopped", ["before", "while loading", "by a partition found twice"])
+@pytest.mark.parametrize("after", ["a clean stop", "a crash"])
+def test_s_rec_1_a_start_that_ends_before_the_logs_are_loaded_leaves_the_checkpoints(
+    stopped: str, after: str
+) -> None:
+    managed = Managed(config=TopicConfig())
+    log = managed.log()
+    managed.fill(log)
+    log.maybe_increment_log_start_offset(10, StartOffsetReason.CLIENT_RECORD_DELETION)
+    at_once(log.flush())
+    for task in (log_tasks.RECOVERY_POINT_CHECKPOINT, log_tasks.LOG_START_CHECKPOINT):
+        run_task(managed.manager, task)
+    if after == "a clean stop":
+        at_once(managed.manager.shutdown())
+    else:
+        managed.fs = managed.fs.crash(keep_unsynced=True)
+    names = ("log-start-offset-checkpoint", "recovery-point-offset-checkpoint")
+    before = [managed.fs.read_bytes(f"/a/{name}") for name in names]
+    if stopped == "before":
+        failed = managed.unloaded()
+        failed.directories.lock_and_check()
+    elif stopped == "while loading":
+        failed, _ = managed.loading()
+    else:
+        managed.fs.make_dirs("/b/t-0")
+        failed = managed.unloaded()
+        failed.directories.lock_and_check()
+        with pytest.raises(StorageError, match="Duplicate"):
+            failed.load_logs(lambda topic: managed.config)
+    at_once(failed.shutdown())
+    assert [managed.fs.read_bytes(f"/a/{name}") for name in names] == before
+    if stopped == "by a partition found twice":
+        managed.fs.remove_tree("/b/t-0")
+    managed.start()
+    assert (managed.log().log_start_offset, managed.log().recovery_point) == (10, 16)
 
 
 def test_loading_tells_its_progress() -> None:

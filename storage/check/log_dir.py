@@ -56,6 +56,11 @@ from storage.reader import OFFSET_CHECKPOINTS, LogDirView, PartitionView
 _ENDS: Final = (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_CHECKPOINT)
 """Checkpoints whose offsets must not be above a log's end."""
 
+_ANY_TOPIC: Final = TopicConfig(cleanup_policy=frozenset({"compact", "delete"}))
+"""The configuration of every topic here, where nobody knows the topics' own. Compaction leaves
+holes between segments, so none may end a log (decision 15). Beside the policy, recovery needs only
+the density of the indexes."""
+
 
 @dataclass(slots=True)
 class _Directory:
@@ -328,8 +333,7 @@ class LogDirCheck:
             log_dir=directory.view.directory,
             directory=view.directory,
             topic_partition=tp,
-            # Recovery needs only the density of the indexes from the topic's configuration.
-            config=TopicConfig(),
+            config=_ANY_TOPIC,
             clean=(directory.clean or directory.in_use) and not self._from_start,
             recovery_point=0 if self._from_start else points.get(tp, 0),
             log_start_offset=directory.checkpoints[LOG_START_OFFSET_CHECKPOINT].get(tp, 0),

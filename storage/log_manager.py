@@ -23,6 +23,7 @@ Everything here belongs to the thread that owns the logs. Work that may wait for
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
@@ -34,7 +35,7 @@ from storage.cleaner.checkpoints import CleanerCheckpoints
 from storage.cleaner.manager import LogCleanerManager
 from storage.clock import Clock
 from storage.distribution import FOLD, Distribution, DistributionSnapshot
-from storage.errors import StorageError
+from storage.errors import OutOfResources, StorageError
 from storage.log.log import Log
 from storage.log_loading import LoadJob, TopicConfigs
 from storage.manager.background_sync import BackgroundSync
@@ -148,6 +149,7 @@ class LogManager:
             failed=self.directories.report_failure_in,
             rolled=self._flusher.note_rolled,
             lowered=self._checkpoints.write_lowered,
+            truncated=self._truncated,
             openings=self.open_files,
             in_doubt=self.repairs.note,
             damaged=self.repairs.count,
@@ -356,41 +358,19 @@ class LogManager:
                 f"the offline directories {', '.join(self.directories.offline)}",
             )
 
-    def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Cut logs back, for a follower; unknown partitions are left out. Raises StorageError.
+    def _truncated(self, log: Log, start: int) -> None:
+        """Note that a follower's log was cut, whose log start was `start`.
 
-        Lower recovery points are written before anything is cut: after a crash, a point above the
-        cut would make the next appends look synced. Log starts that went back are written after it:
-        a start above the log's end would make the log look lost.
+        Its cleaning ends, because the child may miss files. Offsets above the cut must not stay in
+        checkpoints: the cleaner would skip the next records there, and a log start above the end
+        would make the log look lost. (Lower recovery points were written before the cut.)
         """
-        logs = self._table.logs
-        self._cut(
-            {logs[tp]: offset for tp, offset in offsets.items() if tp in logs}, Log.truncate_to
-        )
-
-    def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Empty a log; its next record gets `offset`. Checkpoints are written as in `truncate_to`.
-
-        Raises StorageError.
-        """
-        self._cut({self._table.logs[topic_partition]: offset}, Log.truncate_fully_and_start_at)
-
-    def _cut(self, offsets: Mapping[Log, int], cut: Callable[[Log, int], object]) -> None:
-        lowered = {
-            parent_dir(log.dir): None
-            for log, offset in offsets.items()
-            if log.durability.cut_to(offset)
-        }
-        at_once(self._checkpoints.write(lowered, RECOVERY_POINTS))
-        touched: dict[str, None] = {}
-        for log, offset in offsets.items():
-            start, active = log.log_start_offset, log.segments.active.base_offset
-            cut(log, offset)
+        log_dir = parent_dir(log.dir)
+        with suppress(OutOfResources):  # the tasks write the files soon
+            if self._table.logs.get(log.topic_partition) is log and self.cleaner.truncated(log):
+                at_once(self.cleaner.checkpoints.write(log_dir))
             if log.log_start_offset < start:
-                touched[parent_dir(log.dir)] = None
-            if log.segments.active.base_offset != active and self.cleaner.truncated(log):
-                at_once(self.cleaner.checkpoints.write(parent_dir(log.dir)))
-        at_once(self._checkpoints.write(touched))
+                at_once(self._checkpoints.write((log_dir,), LOG_STARTS))
 
     # Disks fail.
 

@@ -247,12 +247,12 @@ class CleanerThread:
             logger.error("The cleaning of %s ended early, it is tried again: %r", log, error)
         except OSError as error:  # a, b, c: of the log's files
             self._disk_failed(work, error)
-        except (UncleanableLog, KafkaError) as error:  # d
-            self._manager.mark_uncleanable(log, str(error))
-        except Exception as error:
+        except (UncleanableLog, KafkaError) as error:  # a, d
+            self._give_up(work, str(error))
+        except Exception as error:  # a, d
             if self._manager.is_wanted(work):
                 logger.exception("Unexpected exception thrown when cleaning log %s.", log)
-                self._manager.mark_uncleanable(log, f"{type(error).__name__}: {error}")
+            self._give_up(work, f"{type(error).__name__}: {error}")
         else:
             end_offset = cleaned.stats.end_offset
             self.last = cleaned
@@ -260,6 +260,13 @@ class CleanerThread:
             self._used = self._cleaner.clock.monotonic()
             self._manager.done_cleaning(work, end_offset)
         return end_offset is not None and end_offset > work.due.extent.first_dirty_offset
+
+    def _give_up(self, work: LogToClean, why: str) -> None:
+        """Mark the log uncleanable, unless the child read what was cut under its hands."""
+        if self._manager.is_wanted(work):
+            self._manager.mark_uncleanable(work.log, why)
+        else:
+            logger.info("The cleaning of %s was aborted: %s", work.log, why)
 
     def _disk_failed(self, work: LogToClean, error: OSError) -> None:
         """Judge an OSError of the child or a job; files of a log that has gone may be missing."""

@@ -297,8 +297,11 @@ class LogCleanerManager:
     def truncated(self, log: Log) -> bool:
         """Note that the log was cut, so that its active segment is dirty; True when its checkpoint
         was lowered, which the caller then writes."""
-        self._states.abort(log.topic_partition)
-        return self.checkpoints.truncate(log, log.segments.active.base_offset)
+        partition, offset = log.topic_partition, log.segments.active.base_offset
+        self._states.abort(partition)
+        if partition in self._copied_below:
+            self._copied_below[partition] = min(self._copied_below[partition], offset)
+        return self.checkpoints.truncate(log, offset)
 
     def gone(self, log_dir: str, partition: TopicPartition) -> None:
         """Forget a partition that was deleted."""

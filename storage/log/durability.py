@@ -139,13 +139,10 @@ class Durability:
         """Whether a flush would find nothing to do."""
         return self.recovery_point >= self._offsets.end and self.names_are_synced
 
-    def cut_to(self, offset: int) -> bool:
+    def cut_to(self, offset: int) -> None:
         """Lower the recovery point to `offset`: the log is, or will be, truncated to it, and later
-        appends are not synced. True when it moved."""
-        if self.recovery_point <= offset:
-            return False
-        self.recovery_point = offset
-        return True
+        appends are not synced."""
+        self.recovery_point = min(self.recovery_point, offset)
 
     async def flush(self, offset: int | None = None) -> None:
         """Sync everything below `offset`, by default the log end, and move the recovery point.

@@ -68,6 +68,9 @@ from storage.producers.state import ProducerStateManager
 Lowered = Callable[["Log"], None]
 """Called with (log) when its recovery point was lowered, before anything is cut off."""
 
+Truncated = Callable[["Log", int], None]
+"""Called with (log, log start of before) once the log was cut, even if its disk failed then."""
+
 Rolled = Callable[["Log", int], None]
 """Called with (log, offset) after a roll: everything below the offset should be flushed soon."""
 
@@ -172,6 +175,7 @@ class Log:
         failed: DiskFailed,
         rolled: Rolled,
         lowered: Lowered | None = None,
+        truncated: Truncated | None = None,
         openings: Openings | None = None,
         in_doubt: InDoubt | None = None,
         damaged: Callable[[IndexKind], None] | None = None,
@@ -187,6 +191,7 @@ class Log:
         self._guard.failed = failed
         self.roller.ended = partial(rolled, self)
         self._truncator.lowered = None if lowered is None else partial(lowered, self)
+        self._truncator.truncated = None if truncated is None else partial(truncated, self)
 
     # Properties.
 
@@ -379,7 +384,7 @@ class Log:
         # not at a collection of all objects.
         self._mender.noted = _ignore
         self.roller.ended = None
-        self._truncator.lowered = None
+        self._truncator.lowered = self._truncator.truncated = None
 
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, dir={self.dir}, end={self.log_end_offset})"

@@ -4,7 +4,8 @@ This is the only operation that syncs on the event loop: it is rare, and after a
 records cut off must not come back behind the next append.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from storage.epochs import LeaderEpochCache
 from storage.errors import OutOfResources
@@ -27,6 +28,7 @@ class Truncator:
         "_reader",
         "_store",
         "lowered",
+        "truncated",
     )
 
     def __init__(
@@ -46,6 +48,9 @@ class Truncator:
         self._reader = reader
         self.lowered: Callable[[], None] | None = None
         """Called when the recovery point was lowered, before anything is cut off."""
+        self.truncated: Callable[[int], None] | None = None
+        """Called with the log start of before once segments were cut, or were about to be when the
+        disk failed."""
 
     def truncate_to(self, offset: int) -> bool:
         """Drop all batches from the one that holds `offset` on; True when there were any."""
@@ -58,21 +63,33 @@ class Truncator:
             self.truncate_fully_and_start_at(offset, offset)
             return True
         self._lower_recovery_point(offset)
-        # Before the segments: cutting them syncs the names, so no snapshot comes back after it.
-        self._producers.snapshots.delete_above(offset)
-        self._store.truncate_to(offset)
-        self._epochs.truncate_from_end(offset)
-        self._shrunk_to(min(offset, offsets.start), offset)
+        with self._telling():
+            # Before the segments: cutting them syncs the names, so no snapshot comes back after it.
+            self._producers.snapshots.delete_above(offset)
+            self._store.truncate_to(offset)
+            self._epochs.truncate_from_end(offset)
+            self._shrunk_to(min(offset, offsets.start), offset)
         return True
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
         self._lower_recovery_point(offset)
-        self._producers.truncate_fully_and_start_at(offset)
-        self._store.restart_at(offset)
-        self._epochs.clear()
-        self._shrunk_to(log_start_offset, offset)
-        self._offsets.update_high_watermark(offset)
+        with self._telling():
+            self._producers.truncate_fully_and_start_at(offset)
+            self._store.restart_at(offset)
+            self._epochs.clear()
+            self._shrunk_to(log_start_offset, offset)
+            self._offsets.update_high_watermark(offset)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Call `truncated` after the cut inside, however far it came: some segments may be gone."""
+        start = self._offsets.start
+        try:
+            yield
+        finally:
+            if self.truncated is not None:
+                self.truncated(start)
 
     def _lower_recovery_point(self, offset: int) -> None:
         """Lower the recovery point, so that after a crash the next appends do not look synced."""

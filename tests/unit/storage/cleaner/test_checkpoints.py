@@ -139,6 +139,43 @@ def test_s_cmp_14_what_was_cleaned_while_a_copy_was_made_is_not_clean_in_the_cop
     assert logs.cleaner.checkpoints.get(logs.log()) == end
 
 
+def test_s_cmp_14_what_follows_a_cut_is_not_clean_in_a_copy_that_began_before() -> None:
+    logs = CompactedLogs()
+    log = logs.filled()
+    end = logs.clean(log)
+    logs.manager.moves.create_future_log(TP, "/b")
+    log.truncate_to(end - 1)
+    cut = log.segments.active.base_offset
+    logs.extend(log, 9)
+    assert logs.clean(log) > end > cut > 0
+    moved(logs)
+    assert logs.cleaner.checkpoints.get(logs.log()) == cut
+
+
+def test_s_cmp_14_a_copy_that_is_cut_leaves_the_cleaning_of_its_source_alone() -> None:
+    logs = CompactedLogs()
+    log = logs.filled()
+    end = logs.clean(log)
+    logs.extend(log, 9)
+    work = logs.grabbed()
+    future = logs.manager.moves.create_future_log(TP, "/b")
+    future.truncate_fully_and_start_at(3)
+    assert logs.cleaner.is_wanted(work)
+    assert logs.cleaner.checkpoints.get(log) == end
+
+
+def test_s_cmp_14_a_cut_without_a_descriptor_for_the_file_is_no_failure() -> None:
+    logs = CompactedLogs()
+    log = logs.filled()
+    logs.clean(log)
+    flush(logs)
+    logs.fs.fail("open", "/a/cleaner-offset-checkpoint*", errno=errno.EMFILE)
+    assert log.truncate_to(2)
+    assert logs.offline == []
+    flush(logs)
+    assert logs.written() == {TP: log.segments.active.base_offset}
+
+
 def test_s_cmp_14_a_cleaning_of_the_log_that_is_moved_away_ends_and_none_begins_meanwhile() -> None:
     logs = CompactedLogs()
     logs.filled()

@@ -126,7 +126,7 @@ def test_s_cmp_11_truncation_ends_a_cleaning_and_lowers_the_checkpoint_on_the_di
     run_task(logs.manager, log_tasks.FLUSH_ROLLED)
     assert logs.written() == {TP: end}
     work = logs.grabbed()
-    logs.manager.truncate_to({TP: 7})
+    log.truncate_to(7)
     assert not logs.cleaner.is_wanted(work)
     assert logs.written() == {TP: log.segments.active.base_offset}
     logs.cleaner.done_cleaning(work, 20)
@@ -139,7 +139,7 @@ def test_s_cmp_11_a_truncation_of_the_active_segment_disturbs_no_cleaning() -> N
     log = logs.filled()
     logs.append(log)
     end = logs.clean(log)
-    logs.manager.truncate_to({TP: log.log_end_offset - 1})
+    log.truncate_to(log.log_end_offset - 1)
     assert logs.cleaner.checkpoints.get(log) == end
 
 
@@ -147,7 +147,7 @@ def test_s_cmp_11_a_log_that_is_emptied_is_dirty_from_its_new_start() -> None:
     logs = CompactedLogs()
     log = logs.filled()
     logs.clean(log)
-    logs.manager.truncate_fully_and_start_at(TP, 5)
+    log.truncate_fully_and_start_at(5)
     assert logs.written() == {TP: 5}
 
 

@@ -310,9 +310,9 @@ def test_entries_that_nobody_has_noted_are_not_believed_either() -> None:
 
 def test_the_notes_are_on_the_disk_before_recovery_points_and_before_anything_is_cut() -> None:
     broker = busy()
-    for cut, offset in ((broker.manager.truncate_to, 7), (broker.manager.truncate_to, 2)):
+    for offset in (7, 2):
         broker.fs.operations.clear()
-        cut({TP: offset})
+        broker.log.truncate_to(offset)
         done = [f"{op} {path}" for op, path in broker.fs.operations]
         at = [
             next(at for at, line in enumerate(done) if line.startswith(f"rename {path}"))
@@ -661,11 +661,11 @@ STORIES: MappingProxyType[str, Callable[[Broker], object]] = MappingProxyType(
         "cut": lambda broker: broker.log.truncate_to(
             max(broker.log.log_start_offset, broker.log.log_end_offset - 5)
         ),
-        "cut by the manager": lambda broker: broker.manager.truncate_to(
-            {TP: max(0, broker.log.log_end_offset - 9)}
+        "cut below the start": lambda broker: broker.log.truncate_to(
+            max(0, broker.log.log_end_offset - 9)
         ),
-        "start over": lambda broker: broker.manager.truncate_fully_and_start_at(
-            TP, max(0, broker.log.log_end_offset - 2)
+        "start over": lambda broker: broker.log.truncate_fully_and_start_at(
+            max(0, broker.log.log_end_offset - 2)
         ),
         "delete": lambda broker: broker.manager.async_delete(TP),
         "retention": lambda broker: run_task(broker.manager, log_tasks.RETENTION),

@@ -46,12 +46,12 @@ class Broker(Managed):
         self.grow(1)
 
     def truncate_below_the_start(self) -> None:
-        self.manager.truncate_to({TP: 1})
+        self.log().truncate_to(1)
         self.grow(1)
         self.log().roll()
 
     def start_over_lower(self) -> None:
-        self.manager.truncate_fully_and_start_at(TP, 1)
+        self.log().truncate_fully_and_start_at(1)
         self.grow(2)
         self.log().roll()
 
@@ -101,12 +101,21 @@ def test_s_fl_2_a_recovery_point_that_a_truncation_makes_untrue_is_lowered_befor
     """`test_aborted_notes` has the order of the operations."""
     broker = Broker()
     run_task(broker.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
-    broker.manager.truncate_to({TP: 6})
+    broker.log().truncate_to(6)
     assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 6\n"
-    broker.log().truncate_to(3)  # by whomever it is cut
-    assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 3\n"
-    broker.manager.truncate_fully_and_start_at(TP, 2)
+    broker.log().truncate_fully_and_start_at(2)
     assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 2\n"
+
+
+def test_s_fl_3_a_log_start_that_a_truncation_lowers_is_written_at_once() -> None:
+    broker = Broker()
+    run_task(broker.manager, log_tasks.LOG_START_CHECKPOINT)
+    assert broker.fs.read_bytes(STARTS) == b"0\n1\nt 0 3\n"
+    broker.log().truncate_to(1)
+    assert broker.fs.read_bytes(STARTS) == b"0\n1\nt 0 1\n"
+    broker.grow(1)
+    broker.kill()
+    assert (broker.log().log_start_offset, broker.log().log_end_offset) == (1, 2)
 
 
 def test_recovery_points_of_partitions_that_are_not_there_are_taken_for_gone_by_a_start() -> None:

@@ -6,9 +6,9 @@ logged once and counted by kind.
 
 A repair has a thread read the segment's batches (`storage.log.index_scan`) and write the new files;
 the loop gives them their names. Batches appended meanwhile are read on the loop. If the log was
-cut, moved or deleted meanwhile, the result is dropped, and the next read that finds the doubt
-begins another repair. A disk error during the repair takes the directory offline; if the log itself
-is damaged, the indexes end before the damage.
+cut, moved or deleted meanwhile, or retention took a segment that had to be read, the result is
+dropped, and the next read that finds the doubt begins another repair. A disk error during the
+repair takes the directory offline; if the log itself is damaged, the indexes end before the damage.
 
 The transaction index is also compared with the log once when its right content is not known: after
 Kafka has used the directory, or when it does not begin with what was noted of it beside the
@@ -167,7 +167,7 @@ class IndexMender:
                 repair.discard()
         except OSError as error:
             repair.discard()
-            if self._stands(repair):
+            if self._stands(repair) and self._has_all_before(repair):
                 self._guard.fail(error)
 
     def _begin(self, segment: LogSegment, kind: IndexKind) -> "_Repair":
@@ -184,7 +184,9 @@ class IndexMender:
             generation=store.generation,
             snapshots=tuple((offset, self._snapshots.path(offset)) for offset in at_most),
             is_compacted=store.config.compact,
-            before=tuple((other.base_offset, other.size) for other in before),
+            before=tuple((other.base_offset, other.size) for other in before)
+            if kind is IndexKind.TRANSACTION
+            else (),
             names=tuple(temporary_file(path, store.unique()) for path in segment.files.paths[1:3]),
         )
 
@@ -195,6 +197,10 @@ class IndexMender:
             and self._store.segments.get(repair.segment.base_offset) is repair.segment
             and self._guard.offline is None
         )
+
+    def _has_all_before(self, repair: "_Repair") -> bool:
+        """Whether retention has left all segments that a repair may read beside its own."""
+        return all(base in self._store.segments for base, _ in repair.before)
 
     def _install(self, repair: "_Repair", found: _Scanned) -> None:
         segment, scan = repair.segment, found.scan

@@ -8,7 +8,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import ControlType
 from storage.errors import BeingRepaired, IndexInDoubt, StorageError
 from storage.log.log import Log
-from storage.log.results import FetchIsolation, FileSlice
+from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason
 from storage.waits import at_once
 from tests.support.calls import Calls
 from tests.support.log_builder import DIRECTORY, LogBuilder
@@ -409,6 +409,29 @@ def test_without_a_snapshot_the_segments_before_are_read() -> None:
     for segment in built.log.segments:
         segment.aborted.sum = None
     assert built.aborted() == ABORTED
+
+
+def test_retention_that_takes_a_segment_from_a_repair_is_no_failed_disk() -> None:
+    built = with_transactions()
+    for name in built.names():
+        if name.endswith(".snapshot"):
+            built.fs.unlink(f"{DIRECTORY}/{name}")
+    built.log.producers.snapshots.reload()
+    second = built.log.segments.active
+    second.aborted.sum = None
+    watched = Watched(built)
+    with pytest.raises(BeingRepaired):
+        built.aborted(7)
+    repair = Calls(built.log.repair_index(watched.doubts.pop()))
+    built.log.maybe_increment_log_start_offset(7, StartOffsetReason.CLIENT_RECORD_DELETION)
+    assert built.log.delete_old_segments()
+    repair.run()
+    repair.complete()
+    assert (repair.done, watched.failed) == (True, [])
+    with pytest.raises(BeingRepaired):
+        built.aborted(7)
+    watched.repair()
+    assert built.aborted(7) == [(8, 7, 8)]
 
 
 def test_a_snapshot_that_cannot_be_read_is_passed_over() -> None:

@@ -79,7 +79,7 @@ from storage.producers.state import (
     ProducerStateManager,
 )
 from storage.segment_recovery import ResumePoint, SegmentRecovery, cut_indexes, resume_point
-from storage.splitting import is_forced, overflows, split
+from storage.splitting import is_forced, overflows, put_in_place, split
 from storage.syncing import sync_files
 from storage.waits import at_once
 
@@ -377,7 +377,24 @@ class _Loader:
             return False  # recovered anyway
         end, _ = segment.read_end()
         segment.release()
-        return overflows(end - 1, segment.base_offset)
+        return self._must_be_split(segment, end)
+
+    def _must_be_split(self, segment: LogSegment, end: int) -> bool:
+        """Whether a segment that ends at `end` is too long for an index, by offsets that may be
+        true: none reaches into the next segment."""
+        if not overflows(end - 1, segment.base_offset):
+            return False
+        following = self._store.segments.higher(segment.base_offset)
+        if following is None or end <= following.base_offset:
+            return True
+        _log.warning(
+            "%s ends at offset %d, which lies beyond the base of the next segment, %d: an offset "
+            "in it is damaged",
+            segment.files.path,
+            end,
+            following.base_offset,
+        )
+        return False
 
     def _split(self, segment: LogSegment, *, sync: bool) -> None:
         """Replace a segment whose offsets lie too far apart for an index by several."""
@@ -391,8 +408,7 @@ class _Loader:
         )
         segment.release()
         segments.remove(segment.base_offset)
-        finish_swaps(self._fs, directory)
-        self._fs.fsync_dir(directory)
+        put_in_place(self._fs, directory, segment, pieces)
         for piece in pieces:
             segments.add(self._segment(piece.base_offset))
         for piece in pieces:
@@ -543,7 +559,7 @@ class _Loader:
         producers.take_snapshot(sync=sync)
         if resume is None or lost or producers.map_end_offset > start:
             self._note_unsynced(segment)
-        if overflows(producers.map_end_offset - 1, segment.base_offset):
+        if self._must_be_split(segment, producers.map_end_offset):
             self._split(segment, sync=sync)
         segment.release()
         return lost

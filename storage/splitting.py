@@ -9,8 +9,11 @@ States after a crash (Kafka's `splitOverflowedSegment`, `replaceSegments`)
      it: the old segment is still whole.
   2. They are renamed to `.swap`, the last piece first. As long as one `.cleaned` is left, the
      `.swap` files lie above it, and a start removes those, too (S-REC-2).
-  3. Once all are `.swap` files, they replace the old segment, in the loader as at any later start
-     (`storage.leftovers.finish_swaps`).
+  3. Once all are `.swap` files, they replace the old segment: in the loader (`put_in_place`), or at
+     any later start (`storage.leftovers.finish_swaps`).
+
+A segment that reaches beyond the base of the next one is not split: no checksum covers the base
+offset of a batch, so one flipped bit makes an overflow, and later segments would look replaced.
 
 A piece is a record file only; the loader rebuilds its missing indexes.
 
@@ -88,6 +91,18 @@ def split(fs: FileSystem, directory: str, segment: LogSegment) -> Sequence[Piece
             log_file(directory, piece.base_offset, SWAP_SUFFIX),
         )
     return pieces
+
+
+def put_in_place(
+    fs: FileSystem, directory: str, segment: LogSegment, pieces: Sequence[Piece]
+) -> None:
+    """Let the pieces replace the segment, and no other file: step 3. Raises OSError."""
+    for path in segment.files.paths:
+        fs.unlink(path, missing_ok=True)
+    for piece in pieces:
+        path = log_file(directory, piece.base_offset)
+        fs.rename(path + SWAP_SUFFIX, path)
+    fs.fsync_dir(directory)
 
 
 def _write(fs: FileSystem, path: str, source: File, piece: Piece) -> None:

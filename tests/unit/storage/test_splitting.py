@@ -100,6 +100,26 @@ def test_s_idx_4_a_segment_with_others_behind_it(clean: bool, recovery_point: in
         check(built, 0, FAR, FAR + 2)
 
 
+@pytest.mark.parametrize("start", ["killed", "stopped", "stopped, without an index"])
+@pytest.mark.parametrize(("bit", "second"), [(20, 6), (31, 6), (40, 6), (40, FAR)])
+def test_one_damaged_offset_takes_no_later_segment(start: str, bit: int, second: int) -> None:
+    """No checksum covers the base offset of a batch."""
+    built = overflown(0, 2 ^ 1 << bit)
+    later = (second, second + 2 * FAR)
+    for base in later:
+        data = built.batch(2, base_offset=base, leader_epoch=0)
+        built.fs.write_bytes(path(base), bytes(data))
+    for base in (0, *later) if start == "stopped" else later:
+        built.fs.write_bytes(path(base, "index"), b"")
+        stamp = built.clock.wall_ms().to_bytes(8, "big")
+        built.fs.write_bytes(path(base, "timeindex"), stamp + bytes([0, 0, 0, 1]))
+    before = {base: built.fs.read_bytes(path(base)) for base in (0, *later)}
+    log = built.open(clean=start != "killed")
+    assert log.segments.base_offsets == [0, *later]
+    assert log.log_end_offset == later[-1] + 2
+    assert {base: built.fs.read_bytes(path(base)) for base in before} == before
+
+
 def test_a_torn_end_is_cut_off_before_the_split() -> None:
     built = overflown(0, FAR)
     data = built.fs.read_bytes(path(0))

@@ -400,9 +400,15 @@ class LogDirCheck:
             ends[tp] = (start, end)
             repaired.actions += plan.actions
         self._write_checkpoints(directory, ends, backup)
-        if all_good and (directory.only is None or directory.clean):
+        if all_good and (directory.clean or not self._leaves_unrecovered(directory)):
             directory.lock.write_clean_shutdown_marker()
         repaired.backups += backup.files
+
+    def _leaves_unrecovered(self, directory: _Directory) -> bool:
+        """Whether a start after a crash recovers more partitions there than a repair does."""
+        if directory.only is not None:
+            return True
+        return any(view.state is DirState.FUTURE for view in directory.view.partitions())
 
     def _write_checkpoints(
         self, directory: _Directory, ends: dict[TopicPartition, tuple[int, int]], backup: Backup

@@ -4,10 +4,14 @@ The same function serves a live append, recovery after a crash and a truncation,
 rebuilt is the state before (S-TXN-6); `remember_again` handles the one case that differs. Only
 control batches are opened, for their one small record.
 
-`Log` and the loader call this. Raises OSError, and what `iter_records` raises for a damaged marker.
+`Log` and the loader call this. `remember` raises what `iter_records` does for a damaged marker,
+everything OSError.
 """
 
+import logging
+
 from protocol.records.batch import CONTROL_BIT, BatchHeader
+from protocol.records.errors import RecordsError
 from protocol.types import MAX_SEQUENCE
 from storage.index.transaction_index import AbortedTxn
 from storage.log.markers import marker_of
@@ -17,6 +21,8 @@ from storage.log.segments import LogSegments
 from storage.log.validation import Bytes
 from storage.producers.entry import CompletedTxn
 from storage.producers.state import ProducerStateManager
+
+_log = logging.getLogger(__name__)
 
 
 def remember(
@@ -117,14 +123,27 @@ def _snapshot_offsets(segments: LogSegments, end_offset: int) -> list[int]:
 def _replay(
     producers: ProducerStateManager, segment: LogSegment, start: int, end_offset: int
 ) -> None:
+    """Replay the batches of one segment from `start` on, up to `end_offset` or to a damaged one.
+
+    Below the recovery point damage stays where it is, and its readers are refused.
+    """
+    try:
+        position = _position_of(segment, start)
+        for _, header, chunk, at in Walk(segment.file, position, segment.size):
+            if header.base_offset >= end_offset:
+                break
+            if header.magic >= 2 and header.producer_id >= 0:
+                completed = remember_again(producers, header, chunk, at)
+                if completed is not None:
+                    settle(producers, None, completed)
+            producers.map_end_offset = header.last_offset + 1
+    except RecordsError as error:
+        _log.warning("The producers in the rest of %s are not known: %s", segment.files.path, error)
+
+
+def _position_of(segment: LogSegment, start: int) -> int:
+    """The position of the batch that holds `start`, or the next. Raises CorruptBatch, OSError."""
+    if start == segment.base_offset:
+        return 0
     found = segment.find_for_sure(start)
-    if found is None:
-        return
-    for _, header, chunk, at in Walk(segment.file, found.position, segment.size):
-        if header.base_offset >= end_offset:
-            break
-        if header.magic >= 2 and header.producer_id >= 0:
-            completed = remember_again(producers, header, chunk, at)
-            if completed is not None:
-                settle(producers, None, completed)
-        producers.map_end_offset = header.last_offset + 1
+    return segment.size if found is None else found.position

@@ -1,7 +1,10 @@
 """The producers that a start restores (S-REC-5, S-IDEM-1, S-IDEM-3)."""
 
+from collections.abc import Callable
+
 import pytest
 
+from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import ControlType
 from storage.log.results import StartOffsetReason
 from storage.waits import at_once
@@ -28,6 +31,68 @@ def test_s_rec_5_clean_without_any_snapshot_remembers_nobody() -> None:
     log = built.open(clean=True)
     assert log.producers.is_empty
     assert log.producers.snapshots.offsets == (8, 16, 24)
+
+
+def damaged_length(built: LogBuilder, position: int) -> None:
+    overwrite(built, position + 8, b"\xff")
+
+
+def damaged_magic(built: LogBuilder, position: int) -> None:
+    overwrite(built, position + 16, b"\x55")
+
+
+def overwrite(built: LogBuilder, position: int, data: bytes) -> None:
+    file = built.fs.open(path(8))
+    file.pwrite(data, position)
+    file.close()
+
+
+@pytest.mark.parametrize("damage", [damaged_length, damaged_magic])
+@pytest.mark.parametrize("batch", [0, 1])
+@pytest.mark.parametrize("left", ["all snapshots", "no snapshot of the end"])
+def test_s_rec_9_a_damaged_batch_below_the_recovery_point_stops_no_start(
+    damage: Callable[[LogBuilder, int], None], batch: int, left: str
+) -> None:
+    built = filled()
+    at_once(built.log.flush())
+    at_once(built.log.close())
+    position = batch * built.fs.size(path(8)) // 4
+    damage(built, position)
+    built.fs.unlink(path(0, "index"))  # so that the producers are read from the log
+    if left == "no snapshot of the end":
+        built.fs.unlink(path(24, "snapshot"))
+        built.fs.unlink(path(16, "snapshot"))
+    log = built.open(clean=True, recovery_point=24)
+    assert (log.log_end_offset, log.segments.base_offsets) == (24, [0, 8, 16])
+    entry = log.producers.entry(7)
+    assert entry is not None
+    assert entry.last_sequence == 23
+    log.update_high_watermark(24)
+    with pytest.raises(KafkaError) as caught:
+        log.read(8 + 2 * batch, 1000)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    log.truncate_to(20)
+    assert built.append(2, producer_id=7, producer_epoch=0, base_sequence=20).first_offset == 20
+
+
+def test_s_rec_9_a_damaged_marker_below_the_recovery_point_stops_no_start() -> None:
+    built = LogBuilder()
+    for sequence in range(3):
+        built.write(7, sequence)
+        built.end_transaction(7)
+        built.log.roll()
+    at_once(built.log.flush())
+    at_once(built.log.close())
+    file = built.fs.open(path(2))
+    file.pwrite(b"\xff\xff", file.size() - 12)  # the version of the marker's value
+    file.close()
+    built.fs.unlink(path(0, "index"))
+    for offset in (4, 6):
+        built.fs.unlink(path(offset, "snapshot"), missing_ok=True)
+    log = built.open(clean=True, recovery_point=6)
+    assert log.log_end_offset == 6
+    log.update_high_watermark(6)
+    assert log.producers.first_unstable_offset is None
 
 
 @pytest.mark.parametrize("clean", [False, True])

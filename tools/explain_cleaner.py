@@ -108,12 +108,14 @@ def run(args: argparse.Namespace) -> None:
         if not (config.compact or args.all or named):
             left_out += 1
             continue
-        found = explain_cleaning(opened, now, cleaner_enabled=enabled)
+        with targets.reading(view):
+            found = explain_cleaning(opened, now, cleaner_enabled=enabled)
         told = _as_json(view, found)
         if not args.json:
             _show(view, opened, found, now)
         if args.dry_run or args.records:
-            told["dry_run"] = _dry_run(args, targets, view, opened, found, now)
+            with targets.reading(view):
+                told["dry_run"] = _dry_run(args, targets, view, opened, found, now)
         if args.json:
             print(json.dumps(told))
     if left_out and not args.json:

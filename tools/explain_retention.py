@@ -55,7 +55,8 @@ def run(args: argparse.Namespace) -> None:
         for note in targets.notes:
             say(note)
     for view, opened in targets.opened():
-        verdicts = explain_retention(opened.log, now)
+        with targets.reading(view):
+            verdicts = explain_retention(opened.log, now)
         if args.json:
             for verdict in verdicts:
                 print(json.dumps(_as_json(view, verdict)))

@@ -20,6 +20,7 @@ from config.definition import ConfigError
 from config.dynamic import ConfigLayers
 from config.properties import load_properties
 from config.topic_config import TopicConfig
+from protocol.errors import KafkaError
 from storage.errors import CheckpointError, StorageError
 from storage.explain.opened import LogOpener, OpenedLog, partitions_of
 from storage.log_dir import LogDir
@@ -73,7 +74,7 @@ class Targets:
         """Yield each partition with its opened log. Raises CommandError."""
         for view in self.found:
             try:
-                with _recovery_quoted(parent_dir(view.directory), self._fs):
+                with _findings_quoted(view, "A restart would find", self._fs):
                     opened = self._opener.open(view)
                 yield view, opened
             except PermissionError as error:
@@ -82,6 +83,19 @@ class Targets:
                 ) from None
             except (OSError, CheckpointError, StorageError) as error:
                 raise CommandError(f"{view.directory}: {error}") from None
+
+    @contextmanager
+    def reading(self, view: PartitionView) -> Iterator[None]:
+        """Read an opened partition inside, and have damaged indexes repaired in memory.
+
+        Raises CommandError for damage that cannot be repaired.
+        """
+        try:
+            with _findings_quoted(view, "A broker would find", self._fs):
+                yield
+        except (OSError, KafkaError) as error:
+            where = "" if view.directory in str(error) else f"{view.directory}: "
+            raise CommandError(f"{where}{error}; `pykafkalog fsck` tells more") from None
 
     # Directories.
 
@@ -195,18 +209,18 @@ def allocated(opened: OpenedLog) -> str:
 
 
 @contextmanager
-def _recovery_quoted(log_dir: str, fs: OsFileSystem) -> Iterator[None]:
-    """Attribute what the rehearsed recovery logs to a restart, which alone would change files.
+def _findings_quoted(view: PartitionView, whose: str, fs: OsFileSystem) -> Iterator[None]:
+    """Attribute what the rehearsed repairs log to a broker, which alone would change files.
 
     If a broker uses the directory, nothing is printed: it leaves to its clean stop what a start
-    would repair.
+    would repair, and logs the rest itself.
     """
     try:
-        in_use = LogDir(fs, log_dir).is_in_use()
+        in_use = LogDir(fs, parent_dir(view.directory)).is_in_use()
     except OSError:
         in_use = False
     handler = logging.NullHandler() if in_use else logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("A restart would find: %(message)s"))
+    handler.setFormatter(logging.Formatter(f"{whose}: %(message)s"))
     logger = logging.getLogger(storage.__name__)
     logger.addHandler(handler)
     try:

@@ -6,6 +6,7 @@ that the partition is being cleaned, is paused, or is uncleanable until the next
 
 from dataclasses import dataclass, replace
 
+from protocol.records.errors import RecordsError
 from storage.cleaner.log_facts import facts_of
 from storage.cleaner.planner import OpenTransaction, Verdict, judge
 from storage.explain.opened import OpenedLog
@@ -30,13 +31,20 @@ class CleaningVerdict:
 def explain_cleaning(
     opened: OpenedLog, now_ms: int, *, cleaner_enabled: bool = True
 ) -> CleaningVerdict:
-    """The planner's verdict. May read time indexes. Raises OSError, IndexInDoubt."""
+    """The planner's verdict. May read time indexes, and repair them.
+
+    Raises OSError, StorageError, CORRUPT_MESSAGE.
+    """
     log = opened.log
-    facts = facts_of(
-        log,
-        checkpointed=opened.first_dirty_offset,
-        now_ms=now_ms,
-        cleaner_enabled=cleaner_enabled,
+    facts = replace(
+        facts_of(
+            log,
+            checkpointed=opened.first_dirty_offset,
+            now_ms=now_ms,
+            cleaner_enabled=cleaner_enabled,
+        ),
+        largest_timestamp_of=log.times.largest_timestamp_of,
+        first_timestamp_of=log.times.first_timestamp_of,
     )
     if facts.open_transaction is not None:
         facts = replace(facts, open_transaction=_dated(facts.open_transaction, log))
@@ -55,9 +63,12 @@ def _dated(transaction: OpenTransaction, log: Log) -> OpenTransaction:
 
 
 def _timestamp_at(log: Log, offset: int) -> int | None:
-    """The timestamp of the first record of the batch that holds `offset`, if that still exists."""
+    """The timestamp of the first record of the batch that holds `offset`, if that can be read."""
     segment = log.segments.floor(offset)
-    found = None if segment is None else segment.find_for_sure(offset)
+    try:
+        found = None if segment is None else segment.find_for_sure(offset)
+    except RecordsError:
+        return None
     if segment is None or found is None:
         return None
     for _, header, _, _ in Walk(segment.file, found.position, segment.size):

@@ -53,7 +53,10 @@ class RetentionVerdict:
 
 
 def explain_retention(log: Log, now_ms: int) -> list[RetentionVerdict]:
-    """The verdict on every segment, oldest first. Raises OSError, IndexInDoubt."""
+    """The verdict on every segment, oldest first. Raises StorageError, CORRUPT_MESSAGE.
+
+    Damaged time indexes are repaired first.
+    """
     segments = tuple(log.segments)
     ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
     verdicts = [
@@ -61,7 +64,7 @@ def explain_retention(log: Log, now_ms: int) -> list[RetentionVerdict]:
             base_offset=segment.base_offset,
             end_offset=end,
             size=segment.size,
-            largest_timestamp=segment.largest_timestamp(),
+            largest_timestamp=log.times.largest_timestamp_of(segment),
             is_active=segment is segments[-1],
         )
         for segment, end in zip(segments, ends, strict=True)

@@ -11,8 +11,10 @@ from storage.explain.retention import Kept, RetentionVerdict
 from storage.log.results import DeletionReason
 from storage.log_dir import LogDir
 from storage.os_filesystem import OsFileSystem
+from storage.waits import at_once
 from tests.support.command_line import Command
-from tests.support.readable_directory import write_log_dir
+from tests.support.log_builder import LogBuilder
+from tests.support.readable_directory import write_files, write_log_dir
 from tools.explain_retention import sentence
 from tools.magnitudes import duration, size_of
 
@@ -79,6 +81,57 @@ def test_a_directory_with_its_configs(tmp_path: Path, command: Command) -> None:
     assert before == {
         path.name: path.stat().st_mtime_ns for path in (tmp_path / "orders-0").iterdir()
     }
+
+
+@pytest.fixture
+def two_segments(tmp_path: Path) -> Path:
+    """A log directory with the partition `t-0`, whose first segment has ended."""
+    built = LogBuilder(index_interval_bytes=100)
+    for _ in range(10):
+        built.append(2)
+        built.clock.advance(1)
+    built.log.roll()
+    built.append()
+    at_once(built.stopped().close())
+    write_files(built, tmp_path / "t-0")
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    return tmp_path
+
+
+CLEANER = (
+    "explain-cleaner",
+    *("--config", "cleanup.policy=compact", "--config", "min.compaction.lag.ms=1"),
+)
+
+
+@pytest.mark.parametrize("words", [("explain-retention",), CLEANER])
+def test_a_damaged_time_index_is_repaired_in_memory(
+    words: tuple[str, ...], two_segments: Path, command: Command
+) -> None:
+    right = command(*words, "--json", two_segments).out
+    index = two_segments / "t-0" / f"{0:020}.timeindex"
+    data = bytearray(index.read_bytes())
+    data[-5] ^= 0x40  # the offset of the last entry
+    index.write_bytes(data)
+    said = command(*words, "--json", two_segments)
+    assert said.out == right
+    assert "A broker would find: Damaged index" in said.err
+    assert index.read_bytes() == data
+
+
+@pytest.mark.parametrize("words", [("explain-retention",), CLEANER])
+def test_damaged_records_under_a_damaged_index_are_told(
+    words: tuple[str, ...], two_segments: Path, command: Command
+) -> None:
+    for suffix, at in (("timeindex", -5), ("log", 8)):
+        file = two_segments / "t-0" / f"{0:020}.{suffix}"
+        data = bytearray(file.read_bytes())
+        data[at] ^= 0x40
+        file.write_bytes(data)
+    said = command(*words, two_segments, code=1)
+    assert said.err.count("t-0") == 1
+    assert "no batch at position" in said.err
+    assert "pykafkalog fsck" in said.err
 
 
 @pytest.mark.parametrize("name", ["explain-retention", "explain-cleaner"])

@@ -326,7 +326,7 @@ class Workload:
         self.epoch += 1
 
         def go() -> Truth:
-            self.manager.truncate_to({TP: target})
+            self.log.truncate_to(target)
             self._after_truncation()
             return self._grown(tuple(batch for batch in line if batch.last < target), target)
 
@@ -344,7 +344,7 @@ class Workload:
 
     def start_over_at(self, target: int) -> None:
         def go() -> Truth:
-            self.manager.truncate_fully_and_start_at(TP, target)
+            self.log.truncate_fully_and_start_at(target, target)
             self._after_truncation()
             return self._grown((), 0)
 

@@ -92,8 +92,9 @@ def offsets_before(
 ) -> list[int]:
     """ListOffsets v0 (S-TS-5): return at most `limit` segment starts, the newest first.
 
-    For -1 the high watermark comes first; for -2 only the oldest; else only segments last written
-    at or before `timestamp`. Raises KafkaError.
+    For -1, and for a time that is not before now, the high watermark comes first; for -2 only the
+    oldest; else the last segment written at or before `timestamp` and all before it. Raises
+    KafkaError.
     """
     partition.check_leader_epoch(UNDEFINED_EPOCH, follower_answers=follower_answers)
     return partition.log.times.segments_before(timestamp, max(limit, 0))

@@ -162,7 +162,7 @@ class Log:
         )
         self._truncator = Truncator(store, offsets, producers, leader_epochs, durability, reader)
         self.replacer = Replacer(store, durability, deleter, guard)
-        self.times = TimeLookups(store.segments, offsets, guard, mender)
+        self.times = TimeLookups(store.segments, offsets, guard, mender, store.clock)
         # Every produce calls `append_if_light`: the part's own method saves a call.
         self.append_as_leader = appender.append_as_leader
         self.append_if_light = appender.append_if_light

@@ -4,6 +4,7 @@ A damaged index met on the way is repaired (`storage.log.mending`): here and now
 broker, else the caller gets BeingRepaired. Everything raises StorageError and CORRUPT_MESSAGE, too.
 """
 
+from storage.clock import Clock
 from storage.log import times
 from storage.log.guard import DiskGuard
 from storage.log.looking import Look, look_here
@@ -17,11 +18,17 @@ from storage.log.segments import LogSegments
 class TimeLookups:
     """Lookups by time in one log. Times are milliseconds."""
 
-    __slots__ = ("_guard", "_mender", "_offsets", "_segments")
+    __slots__ = ("_clock", "_guard", "_mender", "_offsets", "_segments")
 
     def __init__(
-        self, segments: LogSegments, offsets: LogOffsets, guard: DiskGuard, mender: IndexMender
+        self,
+        segments: LogSegments,
+        offsets: LogOffsets,
+        guard: DiskGuard,
+        mender: IndexMender,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._segments = segments
         self._offsets = offsets
         self._guard = guard
@@ -53,12 +60,18 @@ class TimeLookups:
     def segments_before(self, timestamp: int, most: int) -> list[int]:
         """Bases of segments last written by `timestamp`, newest first (ListOffsets v0, S-TS-5).
 
-        -1 stands for now, the log end included; -2 for the log start.
+        The log's end is dated now. -1 stands for now, too; -2 for the log start.
         """
         offsets = self._offsets
         with self._guard.reading():
             return times.segments_before(
-                list(self._segments), timestamp, most, offsets.start, offsets.high_watermark
+                list(self._segments),
+                timestamp,
+                most,
+                log_start_offset=offsets.start,
+                log_end_offset=offsets.end,
+                high_watermark=offsets.high_watermark,
+                now_ms=self._clock.wall_ms(),
             )
 
     def largest_timestamp_of(self, segment: LogSegment) -> int:

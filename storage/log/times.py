@@ -28,7 +28,6 @@ from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
 from storage.waits import PAUSE
 
-_FUTURE: Final = 2**63 - 1
 _SMALL_BATCH: Final = 64 * 1024
 """A batch of up to so many bytes is searched on the loop, as far as `search` allows."""
 
@@ -98,18 +97,29 @@ def segments_before(
     segments: Sequence[LogSegment],
     timestamp: int,
     most: int,
+    *,
     log_start_offset: int,
+    log_end_offset: int,
     high_watermark: int,
+    now_ms: int,
 ) -> list[int]:
-    """ListOffsets v0: segment bases by the time of their last write, newest first (S-TS-5)."""
-    offsets = [(max(s.base_offset, log_start_offset), s) for s in segments]
-    dated = [(offset, segment.files.last_modified_ms()) for offset, segment in offsets]
+    """ListOffsets v0: segment bases by the time of their last write, newest first (S-TS-5).
+
+    The last one that is old enough counts, and all before it, whatever their times are. Consumers
+    get the high watermark for all that lies above it.
+    """
+    offsets = [max(segment.base_offset, log_start_offset) for segment in segments]
+    times = [segment.files.last_modified_ms() for segment in segments]
     if segments[-1].size:
-        dated.append((high_watermark, _FUTURE))
+        offsets.append(log_end_offset)
+        times.append(now_ms)
     if timestamp == LATEST_TIMESTAMP:
-        chosen = [offset for offset, _ in dated]
+        count = len(offsets)
     elif timestamp == EARLIEST_TIMESTAMP:
-        chosen = [dated[0][0]]
+        count = 1
     else:
-        chosen = [offset for offset, written in dated if written <= timestamp]
-    return sorted(set(chosen), reverse=True)[:most]
+        old_enough = (at for at in range(len(times), 0, -1) if times[at - 1] <= timestamp)
+        count = next(old_enough, 0)
+    found = sorted(offsets[max(count - most, 0) : count], reverse=True)
+    visible = [offset for offset in found if offset <= high_watermark]
+    return visible if len(visible) == len(found) else [high_watermark, *visible]

@@ -287,6 +287,42 @@ def test_s_ts_5_segments_by_their_last_write() -> None:
     assert built.log.times.segments_before(-1, 10) == [40, 30, 20, 10, 0]
     assert built.log.times.segments_before(-2, 10) == [0]
     assert built.log.times.segments_before(5, 10) == []
+    now = built.clock.wall_ms()
+    assert built.log.times.segments_before(now - 1, 10) == [30, 20, 10, 0]
+    for time in (now, now + 3_600_000):
+        assert built.log.times.segments_before(time, 10) == [40, 30, 20, 10, 0]
+    assert built.log.times.segments_before(now, 0) == []
+
+
+def test_s_ts_5_the_last_segment_that_is_old_enough_counts_and_all_before_it() -> None:
+    """A copy of the files, or a compaction, may have written an earlier segment later."""
+    built = LogBuilder()
+    for at in range(3):
+        if at:
+            built.log.roll()
+        built.append(10)
+    for at, written in enumerate((5000, 1000, 3000)):
+        built.fs.set_mtime_ms(built.log.segments[at * 10].files.path, written)
+    assert built.log.times.segments_before(2000, 10) == [10, 0]
+    assert built.log.times.segments_before(2000, 1) == [10]
+    assert built.log.times.segments_before(999, 10) == []
+
+
+def test_s_ts_5_a_consumer_gets_the_high_watermark_for_all_above_it() -> None:
+    built = LogBuilder()
+    for at in range(3):
+        if at:
+            built.log.roll()
+        built.log.append_as_leader(built.batch(10), leader_epoch=0)
+    built.log.update_high_watermark(15)
+    now = built.clock.wall_ms()
+    for time in (now, -1):
+        assert built.log.times.segments_before(time, 10) == [15, 10, 0]
+        assert built.log.times.segments_before(time, 2) == [15]
+    built.log.roll()
+    assert built.log.times.segments_before(now, 10) == [15, 10, 0]
+    built.log.update_high_watermark(30)
+    assert built.log.times.segments_before(now, 10) == [30, 20, 10, 0]
 
 
 @pytest.mark.parametrize("interval", [0, 4096])

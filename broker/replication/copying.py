@@ -127,7 +127,7 @@ async def truncate(
 ) -> Truncation:
     """Drop what `decide` says of the log, which nothing else changes meanwhile; return that.
 
-    Raises Superseded, KafkaError (StorageError among them).
+    Raises Superseded, RecordsError if damage hides the place, KafkaError (StorageError among them).
     """
     async with appends_held_back(partition):
         expect_following(partition, leader_epoch)
@@ -147,7 +147,7 @@ async def beginning(partition: Partition, leader_epoch: int) -> tuple[int, int]:
 
     With epochs the leader tells whether that record is its own (`steps`, B). A log without epochs
     has only that below the high watermark which is surely the leader's; the rest is dropped.
-    Raises Superseded, KafkaError.
+    Raises Superseded, RecordsError if damage hides that place, KafkaError.
     """
     async with appends_held_back(partition):
         expect_following(partition, leader_epoch)

@@ -276,7 +276,8 @@ class Log:
     def truncate_to(self, offset: int) -> bool:
         """Drop all batches from the one that holds `offset` on; True when there were any.
 
-        Raises ValueError for a negative offset, StorageError.
+        Raises ValueError for a negative offset, and CorruptBatch if damage hides the place: nothing
+        is cut then. Raises StorageError.
         """
         if offset < 0:
             raise ValueError(f"Cannot truncate partition {self.topic_partition} to {offset}")

@@ -18,7 +18,10 @@ from storage.producers.state import ProducerStateManager
 
 
 class Truncator:
-    """Cuts one log at its end, or empties it. Everything raises OSError."""
+    """Cuts one log at its end, or empties it. Everything raises OSError.
+
+    `truncate_to` raises CorruptBatch, too, if it cannot find the place.
+    """
 
     __slots__ = (
         "_durability",
@@ -59,9 +62,11 @@ class Truncator:
             # A leader that wrote no records may have left an epoch at the log end.
             self._epochs.truncate_from_end(offsets.end)
             return False
-        if self._store.segments.first.base_offset > offset:
+        holder = self._store.segments.floor(offset)
+        if holder is None:
             self.truncate_fully_and_start_at(offset, offset)
             return True
+        holder.find_for_sure(offset)  # a damaged batch before it is met now: nothing is cut then
         self._lower_recovery_point(offset)
         with self._telling():
             # Before the segments: cutting them syncs the names, so no snapshot comes back after it.

@@ -262,7 +262,7 @@ class ReplicaFetcher:
             offset, last_epoch = await copying.beginning(followed.partition, followed.leader_epoch)
         except Superseded:
             return
-        except KafkaError as error:
+        except (KafkaError, RecordsError) as error:
             self._log_failed(tp, followed, error)
             return
         followed.offset, followed.last_epoch = offset, last_epoch
@@ -444,7 +444,7 @@ class ReplicaFetcher:
             )
         except Superseded:
             pass
-        except KafkaError as error:
+        except (KafkaError, RecordsError) as error:
             self._log_failed(tp, followed, error)
 
     # ------------------------------------------------------------------ errors of one partition
@@ -465,7 +465,7 @@ class ReplicaFetcher:
             ErrorCode.OFFSET_NOT_AVAILABLE,  # an index is being repaired
         )
         if passing:
-            logger.error("What broker %d sends of %s is refused: %s", self.leader, tp, error)
+            logger.error("%s cannot be copied from broker %d now: %s", tp, self.leader, error)
             self._retry_later(tp, followed, str(error))
         else:
             logger.error("%s is not copied any more until the controller tells anew: %s", tp, error)

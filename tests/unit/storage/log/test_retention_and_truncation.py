@@ -2,6 +2,7 @@
 
 import pytest
 
+from protocol.records.errors import CorruptBatch
 from storage.errors import OffsetOutOfRange
 from storage.log.results import DeletionReason, FetchIsolation, FileSlice, StartOffsetReason
 from tests.support.log_builder import DIRECTORY, LogBuilder
@@ -155,6 +156,26 @@ def test_truncation_drops_the_batch_that_holds_the_offset() -> None:
     assert log.leader_epochs.entries == [(0, 0), (1, 3), (2, 6), (3, 9)]
     log._check()
     assert built.append().first_offset == 10
+
+
+def test_a_truncation_that_cannot_find_its_place_for_damage_cuts_nothing() -> None:
+    built = LogBuilder()
+    for at in range(3):
+        if at:
+            built.log.roll()
+        for _ in range(3):
+            built.append()
+    log = built.log
+    before = {segment.base_offset: segment.size for segment in log.segments}
+    log.segments[3].file.pwrite(b"\xff", 8)
+    with pytest.raises(CorruptBatch):
+        log.truncate_to(4)
+    assert {segment.base_offset: segment.size for segment in log.segments} == before
+    assert (log.log_end_offset, log.recovery_point) == (9, 0)
+    assert built.append().first_offset == 9
+    assert log.truncate_to(2)
+    assert built.append().first_offset == 2
+    log._check()
 
 
 @pytest.mark.parametrize("segment_bytes", [300, 10_000], ids=["snapshots", "no snapshot yet"])

@@ -30,7 +30,7 @@ from broker.deadlines import Deadlines
 from broker.peers.peer import Peer, PeerError
 from config.listener import Listener
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_partition import (
     AlteredPartition,
     AlteredTopic,
@@ -446,3 +446,8 @@ def controller_settings(broker_id: int, **more: object) -> ControllerSettings:
         "auto_leader_rebalance_enable": False,
     }
     return ControllerSettings(**values | more)  # type: ignore[arg-type]
+
+
+def code_of(error: KafkaError | None) -> ErrorCode | None:
+    """The code of an outcome; None if it is no error."""
+    return None if error is None else error.code

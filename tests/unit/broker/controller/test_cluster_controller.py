@@ -1,7 +1,6 @@
 """One controller over a tree, with brokers that obey: what happens when something changes."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -31,21 +30,10 @@ from protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from protocol.messages.stop_replica import StopReplicaRequest
 from protocol.messages.update_metadata import UpdateMetadataRequest
 from protocol.types import TopicPartition
-from tests.support.controller_world import RestingWorld, controller_settings
+from tests.support.controller_world import RestingWorld, code_of, controller_settings
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
-
-
-@pytest.fixture
-def world() -> Iterator[RestingWorld]:
-    """Three brokers, and the first one as the controller; after a test all agree again."""
-    made = RestingWorld()
-    made.start_broker(1, 2, 3)
-    made.start_controller(1)
-    yield made
-    made.settle()
-    made.check()
 
 
 def active(world: RestingWorld) -> ClusterController:
@@ -153,10 +141,6 @@ def test_an_unclean_election_may_be_asked_for(world: RestingWorld) -> None:
     assert world.stored("t")[:2] == (3, (3,))
     again = world.ask(controller.requests.elect_leaders(1, [T0]))
     assert code_of(again[T0]) is ErrorCode.ELECTION_NOT_NEEDED
-
-
-def code_of(error: KafkaError | None) -> ErrorCode | None:
-    return None if error is None else error.code
 
 
 def test_a_bounced_broker_fails_and_starts(world: RestingWorld) -> None:

@@ -1,34 +1,15 @@
 """Reassignments of partitions, asked of the controller or by the tree (KIP-455)."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from broker.cluster.metadata_store import Create
 from broker.cluster.replica_assignment import ReplicaAssignment
 from broker.cluster.tree_values import deletion_path, encode_reassignment
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from protocol.types import TopicPartition
-from tests.support.controller_world import RestingWorld
+from tests.support.controller_world import RestingWorld, code_of
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
-
-
-@pytest.fixture
-def world() -> Iterator[RestingWorld]:
-    """Three brokers, and the first one as the controller; after a test all agree again."""
-    made = RestingWorld()
-    made.start_broker(1, 2, 3)
-    made.start_controller(1)
-    yield made
-    made.settle()
-    made.check()
-
-
-def code_of(error: KafkaError | None) -> ErrorCode | None:
-    return None if error is None else error.code
 
 
 def test_a_partition_moves_in_two_phases(world: RestingWorld) -> None:

@@ -97,14 +97,7 @@ def test_tombstones() -> None:
 
 
 def test_a_group_is_written_in_version_3() -> None:
-    stored = StoredGroup(
-        protocol_type="consumer",
-        generation=4,
-        protocol_name="range",
-        leader_id="m",
-        state_timestamp_ms=99,
-        members=(MEMBER,),
-    )
+    stored = replace(EMPTY, members=(MEMBER,))
     assert encode_record(GroupMetadataRecord("g", stored)) == (GROUP_KEY, group_value(3))
     assert decode_record(GROUP_KEY, group_value(3)) == GroupMetadataRecord("g", stored)
 

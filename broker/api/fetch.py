@@ -39,11 +39,11 @@ Version notes
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache, partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from broker.api_facts import Api
+from broker.quotas.charging import Charging
 from broker.quotas.quotas import Quotas
-from broker.quotas.stopwatch import Stopwatch
 from broker.replication.answer_size import answer_size
 from broker.replication.delayed_fetch import DelayedFetch
 from broker.replication.down_converter import DownConverter
@@ -71,6 +71,7 @@ from broker.replication.target_lookup import TargetLookup
 from broker.request import RequestContext
 from broker.security.access import CLUSTER_NAME, Operation, Question, ResourceType
 from broker.security.permissions import Permissions
+from broker.world.stopwatch import Stopwatch
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
@@ -103,6 +104,8 @@ LOOK_AGAIN_AFTER: Final = 4
 _READ: Final = Operation.READ
 _TOPIC: Final = ResourceType.TOPIC
 _Response = FetchResponse
+_Found: TypeAlias = tuple[FetchContext, FetchParams, FetchRead, list[Entry]]
+"""Session, parameters, what was read, and the answers for topics that the client may not read."""
 _TopicReply = FetchableTopicResponse
 
 
@@ -162,12 +165,35 @@ class FetchHandler:
     async def __call__(self, ctx: RequestContext, request: FetchRequest) -> FetchResponse:
         """The response, as soon as the fetch is complete or its time is over."""
         ctx.released = True
+        charging, most_bytes = self._quotas.charging, self._fetch_max_bytes
+        try:
+            if charging is None:
+                found = await self._find(ctx, request, most_bytes)
+            else:
+                watch = Stopwatch(self._clock.monotonic)
+                if _replica_of(ctx.api_version, request) < 0:
+                    most_bytes = charging.most_fetched(ctx, most_bytes)
+                found = await watch.time(self._find(ctx, request, most_bytes))
+                if _charge(charging, ctx, found, watch.worked_s):
+                    return _throttled(found[0])
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+        version = ctx.api_version
+        reply = self._answer(version, *found)
+        if version < FIRST_VERSION_WITH_MAGIC_2:
+            _, params, read, _ = found
+            await self._converter.convert(_with_records(read), _magic_of(version), params.max_bytes)
+        return reply
+
+    # ------------------------------------------------------------------ reading
+
+    async def _find(self, ctx: RequestContext, request: FetchRequest, most_bytes: int) -> _Found:
+        """Read the partitions of the fetch, as soon as there is enough, or its time is over.
+
+        Raises KafkaError if its session refuses it.
+        """
         version = ctx.api_version
         replica_id = _replica_of(version, request)
-        charging, stopwatch, most_bytes = self._quotas.charging, None, self._fetch_max_bytes
-        if charging is not None:
-            stopwatch = charging.stopwatch()
-            most_bytes = charging.most_fetched(ctx, most_bytes) if replica_id < 0 else most_bytes
         params = _params(
             replica_id,
             request.isolation_level,
@@ -181,24 +207,19 @@ class FetchHandler:
         named = 0
         for topic in request.topics:
             named += len(topic.partitions)
-        made = await _targets_in_turns(version, request, stopwatch) if named > MANY else None
-        try:
-            context = self._sessions.open(request, version, replica_id >= 0, made)
-        except KafkaError as error:
-            return _whole_request(error.code)
+        made = await _targets_in_turns(version, request) if named > MANY else None
+        context = self._sessions.open(request, version, replica_id >= 0, made)
         targets = context.targets
         refused: list[Entry] = []
         if self._allowed is not None:
-            targets, refused = await self._authorized(
-                ctx, params, targets, self._allowed, stopwatch
-            )
+            targets, refused = await self._authorized(ctx, params, targets, self._allowed)
         shared = self._replicas.shared_reads if version >= FIRST_VERSION_WITH_MAGIC_2 else None
         prefer = None if self._selector is None else _preferrer(self._selector, request, params)
         withhold = None if replica_id < 0 else self._withholder(replica_id)
         read = FetchRead(params, shared, prefer, withhold)
         if len(targets) > MANY:
             new = partial(FetchRead, params, None, prefer, withhold)
-            read = await self._read_many(targets, params, request.max_wait_ms, new, stopwatch)
+            read = await self._read_many(targets, params, request.max_wait_ms, new)
         else:
             self._read(targets, params, read)
             if not read.is_due and request.max_wait_ms > 0:
@@ -209,17 +230,9 @@ class FetchHandler:
                 # have appended to a partition that was read above.
                 if replica_id < 0 or not parked.try_complete():
                     wait_s = request.max_wait_ms / 1000
-                    waiting = self._purgatory.wait(parked, parked.keys, wait_s)
-                    await (waiting if stopwatch is None else stopwatch.leave_out(waiting))
+                    await self._purgatory.wait(parked, parked.keys, wait_s)
                 self._read_again(targets, params, read)
-        if stopwatch is not None and self._charge(ctx, context, read, params, stopwatch):
-            return _throttled(context)
-        reply = self._answer(version, context, params, read, refused)
-        if version < FIRST_VERSION_WITH_MAGIC_2:
-            await self._converter.convert(_with_records(read), _magic_of(version), params.max_bytes)
-        return reply
-
-    # ------------------------------------------------------------------ reading
+        return context, params, read, refused
 
     async def _authorized(
         self,
@@ -227,7 +240,6 @@ class FetchHandler:
         params: FetchParams,
         targets: Collection[FetchTarget],
         allowed: Permissions,
-        stopwatch: Stopwatch | None,
     ) -> tuple[Collection[FetchTarget], list[Entry]]:
         """The targets that the client may read, and the answers for the others."""
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -237,13 +249,13 @@ class FetchHandler:
             return (), [refused_entry(target, code) for target in targets]
         asked = list(targets)
         many = len(asked) > MANY
-        names = await self._names(asked, stopwatch)
+        names = await self._names(asked)
         denied = set()
         for name, count in Counter(filter(None, names)).items():
             if not allowed(ctx, _READ, _TOPIC, name, count):
                 denied.add(name)
             if many:
-                await _pause(stopwatch)
+                await PAUSE
         if not denied:
             return targets, []
         may: list[FetchTarget] = []
@@ -254,10 +266,10 @@ class FetchHandler:
             else:
                 may.append(target)
             if many:
-                await _pause(stopwatch)
+                await PAUSE
         return may, refused
 
-    async def _names(self, targets: list[FetchTarget], stopwatch: Stopwatch | None) -> list[str]:
+    async def _names(self, targets: list[FetchTarget]) -> list[str]:
         """The topic of each target; empty for an id that no topic has."""
         names: list[str] = []
         for target in targets:
@@ -266,7 +278,7 @@ class FetchHandler:
                 name = self._replicas.topic_name(target.topic_id)
             names.append(name)
             if len(targets) > MANY:
-                await _pause(stopwatch)
+                await PAUSE
         return names
 
     async def _read_many(
@@ -275,25 +287,20 @@ class FetchHandler:
         params: FetchParams,
         max_wait_ms: int,
         new: Callable[[], FetchRead],
-        stopwatch: Stopwatch | None,
     ) -> FetchRead:
-        """Read in turns, and again after pauses until the fetch is due, or its time is over.
-
-        `stopwatch` leaves out the pauses, in which others work.
-        """
+        """Read in turns, and again after pauses until the fetch is due, or its time is over."""
         began = self._clock.monotonic()
         until = began + max(max_wait_ms, 0) / 1000
         while True:
             read = new()
             for target in list(targets):
                 self._read((target,), params, read)
-                await _pause(stopwatch)
+                await PAUSE
             now = self._clock.monotonic()
             if read.is_due or now >= until:
                 return read
             pause = max(LOOK_AGAIN_S, LOOK_AGAIN_AFTER * (now - began))
-            asleep = sleep(min(pause, until - now))
-            await (asleep if stopwatch is None else stopwatch.leave_out(asleep))
+            await sleep(min(pause, until - now))
             began = self._clock.monotonic()
 
     def _withholder(self, replica_id: int) -> Withhold | None:
@@ -330,25 +337,6 @@ class FetchHandler:
         read.run(targets, self._lookup.for_params(params), self._storage_failed)
 
     # ------------------------------------------------------------------ answering
-
-    def _charge(
-        self,
-        ctx: RequestContext,
-        context: FetchContext,
-        read: FetchRead,
-        params: FetchParams,
-        stopwatch: Stopwatch,
-    ) -> bool:
-        """Charge the client for the records, unless it is a follower; whether it is throttled."""
-        charging = self._quotas.charging
-        if charging is None:
-            return False
-        if params.replica_id >= 0:
-            charging.exempt_fetch(ctx, stopwatch.worked_s)
-            return False
-        news = context.news(read.entries)
-        size = answer_size(ctx.api_version, news, by_id=context.by_id)
-        return charging.settle_fetch(ctx, size, stopwatch.worked_s)
 
     def _answer(
         self,
@@ -412,6 +400,17 @@ class FetchHandler:
         return _every_partition(request, code)
 
 
+def _charge(charging: Charging, ctx: RequestContext, found: _Found, worked_s: float) -> bool:
+    """Charge the client for the records, unless it is a follower; whether it is throttled."""
+    context, params, read, _ = found
+    if params.replica_id >= 0:
+        charging.exempt_fetch(ctx, worked_s)
+        return False
+    news = context.news(read.entries)
+    size = answer_size(ctx.api_version, news, by_id=context.by_id)
+    return charging.settle_fetch(ctx, size, worked_s)
+
+
 def _throttled(context: FetchContext) -> FetchResponse:
     """The response for a throttled client: nothing, and its session stays as it is."""
     response = _Response()
@@ -422,24 +421,14 @@ def _throttled(context: FetchContext) -> FetchResponse:
     return response
 
 
-async def _pause(stopwatch: Stopwatch | None) -> None:
-    """Let others run, for whose time the client does not pay."""
-    if stopwatch is None:
-        await PAUSE
-    else:
-        await stopwatch.leave_out(PAUSE)
-
-
-async def _targets_in_turns(
-    version: int, request: FetchRequest, stopwatch: Stopwatch | None
-) -> dict[Key, FetchTarget] | None:
+async def _targets_in_turns(version: int, request: FetchRequest) -> dict[Key, FetchTarget] | None:
     """The targets of a full fetch; None for one that changes a session."""
     if request.session_epoch > 0:
         return None
     targets = {}
     for key, target in make_targets(request, version >= FIRST_VERSION_WITH_TOPIC_IDS):
         targets[key] = target
-        await _pause(stopwatch)
+        await PAUSE
     return targets
 
 

@@ -12,9 +12,10 @@ from broker.network.large_messages import ReplyRoom
 from broker.network.request_metrics import RequestMetrics, note_sent
 from broker.network.routes import Route
 from broker.network.sender import BYTES_LIKE, DiskReader, send_all, send_pieces
+from broker.world.stopwatch import Stopwatch
 from broker.world.transport import Stream
 from storage.clock import Clock
-from storage.waits import PAUSE
+from storage.waits import PAUSE, Work
 
 BUILT_PER_PAUSE: Final = 4
 """Elements between two pauses; one element may be a hundred configs."""
@@ -32,6 +33,7 @@ class Replies:
         "_done_at",
         "_monotonic",
         "_out",
+        "_owed",
         "_send",
         "_slices",
         "_stream",
@@ -58,7 +60,9 @@ class Replies:
         self.blocked: Callable[[int], None] = _ignore
         """Called with the number of bytes that are kept for a client that is slow to take them."""
         self.bill: Callable[[float], None] | None = None
-        """Called with the seconds of the next sending, if the client has a quota of time."""
+        """Called with the seconds of encoding and sending when the replies of this turn have left;
+        None if nobody counts them."""
+        self._owed = 0.0  # seconds for `bill` so far
 
     def append(self, route: Route, correlation_id: int, reply: Any) -> None:
         """Encode a reply and append it to the unsent ones. `reply` is None if the request has none.
@@ -66,6 +70,7 @@ class Replies:
         If encoding raises, nothing is appended.
         """
         if reply is not None:
+            began = 0.0 if self.bill is None else self._monotonic()
             out = self._out
             if route.may_carry_files:
                 first = len(out)
@@ -88,6 +93,8 @@ class Replies:
                 size = len(body)
                 out.append(route.frame_head(size, correlation_id) + body)
                 self._activity.unsent += size
+            if self.bill is not None:
+                self._owed += self._monotonic() - began
         self.answered.append(route.metrics)
         self._done_at.append(self._activity.last)
 
@@ -104,11 +111,7 @@ class Replies:
         ready = self._activity.last
         body = bytearray(route.frame_head(0, correlation_id))
         head = len(body)
-        for count, _ in enumerate(route.codec_of_reply.build_steps(reply, body.extend)):
-            if not count % BUILT_PER_PAUSE:
-                await room.grow(len(body))
-                await PAUSE
-        await room.grow(len(body))
+        await self._timed(_build_in_turns(route, reply, body, room))
         body[:head] = route.frame_head(len(body) - head, correlation_id)
         room.built(len(body))
         self._out.append(body)
@@ -124,6 +127,7 @@ class Replies:
         if self._slices:
             return False
         out = self._out
+        began = 0.0 if self.bill is None else self._monotonic()
         if out:
             data = out[0] if len(out) == 1 else b"".join(out)
             try:
@@ -132,6 +136,8 @@ class Replies:
                 sent = 0
             if sent != len(data):
                 out[:] = (memoryview(data)[sent:],)
+                if self.bill is not None:
+                    self._owed += self._monotonic() - began
                 return False
             out.clear()
         activity = self._activity
@@ -142,7 +148,8 @@ class Replies:
         self.answered.clear()
         self._done_at.clear()
         if self.bill is not None:
-            self._pay(now - done)
+            self._owed += now - began
+            self._pay()
         return True
 
     async def send(self, received: float, counted: int = 0) -> None:
@@ -153,14 +160,13 @@ class Replies:
         self._counted = counted
         activity = self._activity
         done = activity.last
-        began = self._monotonic()
         self._waited = False
         activity.state = State.SENDING
         if self._slices:
-            await send_pieces(self._stream, self._out, self._disk, self)
+            await self._timed(send_pieces(self._stream, self._out, self._disk, self))
             self._slices = False
         else:
-            await send_all(self._stream, self._out[0], self)
+            await self._timed(send_all(self._stream, self._out[0], self))
         activity.state = State.BUSY
         activity.unsent = 0
         self._out.clear()
@@ -168,9 +174,7 @@ class Replies:
         note_sent(self.answered, self._done_at, received, done, activity.last)
         self.answered.clear()
         self._done_at.clear()
-        if self.bill is not None:
-            # The part that was sent after a wait is not known, and left out.
-            self._pay((began if self._waited else activity.last) - done)
+        self._pay()
 
     @staticmethod
     def size_in_memory(route: Route, reply: Any) -> int:
@@ -187,10 +191,20 @@ class Replies:
         self._out.clear()
         self.blocked = _ignore
 
-    def _pay(self, seconds: float) -> None:
+    async def _timed(self, work: Work[None]) -> None:
+        """Do `work`, and add its turns to the bill."""
+        if self.bill is None:
+            await work
+        else:
+            watch = Stopwatch(self._monotonic)
+            await watch.time(work)
+            self._owed += watch.worked_s
+
+    def _pay(self) -> None:
         bill, self.bill = self.bill, None
         if bill is not None:
-            bill(seconds)
+            bill(self._owed)
+            self._owed = 0.0
 
     # ---- the sender's `SlowPeer`
 
@@ -206,6 +220,14 @@ class Replies:
     def progressed(self) -> None:
         """The client has taken some of the bytes."""
         self._activity.last = self._monotonic()
+
+
+async def _build_in_turns(route: Route, reply: Any, body: bytearray, room: ReplyRoom) -> None:
+    for count, _ in enumerate(route.codec_of_reply.build_steps(reply, body.extend)):
+        if not count % BUILT_PER_PAUSE:
+            await room.grow(len(body))
+            await PAUSE
+    await room.grow(len(body))
 
 
 def _ignore(unsent: int) -> None:

@@ -189,10 +189,12 @@ class RequestHandling:
         charging = self._quotas.charging
         if charging is None:
             return None
-        self._replies.bill = charging.sending_bill(context)
-        if context.close_connection:
-            return None
-        return charging.settle(context, route.charged, reply, local_s)
+        throttle = None
+        if not context.close_connection:
+            throttle = charging.settle(context, route.charged, reply, local_s)
+        if reply is not None:
+            self._replies.bill = charging.sending_bill(context)
+        return throttle
 
     def answer(self, route: Route, context: RequestContext, request: Any, reply: Any) -> None:
         """Append a reply that is ready; None if there is no reply."""

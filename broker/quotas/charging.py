@@ -6,14 +6,14 @@ A request is charged when its answer is ready, before it is encoded (decision 10
 * Fetch: the bytes of the answer, and its time (`settle_fetch`, which the handler calls, because a
   throttled fetch is answered without data and its bytes are not counted).
 * Changes of topics: the partitions (`MutationQuota`), and the time.
-* Requests between brokers: nothing; metrics count their time as exempt.
+* Requests between brokers, and followers' fetches: nothing; metrics count their time as exempt.
 * Clients that have yet to prove who they are: nothing, because all of them would be one user.
 * All others: their time.
 
 The longest throttle time holds. The answer contains it and goes out at once; then nothing is
 received from the connection until the time is over. The time of a request is the work of its
-handler, plus encoding and sending, which count at the client's next request. It is in percent of
-the one event loop, or of a thread if a thread worked: 100 is all of it.
+handler, plus encoding and sending, which count at the client's next request; waits are left out. It
+is in percent of the one event loop, or of a thread if a thread worked: 100 is all of it.
 
 Source: `KafkaApis`, `RequestHandlerHelper`.
 """
@@ -34,7 +34,6 @@ from broker.quotas.keys import (
 )
 from broker.quotas.mutation_quota import MutationCharge, MutationQuota
 from broker.quotas.rate import Rate, Windows
-from broker.quotas.stopwatch import Stopwatch
 from broker.quotas.throttle import Charged, Throttle
 from broker.request import RequestContext
 from storage.clock import Clock
@@ -49,6 +48,8 @@ class Debt(NamedTuple):
     throttle_ms: int
     includes_time: bool = False
     """Whether the time of the request is charged already."""
+    is_exempt: bool = False
+    """Whether the time of the request is charged to nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,7 @@ class Charging:
                 ctx, charged, worked_s, int(now * 1000), is_answered=reply is not None
             )
             if debt is None or owed.throttle_ms >= debt.throttle_ms:
-                debt = owed
+                debt = ctx.debt = owed
         throttle_ms = debt.throttle_ms
         if not throttle_ms:
             return None
@@ -138,19 +139,17 @@ class Charging:
     ) -> Debt:
         user, client_id = client_of(ctx)
         for_bytes = for_time = 0
+        is_exempt = False
         if charged is Charged.PRODUCE:
             for_bytes = self.produce.spend(user, client_id, ctx.size, now_ms)
         if charged is Charged.NOTHING or (charged is Charged.PRODUCE and not is_answered):
             self.exempt.record(worked_s * PERCENT, now_ms)
+            is_exempt = True
         else:
             for_time = self.request.spend(user, client_id, worked_s * PERCENT, now_ms)
         if for_bytes > for_time:
-            return Debt(self.produce, for_bytes)
-        return Debt(self.request, for_time)
-
-    def stopwatch(self) -> Stopwatch:
-        """A stopwatch for a handler that measures its own work."""
-        return Stopwatch(self._clock)
+            return Debt(self.produce, for_bytes, is_exempt=is_exempt)
+        return Debt(self.request, for_time, is_exempt=is_exempt)
 
     def most_fetched(self, ctx: RequestContext, limit: int) -> int:
         """How many bytes a consumer's fetch may return, `limit` at most.
@@ -180,8 +179,8 @@ class Charging:
 
     def exempt_fetch(self, ctx: RequestContext, worked_s: float) -> None:
         """A follower's fetch is charged nothing."""
-        self.exempt.record(worked_s * PERCENT, self.now_ms())
-        ctx.debt = Debt(self.request, 0, includes_time=True)
+        self._exempt(worked_s)
+        ctx.debt = Debt(self.request, 0, includes_time=True, is_exempt=True)
 
     def charge_changes(
         self, ctx: RequestContext, *, strict_since: int = 0
@@ -199,11 +198,17 @@ class Charging:
             ctx.debt = Debt(self.mutation, charge.throttle_ms())
 
     def sending_bill(self, ctx: RequestContext) -> Callable[[float], None] | None:
-        """Return the function that charges the seconds of encoding and sending an answer; None if
-        they are not charged."""
+        """Return the function that charges the seconds of encoding and sending the answer to a
+        request that is settled; None if they are not charged."""
+        debt: Debt | None = ctx.debt
+        if debt is not None and debt.is_exempt:
+            return self._exempt
         if ctx.connection.is_stranger or not len(self.request.limits):
             return None
         return partial(self._bill, *client_of(ctx))
+
+    def _exempt(self, seconds: float) -> None:
+        self.exempt.record(seconds * PERCENT, self.now_ms())
 
     def _bill(self, user: str, client_id: str, seconds: float) -> None:
         self.request.spend_unchecked(user, client_id, seconds * PERCENT, self.now_ms())

@@ -62,6 +62,9 @@ class Account:
     def left_ms(self, throttle: Throttle) -> int:
         return round((throttle.until - self.clock.monotonic()) * 1000)
 
+    def exempt_percent(self) -> float:
+        return self.charging.exempt_percent()
+
     def told(self, kind: QuotaType) -> Any:
         (payer,) = self.charging.statistics()[kind].payers
         return payer
@@ -116,7 +119,7 @@ def test_s_qta_3_a_produce_without_answer_is_charged_bytes_and_no_time() -> None
     assert account.settle(Charged.PRODUCE, size=100, worked_s=5, answered=False) == 0
     assert account.settle(Charged.PRODUCE, size=150, answered=False) == 500
     assert account.settle(worked_s=0.1) == 0
-    assert account.charging.exempt.measured(account.charging.now_ms()).per_second == 250
+    assert account.exempt_percent() == 250
 
 
 def test_s_qta_3_requests_between_brokers_are_charged_nothing() -> None:
@@ -126,7 +129,22 @@ def test_s_qta_3_requests_between_brokers_are_charged_nothing() -> None:
     ctx = account.request()
     account.charging.exempt_fetch(ctx, 5)
     assert account.settle(ctx=ctx, worked_s=5) == 0
-    assert account.charging.exempt.measured(account.charging.now_ms()).per_second == 500
+    assert account.exempt_percent() == 500
+
+
+@pytest.mark.parametrize("is_limited", [False, True])
+def test_s_qta_3_sending_to_brokers_counts_as_exempt(is_limited: bool) -> None:
+    account = Account(**({"request_percentage": 10} if is_limited else {"producer_byte_rate": 1}))
+    of_broker, of_follower, plain = account.request(), account.request(), account.request()
+    account.settle(Charged.NOTHING, ctx=of_broker)
+    account.charging.exempt_fetch(of_follower, 0)
+    account.settle(ctx=plain)
+    for ctx in (of_broker, of_follower):
+        bill = account.charging.sending_bill(ctx)
+        assert bill is not None
+        bill(1)
+    assert account.exempt_percent() == 100
+    assert (account.charging.sending_bill(plain) is not None) == is_limited
 
 
 def test_s_qta_3_a_client_that_has_yet_to_authenticate_is_charged_nothing() -> None:
@@ -137,7 +155,7 @@ def test_s_qta_3_a_client_that_has_yet_to_authenticate_is_charged_nothing() -> N
         assert account.charging.sending_bill(ctx) is None
         assert account.settle(ctx=ctx, worked_s=5) == 0
     assert account.settle(worked_s=0.1) == 0
-    assert account.charging.exempt.measured(account.charging.now_ms()).per_second == 0
+    assert account.exempt_percent() == 0
 
 
 def test_s_qta_3_a_throttled_fetch_is_not_counted() -> None:

@@ -147,7 +147,7 @@ class TlsStream:
     @property
     def tells_again(self) -> bool:
         """See `Stream`."""
-        return not (self._inside or self._incoming.pending)
+        return not (self._has_bytes() or self._ended or self._failure is not None)
 
     @property
     def readable(self) -> Ready:
@@ -298,7 +298,7 @@ class TlsStream:
     async def wait_readable(self) -> None:
         """See `Stream`; `recv_into` may still raise BlockingIOError."""
         await trio.lowlevel.checkpoint()
-        if not self.tells_again or self._ended:
+        if not self.tells_again:
             return
         if self._leaving:
             await _first_of(self.below.wait_readable, self.below.wait_writable)
@@ -362,10 +362,14 @@ class TlsStream:
         """See `Stream`. A peer whose bytes are unread gets no `close_notify`."""
         if self._closed:
             return
-        if self.tells_again and not self._uncounted and not self._has_unread():
+        if not self._has_bytes() and not self._uncounted and not self._has_unread():
             self.send_end()
         self._closed = True
         self.below.close()
+
+    def _has_bytes(self) -> bool:
+        """Whether bytes of the peer, or the end of its stream, may be left in here."""
+        return self._inside or self._incoming.pending > 0
 
     def _has_unread(self) -> bool:
         """Whether bytes of the peer have arrived that nobody received."""

@@ -89,7 +89,7 @@ class Stream(Protocol):
 
     @property
     def tells_again(self) -> bool:
-        """Whether the readiness reports all bytes that are left now.
+        """Whether the readiness reports whatever is left now: bytes, or the end of the stream.
 
         If not, receive until `BlockingIOError` before you wait.
         """

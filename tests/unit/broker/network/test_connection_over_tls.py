@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+import trio
 
 from broker.network.activity import State
 from broker.network.connection import Connection
@@ -78,6 +79,33 @@ async def test_a_frame_inside_ssl_is_seen_by_a_parked_request_and_answered_after
         pending.complete(HeartbeatResponse())
         await client.response(HEARTBEAT, 4, 1)
         assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5
+
+
+async def test_an_end_that_arrives_with_a_request_ends_the_connection_after_the_reply(
+    tls: TlsNet,
+) -> None:
+    async with connected(tls, {HEARTBEAT: echo}) as (_, client):
+        await client.call(HEARTBEAT, 4)
+        assert isinstance(client.stream, TlsStream)
+        client.stream.send(heartbeat(2))
+        client.stream.send_end()  # and waits for the broker's, as SSL_shutdown does
+        await client.response(HEARTBEAT, 4, 2)
+        with trio.fail_after(5):
+            assert await client.receive_until_closed() == b""
+
+
+async def test_a_damaged_record_that_arrives_with_a_request_ends_the_connection(
+    tls: TlsNet,
+) -> None:
+    def answer_first(ctx: RequestContext, request: Any) -> Any:
+        return HeartbeatResponse() if ctx.correlation_id == 1 else None
+
+    async with connected(tls, {HEARTBEAT: answer_first}) as (harness, client):
+        await client.call(HEARTBEAT, 4)
+        assert isinstance(client.stream, TlsStream)
+        client.stream.send(heartbeat(2))
+        client.stream.below.send(b"\x17\x03\x03\x00\x20" + bytes(32))
+        await wait_until(lambda: harness.server.statistics().connections["PLAINTEXT"] == 0)
 
 
 async def test_a_client_that_sends_no_more_after_its_handshake_is_answered(tls: TlsNet) -> None:

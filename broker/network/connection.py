@@ -325,9 +325,11 @@ class Connection:
         return self.info.is_stranger
 
     def close(self) -> None:
-        """End after the request in work; at once if there is none or it is only parked."""
-        if self._state.close():
-            self.abort()
+        """End after the request in work; at once if there is none, or it is parked and nobody has
+        answered it yet."""
+        work = self._work
+        if self._state.close() and work is not None and not work.is_answered:
+            work.end()
 
     def abort(self) -> None:
         """End now; a request that changes something is finished first."""

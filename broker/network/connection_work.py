@@ -143,6 +143,11 @@ class ConnectionWork:
         self.scope: trio.CancelScope | None = None
         """The scope of the task that serves the wait."""
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether what the work waits for has happened, so it resumes soon."""
+        return isinstance(self.wait, Until) and self.wait.signal.fired
+
     def wake(self) -> None:
         """Put the work into the line of due ones."""
         if not self.is_due:

@@ -2,6 +2,10 @@
 
 from random import Random
 
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.simulation.offsets import GroupLedger
 from tests.simulation.readers import SESSION_MS, GroupOffsets, MemberReader
 from tests.support.whole_broker import WholeBroker, whole_broker
@@ -81,6 +85,27 @@ async def test_a_successor_begins_at_the_groups_offsets_also_after_a_kill(
     # The broker still takes the first one for a member, and waits for it.
     assert await polled(second) == ["c"]
     assert group.ledger.findings == []
+
+
+@whole_broker(group__initial__rebalance__delay__ms="60000")
+async def test_a_stop_answers_a_member_that_waits_for_a_rebalance(broker: WholeBroker) -> None:
+    client = broker.client()
+    find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    await client.call(ApiKey.FIND_COORDINATOR, 4, find)
+    await broker.clock.sleep(1)
+    join = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )
+    await client.send_only(ApiKey.JOIN_GROUP, 3, join)
+    await broker.clock.sleep(1)
+    broker.server.request_shutdown()
+    answer = await client.receive(ApiKey.JOIN_GROUP, 3)
+    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    await broker.wait_ended()
 
 
 @whole_broker(offsets__retention__minutes="60", offsets__retention__check__interval__ms="60000")

@@ -15,7 +15,7 @@ from broker.world.transport import BindError, Listening, Stream, Transport
 from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.messages.heartbeat import HeartbeatResponse
-from storage.waits import Signal
+from storage.waits import Signal, Until
 from tests.support.connection_requests import fetch_reply
 from tests.support.fake_handlers import (
     AsyncClient,
@@ -290,6 +290,31 @@ async def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish(net: 
             assert await busy.closed_by_peer()
         with pytest.raises(OSError):
             await harness.connect()
+
+
+@pytest.mark.parametrize("within_s", [None, 60])
+async def test_s_start_5_closing_lets_the_answer_of_a_parked_request_leave(
+    net: Net, within_s: float | None
+) -> None:
+    answers: list[Signal[None]] = []
+
+    async def work(ctx: RequestContext, request: Any) -> Any:
+        answers.append(Signal())
+        await Until(answers[-1], within_s, parked=True)
+        return HeartbeatResponse(throttle_time_ms=5)
+
+    async with running_server(net, {HEARTBEAT: work}) as harness:
+        clients = [await harness.connect() for _ in range(3)]
+        for client in clients:
+            await client.send(request_frame(HEARTBEAT, 4))
+        await net.settle()
+        for answer in answers:
+            answer.fire()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(harness.server.close, 5)
+            for client in clients:
+                assert (await client.response(HEARTBEAT, 4)).throttle_time_ms == 5
+                assert await client.closed_by_peer()
 
 
 @pytest.mark.parametrize(("waits_s", "takes_s"), [(0.5, 1.5), (1.5, 0.5), (10, 0)])

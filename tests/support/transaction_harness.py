@@ -8,7 +8,11 @@ from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.settings import TransactionSettings
 from broker.coordinator.transaction.shard import Ownership, TransactionShard
-from broker.coordinator.transaction.state import TransactionState, TransactionValue
+from broker.coordinator.transaction.state import (
+    Transaction,
+    TransactionState,
+    TransactionValue,
+)
 from broker.world.in_turn import begin
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -50,17 +54,23 @@ class MemoryMarkers:
 
 
 class CountedIds:
-    """Gives consecutive producer ids."""
+    """Gives consecutive producer ids; none after `used_up`, until it was made ready."""
 
     def __init__(self, first: int) -> None:
         self._ids = count(first)
         self.used: set[int] = set()
+        self.used_up = False
 
     def next_id(self) -> int:
+        if self.used_up:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return next(self._ids)
 
     def note_used(self, producer_id: int) -> None:
         self.used.add(producer_id)
+
+    async def make_ready(self) -> None:
+        self.used_up = False
 
 
 class Reply(Ownership):
@@ -148,6 +158,18 @@ class TransactionHarness(CoordinatorHarness):
         while reply.code is ErrorCode.CONCURRENT_TRANSACTIONS:
             reply = self.init(transactional_id)
         return reply.producer
+
+    def owner_at(self, epoch: int) -> Producer:
+        """Return the owner of "id", which has this epoch."""
+        shard = self.shard()
+        value = TransactionValue(
+            producer_id=1,
+            producer_epoch=epoch,
+            timeout_ms=TIMEOUT_MS,
+            updated_ms=self.clock.wall_ms(),
+        )
+        shard.transactions["id"] = Transaction("id", value, shard.in_flight)
+        return Producer(1, epoch)
 
     def opened(self, *partitions: TopicPartition, version: int = 0) -> Producer:
         """Return the owner of "id", with these partitions in its transaction."""

@@ -19,7 +19,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from typing import Protocol
 
 from broker.coordinator.marker_writer import MarkerWriter
 from broker.coordinator.partition_writer import PartitionWriter
@@ -30,6 +29,7 @@ from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.completion import Completion
 from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.producer_ids import ProducerIds
 from broker.coordinator.transaction.records import FLEXIBLE_VALUE_VERSION, encode_record
 from broker.coordinator.transaction.settings import (
     TransactionCounters,
@@ -55,18 +55,6 @@ from storage.clock import Clock
 from storage.waits import PAUSE, Signal
 
 logger = logging.getLogger(__name__)
-
-
-class ProducerIds(Protocol):
-    """The part of `broker.cluster.producer_ids.ProducerIdAllocator` that is used here."""
-
-    def next_id(self) -> int:
-        """Return the next id. Raises KafkaError when no block of ids is at hand."""
-        ...
-
-    def note_used(self, producer_id: int) -> None:
-        """Note an id that was found in the log: the next ones are above it."""
-        ...
 
 
 class TransactionCoordinator:
@@ -116,7 +104,13 @@ class TransactionCoordinator:
         self._counters = counters = TransactionCounters()
         self._completion = Completion(self._runtime, markers, deadlines, clock)
         self._upkeep = TransactionUpkeep(
-            settings, self._runtime, self._completion, deadlines, clock, counters
+            settings,
+            self._runtime,
+            self._completion,
+            deadlines,
+            clock,
+            counters,
+            producer_ids,
         )
         self.run = self._runtime.tasks.run
         self.on_elected = self._runtime.elect

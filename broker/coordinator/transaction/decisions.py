@@ -12,9 +12,10 @@ translate them for request versions that do not know them yet:
     INVALID_TXN_STATE             the request contradicts an earlier decision
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from broker.coordinator.transaction.producer_ids import NewProducerId
 from broker.coordinator.transaction.state import (
     AT_REST,
     COMPLETE,
@@ -33,9 +34,6 @@ from protocol.types import (
     NO_TIMESTAMP,
     TopicPartition,
 )
-
-NewProducerId = Callable[[], int]
-"""Returns the next producer id. Raises KafkaError when no block of ids is at hand."""
 
 _S = TransactionState
 
@@ -262,16 +260,20 @@ def _end_version_2(
     check_owner(value, producer)
     if value.state is not _S.ONGOING and commit:
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
-    following = new_producer_id() if value.is_epoch_exhausted else NO_PRODUCER_ID
     return replace(
         _decided(value, commit, now_ms),
         producer_epoch=min(value.producer_epoch + 1, LAST_EPOCH),
         last_producer_epoch=value.producer_epoch,
-        next_producer_id=following,
+        next_producer_id=_next_producer_id(value, new_producer_id),
         # An abort without any partition begins its transaction here.
         start_ms=value.start_ms if value.state is _S.ONGOING else now_ms,
         client_version=VERSION_2,
     )
+
+
+def _next_producer_id(value: TransactionValue, new_producer_id: NewProducerId) -> int:
+    """Return the id that the owner has when its transaction of version 2 is complete (rule 3)."""
+    return new_producer_id() if value.is_epoch_exhausted else NO_PRODUCER_ID
 
 
 def _is_retried_end(value: TransactionValue, producer: Producer) -> bool:
@@ -290,7 +292,9 @@ def _is_retried_end(value: TransactionValue, producer: Producer) -> bool:
 # ---- decisions of the coordinator itself
 
 
-def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
+def fence(
+    transaction: Transaction, now_ms: int, new_producer_id: NewProducerId
+) -> TransactionValue:
     """Abort the open transaction under a raised epoch, so that its owner cannot go on.
 
     The coordinator fences with version 2, whatever version the owner uses. If an owner of version 2
@@ -300,7 +304,7 @@ def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
     again. If a new owner came in between, `last_producer_epoch` is unset and the former owner is
     fenced.
 
-    Raises KafkaError CONCURRENT_TRANSACTIONS.
+    Raises KafkaError: CONCURRENT_TRANSACTIONS, or that of `new_producer_id`.
     """
     value = transaction.value
     _refuse_while_busy(transaction)
@@ -308,13 +312,13 @@ def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
     raised, last = value.producer_epoch + 1, value.producer_epoch
     if transaction.fence_failed:
         raised, last = value.producer_epoch, value.last_producer_epoch
-    # This broker never gives out the last epoch, but another broker's log may hold it: then the
-    # next owner gets a new producer id, which fences as well.
-    raised = min(raised, LAST_EPOCH)
     return replace(
         _decided(value, False, now_ms),
-        producer_epoch=raised,
+        # This broker never gives out the last epoch, but another broker's log may hold it: the
+        # new producer id fences as well.
+        producer_epoch=min(raised, LAST_EPOCH),
         last_producer_epoch=last,
+        next_producer_id=_next_producer_id(value, new_producer_id),
         client_version=VERSION_2,
     )
 

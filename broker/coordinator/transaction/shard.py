@@ -20,9 +20,9 @@ from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.decisions import (
     AlreadyDone,
     MustFence,
-    NewProducerId,
     Producer,
 )
+from broker.coordinator.transaction.producer_ids import NewProducerId
 from broker.coordinator.transaction.records import decode_record
 from broker.coordinator.transaction.state import (
     PREPARED,
@@ -103,7 +103,7 @@ class TransactionShard:
                 transaction, expected, timeout_ms, now_ms, new_producer_id
             )
         except MustFence:
-            self.fence(transaction, now_ms, out)
+            self.fence(transaction, now_ms, new_producer_id, out)
             return Ownership(ErrorCode.CONCURRENT_TRANSACTIONS)
         out.write([transaction.becoming(after)])
         return _owned(after)
@@ -153,9 +153,15 @@ class TransactionShard:
         # The owner continues with the id and epoch that the completed transaction will have.
         return _owned(decisions.completed(after, after.updated_ms))
 
-    def fence(self, transaction: Transaction, now_ms: int, out: TransactionDecision) -> None:
+    def fence(
+        self,
+        transaction: Transaction,
+        now_ms: int,
+        new_producer_id: NewProducerId,
+        out: TransactionDecision,
+    ) -> None:
         """Abort an open transaction under a raised epoch, so that its owner cannot go on."""
-        after = decisions.fence(transaction, now_ms)
+        after = decisions.fence(transaction, now_ms, new_producer_id)
 
         def then(code: ErrorCode, following: TransactionDecision) -> None:
             if code is not ErrorCode.NONE:

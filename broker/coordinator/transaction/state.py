@@ -18,9 +18,9 @@ Rules (Kafka's TransactionMetadata; S-TXN-4, S-TXN-7)
 3. With transactions of version 2 (KIP-890) each end of a transaction raises the epoch. If the epoch
    is exhausted, the decision carries `next_producer_id`, the markers carry 32767, and the completed
    transaction has the new id with epoch 0.
-4. Fencing an owner in an open transaction (timeout, or a new owner) writes an abort with a raised
-   epoch. If that write fails the epoch is raised in memory, and the next fence does not raise it
-   again.
+4. Fencing an owner in an open transaction (timeout, or a new owner) writes an abort of version 2
+   under a raised epoch; rule 3 holds for it. If that write fails the epoch is raised in memory, and
+   the next fence does not raise it again.
 
 `decisions.py` decides which request leads to which value.
 """

@@ -21,11 +21,13 @@ from typing import Final, NamedTuple
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.completion import Completion
+from broker.coordinator.transaction.producer_ids import ProducerIds
 from broker.coordinator.transaction.settings import TransactionCounters, TransactionSettings
 from broker.coordinator.transaction.shard import TransactionDecision, TransactionShard
 from broker.coordinator.transaction.state import PREPARED, Transaction
 from broker.deadlines import Deadlines, Handle
 from broker.world.in_turn import begin
+from protocol.errors import KafkaError
 from storage.clock import Clock
 from storage.waits import PAUSE
 
@@ -58,6 +60,7 @@ class TransactionUpkeep:
         deadlines: Deadlines,
         clock: Clock,
         counters: TransactionCounters,
+        producer_ids: ProducerIds,
     ) -> None:
         self._settings = settings
         self._runtime = runtime
@@ -65,6 +68,8 @@ class TransactionUpkeep:
         self._deadlines = deadlines
         self._clock = clock
         self._counters = counters
+        self._producer_ids = producer_ids
+        self._takes_ids = False
         self._aborts = _Duty(self._is_timed_out, self._abort_timed_out, 1)
         self._expiry = _Duty(self._is_expired, self._remove_expired, TOMBSTONES_PER_BATCH)
         self._markers = _Duty(_is_prepared, self._write_markers, 1)
@@ -133,11 +138,29 @@ class TransactionUpkeep:
 
     def _abort_timed_out(self, shard: TransactionShard, late: Sequence[Transaction]) -> None:
         for transaction in late:
+            out = TransactionDecision()
+            try:
+                shard.fence(transaction, self._clock.wall_ms(), self._producer_ids.next_id, out)
+            except KafkaError as refusal:
+                logger.info("%r is aborted in the next round: %s", transaction, refusal)
+                self._take_ids()
+                continue
             logger.info("%r outlived its timeout and is aborted", transaction)
             self._counters.timed_out += 1
-            out = TransactionDecision()
-            shard.fence(transaction, self._clock.wall_ms(), out)
             self._runtime.carry_out(shard, out)
+
+    def _take_ids(self) -> None:
+        if not self._takes_ids:
+            self._takes_ids = True
+            self._runtime.tasks.begin(self._make_ready)
+
+    async def _make_ready(self) -> None:
+        try:
+            await self._producer_ids.make_ready()
+        except KafkaError as error:
+            logger.warning("No producer ids for transactions that timed out: %s", error)
+        finally:
+            self._takes_ids = False
 
     def _remove_expired(self, shard: TransactionShard, expired: Sequence[Transaction]) -> None:
         out = TransactionDecision()

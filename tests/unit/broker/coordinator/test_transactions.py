@@ -1,23 +1,14 @@
 """The transaction coordinator on virtual time (S-TXN-4 to S-TXN-7)."""
 
-from dataclasses import replace
-
 import pytest
 
-from broker.coordinator.runtime.in_flight import InFlight
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
-from broker.coordinator.transaction.records import decode_value, encode_key, encode_value
+from broker.coordinator.transaction.records import encode_key
 from broker.coordinator.transaction.settings import TransactionSettings
 from broker.coordinator.transaction.state import (
     LAST_EPOCH,
-    VALID_NEXT,
-    InvalidTransactionTransition,
-    Transaction,
-    TransactionRecord,
     TransactionState,
-    TransactionValue,
-    state_from_label,
 )
 from broker.world.in_turn import begin
 from config.broker_config import BrokerConfig
@@ -28,59 +19,6 @@ from tests.support.transaction_harness import T0, T1, TIMEOUT_MS, TransactionHar
 
 S = TransactionState
 OFFSETS = TopicPartition("__consumer_offsets", 7)
-
-
-def set_epoch(broker: TransactionHarness, epoch: int) -> Producer:
-    """The owner of "id" has this epoch."""
-    shard = broker.shard()
-    value = TransactionValue(
-        producer_id=1,
-        producer_epoch=epoch,
-        timeout_ms=TIMEOUT_MS,
-        updated_ms=broker.clock.wall_ms(),
-    )
-    shard.transactions["id"] = Transaction("id", value, shard.in_flight)
-    return Producer(1, epoch)
-
-
-# ---- the table
-
-
-def in_state(state: S) -> TransactionValue:
-    return TransactionValue(producer_id=1, timeout_ms=1, updated_ms=1, state=state)
-
-
-def test_only_valid_transitions_become_records() -> None:
-    for state, following in VALID_NEXT.items():
-        for after in S:
-            transaction = Transaction("id", in_state(state), InFlight())
-            value = None if after is S.DEAD else in_state(after)
-            if after in following:
-                assert transaction.becoming(value) == TransactionRecord("id", value)
-                assert transaction.state is state, "nothing is durable yet"
-            else:
-                with pytest.raises(InvalidTransactionTransition):
-                    transaction.becoming(value)
-
-
-def test_nothing_begins_while_something_is_written() -> None:
-    in_flight: InFlight[TransactionRecord] = InFlight()
-    transaction = Transaction("id", in_state(S.EMPTY), in_flight)
-    record = transaction.becoming(in_state(S.ONGOING))
-    in_flight.begin([record])
-    assert transaction.in_transition
-    assert repr(transaction) == "Transaction('id', Empty -> Ongoing)"
-    with pytest.raises(InvalidTransactionTransition):
-        transaction.becoming(in_state(S.ONGOING))
-    in_flight.end([record])
-    assert not transaction.in_transition
-    assert transaction.becoming(in_state(S.ONGOING)) == record
-
-
-def test_labels_are_kafkas() -> None:
-    assert S.PREPARE_EPOCH_FENCE.label == "PrepareEpochFence"
-    assert state_from_label("CompleteCommit") is S.COMPLETE_COMMIT
-    assert state_from_label("complete") is None
 
 
 # ---- InitProducerId
@@ -133,9 +71,9 @@ def test_kip_360_an_id_that_expired_meanwhile_is_made_anew(broker: TransactionHa
 
 
 def test_s_txn_4_an_exhausted_epoch_means_a_new_producer_id(broker: TransactionHarness) -> None:
-    last = set_epoch(broker, LAST_EPOCH - 1)
+    last = broker.owner_at(LAST_EPOCH - 1)
     assert broker.init() == (0, 1000, 0)
-    last = set_epoch(broker, LAST_EPOCH - 1)
+    last = broker.owner_at(LAST_EPOCH - 1)
     assert broker.init(expected=last) == (0, 1001, 0)
     assert broker.init(expected=last) == (0, 1001, 0)  # The answer was lost.
     assert broker.init(expected=last) == (0, 1001, 0)
@@ -160,11 +98,13 @@ def test_s_txn_4_a_new_owner_aborts_what_the_old_one_left_open(broker: Transacti
 
 
 def test_s_txn_4_fencing_the_last_epoch(broker: TransactionHarness) -> None:
-    zombie = set_epoch(broker, LAST_EPOCH - 1)
+    zombie = broker.owner_at(LAST_EPOCH - 1)
     broker.add(zombie, T0)
     assert broker.init().code is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert broker.markers.written[0][1].producer_epoch == LAST_EPOCH
-    assert broker.init() == (0, 1000, 0)
+    _, marker = broker.markers.written[0]
+    assert (marker.producer_id, marker.producer_epoch) == (zombie.producer_id, LAST_EPOCH)
+    assert broker.end(zombie).code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert broker.init() == (0, 1000, 1)
 
 
 def test_s_txn_4_a_fence_that_cannot_be_written_raises_the_epoch_once(
@@ -234,10 +174,9 @@ def test_kip_360_a_fence_that_could_not_be_written_knows_its_owner(
 def test_kip_360_the_owner_of_the_last_epoch_but_one_goes_on_with_another_id(
     broker: TransactionHarness,
 ) -> None:
-    owner = set_epoch(broker, LAST_EPOCH - 1)
+    owner = broker.owner_at(LAST_EPOCH - 1)
     broker.add(owner, T0)
     assert broker.init(expected=owner).code is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert broker.value().producer_epoch == LAST_EPOCH
     assert broker.init(expected=owner) == (0, 1000, 0)
     assert broker.init(expected=owner) == (0, 1000, 0)  # The answer was lost.
 
@@ -533,7 +472,7 @@ def test_a_deposed_shard_answers_not_coordinator(broker: TransactionHarness) -> 
 
 def test_s_txn_6_producer_ids_of_the_log_are_not_given_again(broker: TransactionHarness) -> None:
     broker.owner("a")
-    last = set_epoch(broker, LAST_EPOCH - 1)
+    last = broker.owner_at(LAST_EPOCH - 1)
     broker.markers.hold = True
     broker.add(last, T0, version=2)
     following = broker.end(last, version=2).producer
@@ -558,162 +497,3 @@ def test_a_topic_made_anew_holds_nothing_of_the_old_one(broker: TransactionHarne
     assert broker.end(owner).code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert broker.init() == (ErrorCode.NONE, 1001, 0)
     assert broker.restarted().init() == (ErrorCode.NONE, 1001, 1)
-
-
-# ---- transactions of version 2
-
-
-def test_s_txn_7_each_end_raises_the_epoch(broker: TransactionHarness) -> None:
-    owner = broker.owner()
-    for epoch in (1, 2):
-        broker.add(owner, T0, version=2)
-        reply = broker.end(owner, version=2)
-        assert reply == (0, 1000, epoch)
-        assert broker.markers.written[-1][1].producer_epoch == epoch
-        assert broker.end(owner, version=2) == reply  # A retry.
-        assert broker.end(owner, commit=False, version=2).code is ErrorCode.INVALID_TXN_STATE
-        assert broker.add(owner, T0, version=2) is ErrorCode.PRODUCER_FENCED
-        owner = reply.producer
-
-
-def test_s_txn_7_a_retry_while_markers_are_written(broker: TransactionHarness) -> None:
-    owner = broker.opened(T0, version=2)
-    broker.markers.hold = True
-    broker.end(owner, version=2)
-    for commit in (True, False):
-        code = broker.end(owner, commit=commit, version=2).code
-        assert code is ErrorCode.CONCURRENT_TRANSACTIONS
-    broker.markers.release()
-    assert broker.end(owner, commit=False, version=2).code is ErrorCode.INVALID_TXN_STATE
-
-
-@pytest.mark.parametrize("epoch", [5, LAST_EPOCH - 1])
-def test_s_txn_7_the_next_transaction_waits_until_markers_are_written(
-    broker: TransactionHarness, epoch: int
-) -> None:
-    """The owner has its next epoch, or its next id, before the transaction is complete."""
-    owner = Producer(broker.owner().producer_id, epoch)
-    known = broker.shard().transactions["id"]
-    known.value = replace(known.value, producer_epoch=epoch)
-    broker.add(owner, T0, version=2)
-    broker.markers.hold = True
-    following = broker.end(owner, version=2).producer
-    assert (following.producer_id == owner.producer_id) is (epoch == 5)
-    codes = {
-        broker.add(following, T1, version=2),
-        broker.end(following, commit=False, version=2).code,
-        broker.init(expected=following).code,
-    }
-    assert codes == {ErrorCode.CONCURRENT_TRANSACTIONS}
-    broker.markers.release()
-    assert broker.add(following, T0, version=2) is ErrorCode.NONE
-    assert broker.end(owner, version=2).code in (
-        ErrorCode.PRODUCER_FENCED,
-        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-    )
-
-
-def test_s_txn_7_an_abort_without_partitions_raises_the_epoch(broker: TransactionHarness) -> None:
-    owner = broker.owner()
-    assert broker.end(owner, version=2).code is ErrorCode.INVALID_TXN_STATE
-    reply = broker.end(owner, commit=False, version=2)
-    assert reply == (0, 1000, 1)
-    assert broker.state() is S.COMPLETE_ABORT
-    assert broker.markers.written == []
-    assert broker.end(owner, commit=False, version=2) == reply
-    assert broker.end(reply.producer, commit=False, version=2) == (0, 1000, 2)
-
-
-def test_s_txn_7_an_exhausted_epoch_moves_on_to_a_new_id(broker: TransactionHarness) -> None:
-    owner = set_epoch(broker, LAST_EPOCH - 1)
-    broker.add(owner, T0, version=2)
-    broker.markers.hold = True
-    reply = broker.end(owner, version=2)
-    assert reply == (0, 1000, 0)
-    assert broker.value().next_producer_id == 1000
-    after = broker.restarted()
-    assert after.state() is S.PREPARE_COMMIT
-    after.markers.release()
-    assert {(m.producer_id, m.producer_epoch) for _, m in after.markers.written} == {
-        (1, LAST_EPOCH)
-    }
-    assert after.end(owner, version=2) == reply  # A retry, after a restart.
-    assert after.add(reply.producer, T0, version=2) is ErrorCode.NONE
-    assert after.end(owner, version=2).code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
-
-
-def test_s_txn_7_a_fenced_owner_is_no_retry(broker: TransactionHarness) -> None:
-    zombie = broker.opened(T0, version=2)
-    broker.init()
-    assert broker.value().producer_epoch == 1  # Raised once, not twice.
-    broker.init()
-    for commit in (True, False):
-        assert broker.end(zombie, commit=commit, version=2).code is ErrorCode.PRODUCER_FENCED
-
-
-def test_s_txn_7_the_last_epoch_is_not_handed_to_an_owner_whose_transaction_timed_out(
-    broker: TransactionHarness,
-) -> None:
-    """Its next end could not raise the epoch again: the id would be stuck for good."""
-    owner = set_epoch(broker, LAST_EPOCH - 1)
-    broker.add(owner, T0, version=2)
-    broker.advance_ms(TIMEOUT_MS + 20_000)
-    assert broker.state() is S.COMPLETE_ABORT
-    assert broker.value().producer_epoch == LAST_EPOCH
-    assert broker.end(owner, commit=False, version=2).code is ErrorCode.PRODUCER_FENCED
-    heir = broker.owner()
-    assert (heir.producer_id, heir.producer_epoch) == (1000, 0)
-    assert broker.add(heir, T0, version=2) is ErrorCode.NONE
-    assert broker.end(heir, version=2) == (0, 1000, 1)
-
-
-def test_s_txn_7_a_transaction_of_the_last_epoch_can_still_be_ended(
-    broker: TransactionHarness,
-) -> None:
-    """Not by this broker's doing, but a log may hold one: it must not be stuck."""
-    broker.add(set_epoch(broker, LAST_EPOCH), T0, version=2)
-    assert broker.init().code is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert broker.state() is S.COMPLETE_ABORT
-    assert broker.init() == (0, 1000, 0)
-    owner = set_epoch(broker, LAST_EPOCH)
-    broker.add(owner, T0, version=2)
-    assert broker.end(owner, version=2).code is ErrorCode.NONE
-
-
-def test_s_txn_7_an_owner_whose_transaction_timed_out_may_abort_it_and_go_on(
-    broker: TransactionHarness,
-) -> None:
-    owner = broker.opened(T0, version=2)
-    broker.advance_ms(TIMEOUT_MS + 20_000)
-    assert broker.state() is S.COMPLETE_ABORT
-    assert broker.end(owner, commit=True, version=2).code is ErrorCode.INVALID_TXN_STATE
-    reply = broker.end(owner, commit=False, version=2)
-    assert reply == (ErrorCode.NONE, owner.producer_id, owner.producer_epoch + 1)
-    assert broker.add(owner, T0, version=2) is ErrorCode.PRODUCER_FENCED
-    assert broker.add(reply.producer, T0, version=2) is ErrorCode.NONE
-    # The older protocol knows nothing of the kind.
-    broker.advance_ms(TIMEOUT_MS + 20_000)
-    assert broker.end(reply.producer, commit=False).code is ErrorCode.PRODUCER_FENCED
-
-
-# ---- records
-
-
-@pytest.mark.parametrize("state", [s for s in S if s not in (S.DEAD, S.PREPARE_EPOCH_FENCE)])
-@pytest.mark.parametrize("version", [0, 2])
-def test_records_round_trip(state: S, version: int) -> None:
-    value = TransactionValue(
-        producer_id=5,
-        producer_epoch=3,
-        previous_producer_id=4 if version else -1,
-        next_producer_id=6 if version else -1,
-        timeout_ms=7,
-        state=state,
-        partitions=frozenset() if state is S.EMPTY else frozenset((T0, T1, OFFSETS)),
-        start_ms=8,
-        updated_ms=9,
-        client_version=version,
-    )
-    data = encode_value(value)
-    assert data[:2] == b"\0\1"
-    assert decode_value(data) == value

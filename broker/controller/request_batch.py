@@ -16,6 +16,8 @@ first, then the metadata that clients see, then the replicas to be stopped. The 
 
 All brokers get the same partitions in UpdateMetadata, so these are built once and encoded once. The
 requests are split: for a broker that parses them, one of 200,000 partitions is a long standstill.
+Whole is only the first LeaderAndIsr to a registration, because with it Kafka's brokers begin to
+write their high watermarks, and those of partitions that come later are lost.
 
 Sources: `kafka.controller.AbstractControllerBrokerRequestBatch`,
 `ControllerBrokerRequestBatch` (3.9, at the inter-broker protocol 3.9).
@@ -61,7 +63,7 @@ MOST_METADATA: Final = 5_000
 """Partitions in one UpdateMetadata: some hundred kilobytes, and less than a tenth of a second for a
 broker. A topic is never split."""
 MOST_LEADERSHIPS: Final = 2_000
-"""Partitions in one LeaderAndIsr, each of which a broker opens a log for."""
+"""Partitions in one LeaderAndIsr but the first, each of which a broker opens a log for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +81,17 @@ class Outgoing:
 class RequestBatch:
     """The requests of one step. Not used again after `requests`."""
 
-    def __init__(self, state: ControllerState, broker_id: int, listener: str) -> None:
-        """`broker_id`: the controller's; `listener`: the one on which brokers talk."""
+    def __init__(
+        self, state: ControllerState, broker_id: int, listener: str, populated: dict[int, int]
+    ) -> None:
+        """`broker_id`: the controller's; `listener`: the one on which brokers talk.
+
+        `populated`: by broker, the epoch of the registration that has had a LeaderAndIsr.
+        """
         self._state = state
         self._broker_id = broker_id
         self._listener = listener
+        self._populated = populated
         self._leaderships: dict[int, dict[TopicPartition, bool]] = {}
         """By broker, partition: whether its replica is new."""
         self._stops: dict[int, dict[TopicPartition, tuple[int, bool]]] = {}
@@ -149,6 +157,10 @@ class RequestBatch:
                 state = states[tp, is_new] = made
             topics.setdefault(tp.topic, []).append(state)
             await PAUSE
+        is_populated = self._populated.get(broker_id) == known.epoch
+        most = MOST_LEADERSHIPS if is_populated else len(leaderships)
+        if topics:
+            self._populated[broker_id] = known.epoch
         return [
             Outgoing(
                 broker_id,
@@ -172,7 +184,7 @@ class RequestBatch:
                 ),
             )
             for some in _parts(
-                [(name, len(partitions)) for name, partitions in topics.items()], MOST_LEADERSHIPS
+                [(name, len(partitions)) for name, partitions in topics.items()], most
             )
         ]
 

@@ -55,7 +55,8 @@ def of(batch: RequestBatch, key: ApiKey) -> dict[int, Any]:
 
 @pytest.fixture
 def batch(state: ControllerState) -> RequestBatch:
-    return RequestBatch(state, 1, "IN")
+    populated = {broker_id: known.epoch for broker_id, known in state.brokers.items()}
+    return RequestBatch(state, 1, "IN", populated)
 
 
 def test_a_leadership_goes_to_replicas_and_what_clients_see_to_all(
@@ -218,6 +219,26 @@ def test_many_partitions_are_split_by_topic(
         if key is ApiKey.UPDATE_METADATA
     ]
     assert told == [(one, names) for one in (1, 2, 3) for names in parts]
+
+
+def test_the_first_leader_and_isr_of_a_registration_is_whole(
+    state: ControllerState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_batch, "MOST_LEADERSHIPS", 1)
+    populated = {1: state.brokers[1].epoch, 3: state.brokers[3].epoch - 1}
+
+    def led() -> list[tuple[int, list[str]]]:
+        batch = RequestBatch(state, 1, "IN", populated)
+        for tp in (T0, T1, U0):
+            batch.add_leadership(state.assignment(tp).replicas, tp, is_new=False)
+        return [
+            (broker_id, [topic.topic_name for topic in request.topic_states])
+            for broker_id, key, request, _ in sent(batch)
+            if key is ApiKey.LEADER_AND_ISR
+        ]
+
+    assert led() == [(1, ["t"]), (1, ["u"]), (2, ["t"]), (3, ["t", "u"])]
+    assert led() == [(1, ["t"]), (1, ["u"]), (2, ["t"]), (3, ["t"]), (3, ["u"])]
 
 
 def test_topics_are_encoded_once_for_all_brokers(

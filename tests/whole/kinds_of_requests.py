@@ -31,12 +31,12 @@ def fetch(version: int, *, offset: int = 0, min_bytes: int = 1) -> Call:
     return ApiKey.FETCH, version, request
 
 
-def join() -> Call:
+def join(timeout_ms: int = 10_000) -> Call:
     protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
     request = JoinGroupRequest(
         group_id="g",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
+        session_timeout_ms=timeout_ms,
+        rebalance_timeout_ms=timeout_ms,
         protocol_type="consumer",
         protocols=protocols,
     )

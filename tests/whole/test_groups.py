@@ -5,10 +5,10 @@ from random import Random
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.simulation.offsets import GroupLedger
 from tests.simulation.readers import SESSION_MS, GroupOffsets, MemberReader
 from tests.support.whole_broker import WholeBroker, whole_broker
+from tests.whole.kinds_of_requests import join
 from tests.whole.plain import produced
 
 KEYS = ("t-0", "t-1", "t-2", "t-3")
@@ -93,14 +93,7 @@ async def test_a_stop_answers_a_member_that_waits_for_a_rebalance(broker: WholeB
     find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
     await client.call(ApiKey.FIND_COORDINATOR, 4, find)
     await broker.clock.sleep(1)
-    join = JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
-    )
-    await client.send_only(ApiKey.JOIN_GROUP, 3, join)
+    await client.send_only(*join())
     await broker.clock.sleep(1)
     broker.server.request_shutdown()
     answer = await client.receive(ApiKey.JOIN_GROUP, 3)

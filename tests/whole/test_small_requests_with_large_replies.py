@@ -20,9 +20,9 @@ from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.support.topic_requests import creation
 from tests.support.whole_broker import WholeBroker, run_whole_broker
+from tests.whole.kinds_of_requests import join
 from tests.whole.plain import make_coordinators
 
 BROKER, LOGGERS = 4, 8
@@ -35,21 +35,12 @@ async def no_preparation(broker: WholeBroker) -> None:
 
 
 async def many_members(broker: WholeBroker) -> None:
-    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
-    request = JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=600_000,
-        rebalance_timeout_ms=600_000,
-        protocol_type="consumer",
-        protocols=protocols,
-    )
-
-    async def join(number: int) -> None:
-        await broker.client(f"c{number}").call(ApiKey.JOIN_GROUP, 3, request, patience_s=60)
+    async def come(number: int) -> None:
+        await broker.client(f"c{number}").call(*join(timeout_ms=600_000), patience_s=60)
 
     async with broker.together() as clients:
         for number in range(SEVERAL):
-            clients.start_soon(join, number)
+            clients.start_soon(come, number)
 
 
 async def many_partitions(broker: WholeBroker) -> None:

@@ -79,7 +79,7 @@ def validated_max_timestamp(records: bytes | memoryview, header: BatchHeader) ->
     None if the fast checks do not prove them valid: then call `check_batch`.
     """
     claimed, base, count = header.max_timestamp, header.base_timestamp, header.record_count
-    if count == 1 and base > -_ANY_BASE:
+    if count == 1 and -_ANY_BASE < base < _ANY_BASE:
         delta = delta_of_one(records)
         if delta is not None:
             latest = base + delta

@@ -102,6 +102,7 @@ def reference(data: bytes) -> int | None:
     st.sampled_from([0, 1_700_000_000_000, 2**63 - 5]),
 )
 @example((b"\x10\0\x80\x80\x01\0\x01\x01\0", 1), 0, 0)  # short, late, and the first of its batch
+@example((b"\x0c\0\x0a\0\1\1\0", 1), 0, 2**63 - 5)  # its time is beyond 64 bits
 def test_a_batch_is_accepted_iff_the_reference_reads_it(
     made: tuple[bytes, int], codec: int, base: int
 ) -> None:

@@ -114,6 +114,8 @@ class ControllerState:
         """The epoch of this controller."""
         self.brokers: dict[int, LiveBroker] = {}
         """The registered ones, those that are shutting down too."""
+        self.populated: dict[int, int] = {}
+        """By broker: the epoch of the registration that this controller sent a LeaderAndIsr."""
         self.shutting_down: set[int] = set()
         self.offline_dirs: dict[int, set[TopicPartition]] = {}
         """By broker: its replicas in failed log directories."""

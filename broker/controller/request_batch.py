@@ -16,8 +16,8 @@ first, then the metadata that clients see, then the replicas to be stopped. The 
 
 All brokers get the same partitions in UpdateMetadata, so these are built once and encoded once. The
 requests are split: for a broker that parses them, one of 200,000 partitions is a long standstill.
-Whole is only the first LeaderAndIsr to a registration, because with it Kafka's brokers begin to
-write their high watermarks, and those of partitions that come later are lost.
+Only the first LeaderAndIsr to a registration is whole, because Kafka's brokers begin to write their
+high watermarks with it, and those of partitions that come later are lost.
 
 Sources: `kafka.controller.AbstractControllerBrokerRequestBatch`,
 `ControllerBrokerRequestBatch` (3.9, at the inter-broker protocol 3.9).
@@ -81,17 +81,11 @@ class Outgoing:
 class RequestBatch:
     """The requests of one step. Not used again after `requests`."""
 
-    def __init__(
-        self, state: ControllerState, broker_id: int, listener: str, populated: dict[int, int]
-    ) -> None:
-        """`broker_id`: the controller's; `listener`: the one on which brokers talk.
-
-        `populated`: by broker, the epoch of the registration that has had a LeaderAndIsr.
-        """
+    def __init__(self, state: ControllerState, broker_id: int, listener: str) -> None:
+        """`broker_id`: the controller's; `listener`: the one on which brokers talk."""
         self._state = state
         self._broker_id = broker_id
         self._listener = listener
-        self._populated = populated
         self._leaderships: dict[int, dict[TopicPartition, bool]] = {}
         """By broker, partition: whether its replica is new."""
         self._stops: dict[int, dict[TopicPartition, tuple[int, bool]]] = {}
@@ -157,10 +151,10 @@ class RequestBatch:
                 state = states[tp, is_new] = made
             topics.setdefault(tp.topic, []).append(state)
             await PAUSE
-        is_populated = self._populated.get(broker_id) == known.epoch
-        most = MOST_LEADERSHIPS if is_populated else len(leaderships)
+        populated = self._state.populated
+        most = MOST_LEADERSHIPS if populated.get(broker_id) == known.epoch else len(leaderships)
         if topics:
-            self._populated[broker_id] = known.epoch
+            populated[broker_id] = known.epoch
         return [
             Outgoing(
                 broker_id,

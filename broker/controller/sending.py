@@ -22,11 +22,10 @@ class Sending:
         self._broker_id = broker_id
         self._listener = listener
         self._send = send
-        self._populated: dict[int, int] = {}
 
     def batch(self) -> RequestBatch:
         """A batch for one step."""
-        return RequestBatch(self._state, self._broker_id, self._listener, self._populated)
+        return RequestBatch(self._state, self._broker_id, self._listener)
 
     async def send(self, batch: RequestBatch) -> None:
         """Queue the requests of a step."""

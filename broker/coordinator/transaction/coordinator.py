@@ -104,13 +104,7 @@ class TransactionCoordinator:
         self._counters = counters = TransactionCounters()
         self._completion = Completion(self._runtime, markers, deadlines, clock)
         self._upkeep = TransactionUpkeep(
-            settings,
-            self._runtime,
-            self._completion,
-            deadlines,
-            clock,
-            counters,
-            producer_ids,
+            settings, self._runtime, self._completion, deadlines, clock, counters, producer_ids
         )
         self.run = self._runtime.tasks.run
         self.on_elected = self._runtime.elect

@@ -55,8 +55,8 @@ def of(batch: RequestBatch, key: ApiKey) -> dict[int, Any]:
 
 @pytest.fixture
 def batch(state: ControllerState) -> RequestBatch:
-    populated = {broker_id: known.epoch for broker_id, known in state.brokers.items()}
-    return RequestBatch(state, 1, "IN", populated)
+    state.populated = {broker_id: known.epoch for broker_id, known in state.brokers.items()}
+    return RequestBatch(state, 1, "IN")
 
 
 def test_a_leadership_goes_to_replicas_and_what_clients_see_to_all(
@@ -225,10 +225,10 @@ def test_the_first_leader_and_isr_of_a_registration_is_whole(
     state: ControllerState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_batch, "MOST_LEADERSHIPS", 1)
-    populated = {1: state.brokers[1].epoch, 3: state.brokers[3].epoch - 1}
+    state.populated = {1: state.brokers[1].epoch, 3: state.brokers[3].epoch - 1}
 
     def led() -> list[tuple[int, list[str]]]:
-        batch = RequestBatch(state, 1, "IN", populated)
+        batch = RequestBatch(state, 1, "IN")
         for tp in (T0, T1, U0):
             batch.add_leadership(state.assignment(tp).replicas, tp, is_new=False)
         return [

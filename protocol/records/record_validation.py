@@ -79,14 +79,16 @@ def validated_max_timestamp(records: bytes | memoryview, header: BatchHeader) ->
     None if the fast checks do not prove them valid: then call `check_batch`.
     """
     claimed, base, count = header.max_timestamp, header.base_timestamp, header.record_count
-    if count == 1 and -_ANY_BASE < base < _ANY_BASE:
+    if not -_ANY_BASE < base < _ANY_BASE:
+        return None
+    if count == 1:
         delta = delta_of_one(records)
         if delta is not None:
             latest = base + delta
             return latest if latest > NO_TIMESTAMP else NO_TIMESTAMP
-    payload = bytes(records)  # slices of a memoryview cannot be searched
-    if not (NO_TIMESTAMP <= claimed < _ANY_BASE and -_ANY_BASE < base < _ANY_BASE):
+    if not NO_TIMESTAMP <= claimed < _ANY_BASE:
         return None
+    payload = bytes(records)  # slices of a memoryview cannot be searched
     if count >= FEW and not is_odd(payload) and is_regular(payload, count, claimed - base):
         return claimed
     if count > ONE_BY_ONE:

@@ -103,19 +103,21 @@ def reference(data: bytes) -> int | None:
 )
 @example((b"\x10\0\x80\x80\x01\0\x01\x01\0", 1), 0, 0)  # short, late, and the first of its batch
 @example((b"\x0c\0\x0a\0\1\1\0", 1), 0, 2**63 - 5)  # its time is beyond 64 bits
+@example((b"\x0c\0\x01\0\1\1\0", 1), 0, -(2**63))  # before them
+@example((b"".join(encode_record(i, 0, b"k", b"v") for i in range(9)), 9), 0, -5)  # all undated
 def test_a_batch_is_accepted_iff_the_reference_reads_it(
     made: tuple[bytes, int], codec: int, base: int
 ) -> None:
     payload, count = made
     expected = None
-    for claimed in (-1, base):  # the header's word never counts
+    for claimed in (-1, base, None):  # the header's word never counts; None: it is right
         data = assemble_batch(
             compress(CompressionType(codec), payload),
             base_offset=0,
             last_offset_delta=count - 1,
             record_count=count,
             base_timestamp=base,
-            max_timestamp=expected if claimed == base and expected is not None else claimed,
+            max_timestamp=(base if expected is None else expected) if claimed is None else claimed,
             attributes=codec,
         )
         expected = reference(data)

@@ -69,14 +69,16 @@ CLIENTS = 3
 def chosen_sides(args: argparse.Namespace) -> dict[str, Maker]:
     """Sides by name, in the order of the columns."""
     trees = {name: another(Path(path)) for name, path in args.tree}
+    known = {**FORMS, **trees}
     if args.sides:
         names = args.sides.split(",")
+        if unknown := [name for name in names if name not in known]:
+            raise SystemExit(f"--sides: no side is {unknown[0]!r}; there are {', '.join(known)}")
         if "compiled" in names and not has_compiled():
             raise SystemExit("--sides compiled: nothing compiled fits the sources: scripts/compile")
     else:
         form = "compiled" if has_compiled() else "pure"
         names = [KAFKA, form] if args.quick else [KAFKA, *{form: 0, "pure": 0}]
-    known = {**FORMS, **trees}
     return {name: known[name] for name in (*names, *(name for name in trees if name not in names))}
 
 

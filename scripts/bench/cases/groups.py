@@ -3,10 +3,11 @@
 import struct
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
-from load import Load, check_reply
+from load import Load, check_reply, refuse_errors
 from sides import PATIENCE_S, Side
 
 from cases import Bench, Figures, Measure, case, per_request
@@ -74,37 +75,41 @@ class Group:
         )
         return request_frame(ApiKey.SYNC_GROUP, SYNC, request)
 
-    def form(self, load: Load) -> None:
-        """Make the first generation, in which the first to join leads."""
+    def form(self) -> None:
+        """Make the first generation, in which the first to join leads.
+
+        All connections are there before the first joins: Kafka lets 50 wait to be accepted, the
+        next one tries again a second later, and by then the first would have a group of its own.
+        """
         self.generation = 1
-        first, *others = self.members
-        with WireClient(self.side.port, timeout_s=PATIENCE_S) as client:
-            client.send(self._join(first, 1))
-            time.sleep(0.05)
-            if others:
-                self._start(load, others)
-            client.receive_frame()
-            client.send(self._sync(first))
-            client.receive_frame()
-        if others:
-            check_reply(load.finish(), ApiKey.SYNC_GROUP, SYNC)
+        with ExitStack() as stack:
+            clients = [
+                stack.enter_context(WireClient(self.side.port, timeout_s=PATIENCE_S))
+                for _ in self.members
+            ]
+            for frame_of, key, version in (
+                (partial(self._join, number=1), ApiKey.JOIN_GROUP, JOIN),
+                (self._sync, ApiKey.SYNC_GROUP, SYNC),
+            ):
+                for client, member in zip(clients, self.members, strict=True):
+                    client.send(frame_of(member))
+                    if member == self.members[0]:
+                        time.sleep(0.05)
+                for client in clients:
+                    refuse_errors(read_response(key, version, client.receive_frame())[1])
 
     def rebalance(self, load: Load) -> dict[str, Any]:
         """All members join again and take their assignments: the next generation."""
         self.generation += 1
-        self._start(load, self.members)
-        told = load.finish()
-        check_reply(told, ApiKey.SYNC_GROUP, SYNC)
-        return told
-
-    def _start(self, load: Load, members: list[str]) -> None:
         frames = [
             frame
-            for member in members
+            for member in self.members
             for frame in (self._join(member, self.generation), self._sync(member))
         ]
         words = {"port": self.side.port, "pid": self.side.pid}
-        load.start("chains", frames, connections=len(members), steps=2, **words)
+        told = load.run("chains", frames, connections=len(self.members), steps=2, **words)
+        check_reply(told, ApiKey.SYNC_GROUP, SYNC)
+        return told
 
     def heartbeats(self) -> list[bytes]:
         """A heartbeat of each member."""
@@ -141,7 +146,7 @@ def patiently(ask: Callable[[], Answer]) -> Answer:
 def rebalance(bench: Bench, side: Side, members: int) -> Iterator[Measure]:
     """A rebalance: all members join and sync, on connections that are open."""
     group = Group(side, f"bench-{members}-{time.time()}", members)
-    group.form(bench.loads[0])
+    group.form()
 
     def measure() -> Figures:
         told = group.rebalance(bench.loads[0])
@@ -153,7 +158,7 @@ def rebalance(bench: Bench, side: Side, members: int) -> Iterator[Measure]:
 def heartbeats(bench: Bench, side: Side, members: int) -> Iterator[Measure]:
     """Heartbeats of a group's members, each on its connection at depth 1."""
     group = Group(side, f"bench-heartbeats-{time.time()}", members)
-    group.form(bench.loads[0])
+    group.form()
 
     def measure() -> Figures:
         told = bench.load(side, group.heartbeats(), members)

@@ -9,7 +9,7 @@ from frames import PRODUCE, SMALL, batch_of, produce_frame
 from load import check_reply
 from sides import FLOOR, Side
 
-from cases import Bench, Measure, case, per_request
+from cases import Bench, Figures, Measure, case, per_request
 from protocol.api_keys import ApiKey
 
 
@@ -23,9 +23,8 @@ def produce(
     seconds: float | None = None,
 ) -> Iterator[Measure]:
     """Produce requests of one record a partition, acks=all, as many as are answered."""
-    seconds = min(seconds or bench.seconds, bench.seconds)
 
-    def measure() -> dict[str, float]:
+    def measure() -> Figures:
         with bench.topic(side, partitions) as topic:
             frames = [produce_frame(topic, range(partitions), batch_of(value))]
             told = bench.load(side, frames, connections, inflight, seconds)
@@ -57,11 +56,16 @@ def idle_connections(side: Side, count: int) -> Iterator[None]:
 
 def beside_idle(bench: Bench, side: Side, count: int) -> Iterator[Measure]:
     """One client with requests of 0.9 KB at depth 1, beside idle connections."""
+    (produced,) = produce(bench, side, 1, 1, 1, SMALL)
     before = side.resident_mb()
-    with idle_connections(side, count):
-        held = max(side.resident_mb() - before, 0)
-        measure = next(produce(bench, side, 1, 1, 1, SMALL))
-        yield lambda: {**measure(), "RSS KB/connection": held * 1000 / count}
+
+    def measure() -> Figures:
+        # For all sides at once they would be more than one process may have open.
+        with idle_connections(side, count):
+            held = max(side.resident_mb() - before, 0)
+            return {**produced(), "RSS KB/connection": held * 1000 / count}
+
+    yield measure
 
 
 CASES = {

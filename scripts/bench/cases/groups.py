@@ -93,8 +93,8 @@ class Group:
             ):
                 for client, member in zip(clients, self.members, strict=True):
                     client.send(frame_of(member))
-                    if member == self.members[0]:
-                        time.sleep(0.05)
+                    if client is clients[0]:
+                        time.sleep(0.05)  # so that it is the first
                 for client in clients:
                     refuse_errors(read_response(key, version, client.receive_frame())[1])
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy
 from frames import PRODUCE, batch_of, produce_frame
-from load import check_reply, refuse_errors
+from load import check_reply
 from sides import PATIENCE_S, Side, creation
 
 from cases import Bench, Figures, Measure, case, per_request
@@ -16,7 +16,7 @@ from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.support.wire_client import WireClient, read_response, request_frame
+from tests.support.wire_client import WireClient, request_frame
 
 METADATA, FETCH = 12, 11
 """Versions."""
@@ -149,10 +149,8 @@ def indexed_topic(side: Side, partitions: int) -> Iterator[str]:
     The first entries in a thousand indexes take Kafka seconds, once in the life of a segment.
     """
     with side.topics(1, partitions) as (topic,):
-        with WireClient(side.port, timeout_s=PATIENCE_S) as client:
-            for _ in range(2):
-                client.send(produce_frame(topic, range(partitions), batch_of(INDEXED)))
-                refuse_errors(read_response(ApiKey.PRODUCE, PRODUCE, client.receive_frame())[1])
+        for _ in range(2):
+            write_to_all(side, [topic], partitions, batch_of(INDEXED))
         yield topic
 
 

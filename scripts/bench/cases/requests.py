@@ -23,6 +23,7 @@ def produce(
     seconds: float | None = None,
 ) -> Iterator[Measure]:
     """Produce requests of one record a partition, acks=all, as many as are answered."""
+    seconds = min(seconds or bench.seconds, bench.seconds)
 
     def measure() -> Figures:
         with bench.topic(side, partitions) as topic:
